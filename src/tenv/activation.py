@@ -1,0 +1,193 @@
+"""What activating an environment sets, and why: an ordered list of changes, as data.
+
+It is computed once, at the end of ``create``, and stored in the prefix; shells replay it, and no program of a package
+runs when somebody activates.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tenv.errors import EnvironmentBrokenError
+from tenv.host.interface import Missing
+from tenv.host.machine import Machine
+from tenv.manifest import Manifest
+from tenv.toolchain import Toolchain
+
+__all__ = ["Action", "Activation", "Change", "derive", "jobs", "read_activation"]
+
+_SCHEMA = 1
+_GIB = 1 << 30
+
+CUDA_JOB_BYTES = 4.5 * _GIB
+"""Memory that the heaviest CUDA files of PyTorch need to compile (FlashAttention; pytorch/pytorch#124018)."""
+
+CPP_JOB_BYTES = 2 * _GIB
+"""Memory for the heaviest C++ files of PyTorch: an estimate of ours, no figure of PyTorch's."""
+
+
+class Action(StrEnum):
+    """What happens to a variable."""
+
+    SET = "set"
+    PREPEND = "prepend"
+    UNSET = "unset"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One variable's change.
+
+    Attributes:
+        name: The variable.
+        action: What happens to it.
+        value: The new value, or what is put before the old one; empty for `unset`.
+        reason: Who wants it and why, in one sentence.
+    """
+
+    name: str
+    action: Action
+    value: str
+    reason: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the change as plain values."""
+        return {"name": self.name, "action": self.action.value, "value": self.value, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """Everything that activating an environment changes, in order.
+
+    Attributes:
+        target: The target.
+        prefix: The environment's folder.
+        changes: The changes; each variable stands in it once.
+    """
+
+    target: str
+    prefix: Path
+    changes: tuple[Change, ...]
+
+    def apply(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment with the changes made."""
+        new = dict(environment)
+        for change in self.changes:
+            old = new.get(change.name)
+            match change.action:
+                case Action.SET:
+                    new[change.name] = change.value
+                case Action.PREPEND:
+                    new[change.name] = f"{change.value}{os.pathsep}{old}" if old else change.value
+                case Action.UNSET:
+                    new.pop(change.name, None)
+        return new
+
+    def to_json(self) -> str:
+        """Return the text of ``activation.json``."""
+        rows = [change.to_json() for change in self.changes]
+        data = {"schema": _SCHEMA, "target": self.target, "prefix": str(self.prefix), "changes": rows}
+        return json.dumps(data, indent=1) + "\n"
+
+
+def read_activation(path: Path) -> Activation:
+    """Read ``activation.json``.
+
+    Raises:
+        EnvironmentBrokenError: It is not there or can't be read.
+    """
+    try:
+        data = json.loads(path.read_text())
+        changes = tuple(
+            Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in data["changes"]
+        )
+        return Activation(data["target"], Path(data["prefix"]), changes)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        hint = "`tenv create` repairs the environment"
+        raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
+
+
+def jobs(machine: Machine, *, cuda: bool) -> tuple[int, str]:
+    """Return how many compile jobs the machine carries at once, and why."""
+    cores = machine.cores
+    each = CUDA_JOB_BYTES if cuda else CPP_JOB_BYTES
+    what = "the heaviest CUDA files" if cuda else "the heaviest C++ files"
+    if isinstance(machine.memory, Missing):
+        return cores.value, f"{cores.value} cores ({cores.origin}); the memory is not known: {machine.memory.reason}"
+    fit = max(1, int(machine.memory.value / each))
+    why = (
+        f"{cores.value} cores ({cores.origin}), {machine.memory.value / _GIB:.1f} GiB of memory "
+        f"({machine.memory.origin}) at {each / _GIB:g} GiB for {what}"
+    )
+    return min(cores.value, fit), why
+
+
+def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Activation:
+    """Return what activating a prefix changes: what the toolchain needs, then what the manifest says.
+
+    Args:
+        manifest: The manifest as it reads on this platform.
+        toolchain: Where things are in the prefix.
+        machine: What a build here may use.
+    """
+    changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
+    for name, value in manifest.environment.items():
+        replaced = changes.get(name)
+        reason = f"the manifest of {manifest.name} says so ([activation.env])"
+        if replaced and replaced.action is not Action.UNSET:
+            reason += f", instead of `{replaced.value}`, which tenv derives: {replaced.reason}"
+        changes[name] = Change(name, Action.SET, value, reason)
+    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()))
+
+
+def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iterator[Change]:
+    prefix = str(toolchain.prefix)
+    yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
+    yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
+    programs = [str(toolchain.python.parent)]
+    if toolchain.nvcc:
+        programs.append(str(toolchain.nvcc.parent))
+    yield Change("PATH", Action.PREPEND, os.pathsep.join(programs), "the environment's own programs come first")
+    yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
+    yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
+    yield from _cuda_changes(toolchain)
+    yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package looks in the environment first")
+    if toolchain.ninja:
+        yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja; it is in the environment")
+    if toolchain.mkl:
+        reason = "oneMKL's own name for its folder; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+        yield Change("MKLROOT", Action.SET, str(toolchain.mkl), reason)
+        yield Change(
+            "INTEL_MKL_DIR", Action.SET, str(toolchain.mkl), "read by PyTorch's FindMKL.cmake, before /opt/intel"
+        )
+    count, why = jobs(machine, cuda=toolchain.cuda is not None)
+    yield Change("MAX_JOBS", Action.SET, str(count), why)
+    if os.name == "posix":
+        reason = (
+            "the C++11 ABI of libstdc++, the only one that PyTorch from 2.7 on is built with (pytorch/pytorch#146200) "
+            "and the default of GCC since 5.1"
+        )
+        yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
+
+
+def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
+    if toolchain.cuda:
+        root = str(toolchain.cuda)
+        version = f"CUDA {toolchain.cuda_version}" if toolchain.cuda_version else "CUDA"
+        yield Change(
+            "CUDA_HOME", Action.SET, root, f"{version}; read by PyTorch's setup.py and torch.utils.cpp_extension"
+        )
+        yield Change("CUDA_PATH", Action.SET, root, "the same for CMake's FindCUDA and for Windows")
+    if toolchain.nvcc:
+        yield Change("CUDACXX", Action.SET, str(toolchain.nvcc), "the compiler of CMake's CUDA language")
+    libraries = (
+        ("CUDNN_ROOT", toolchain.cudnn, "FindCUDNN.cmake", "cuDNN"),
+        ("CUSPARSELT_ROOT", toolchain.cusparselt, "FindCUSPARSELT.cmake", "cuSPARSELt"),
+        ("NCCL_ROOT", toolchain.nccl, "FindNCCL.cmake", "NCCL"),
+    )
+    for name, folder, module, library in libraries:
+        if folder:
+            yield Change(name, Action.SET, str(folder), f"{library} of the environment; read by PyTorch's {module}")

@@ -1,0 +1,1 @@
+"""The command line: one file a command, which parses, calls a workflow and renders what it returns."""

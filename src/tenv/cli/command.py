@@ -1,0 +1,74 @@
+"""What all commands share: their common options, their errors, and how they end."""
+
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import click
+
+from tenv import engine
+from tenv.cli.output import Result, Voice
+from tenv.errors import CancelledError, Exit, TenvError
+
+__all__ = ["JSON_HELP", "command", "leave", "target_argument"]
+
+JSON_HELP = "Print one JSON envelope to standard output."
+
+target_argument = click.argument("target", required=False)
+"""A target that may be left out where there is only one environment."""
+
+
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], click.Command]:
+    """Make a click command of a function that takes a `Voice` and returns a `Result`."""
+
+    def decorate(function: Callable[..., Result]) -> click.Command:
+        @functools.wraps(function)
+        def call(*, json: bool, quiet: bool, **options: Any) -> NoReturn:
+            leave(run(name, Voice(json=json, quiet=quiet), functools.partial(function, **options)))
+
+        made = click.command(name, **settings)(call)
+        made.params += [
+            click.Option(["--json"], is_flag=True, help=JSON_HELP),
+            click.Option(["--quiet", "-q"], is_flag=True, help="Say nothing but errors."),
+        ]
+        return made
+
+    return decorate
+
+
+def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
+    """Run a command's function and turn every way in which it can end into an exit status."""
+    try:
+        return voice.finish(name, function(voice))
+    except TenvError as error:
+        return voice.fail(name, error)
+    except KeyboardInterrupt:
+        return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.DONE
+    except click.ClickException:
+        raise
+    except Exception as error:  # noqa: BLE001 (a bug of ours is told as one, not as a stack of frames)
+        return _bug(name, voice, error)
+
+
+def _bug(name: str, voice: Voice, error: Exception) -> Exit:
+    class Bug(TenvError):
+        code = "bug"
+        status = Exit.BUG
+
+    if os.environ.get("TENV_TRACEBACK"):
+        traceback.print_exc()
+    hint = "this is a bug of tenv; run it again with TENV_TRACEBACK=1 and report what it prints"
+    return voice.fail(name, Bug(f"{type(error).__name__}: {error}", hint=hint))
+
+
+def leave(status: int) -> NoReturn:
+    """End the process with a status; without the interpreter's own end when rattler was used."""
+    if engine.used():
+        engine.leave(status)
+    sys.exit(status)

@@ -1,0 +1,84 @@
+"""``tenv create``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, format_bytes, format_seconds
+from tenv.cli.progress import Terminal
+
+if TYPE_CHECKING:
+    from tenv.workflows.create import Created
+
+__all__ = ["create"]
+
+
+@command("create", short_help="Create or repair the environment of a target.")
+@click.argument("target")
+@click.option("--prefix", type=click.Path(path_type=Path), help="The folder to create it in.")
+@click.option("--locked", is_flag=True, help="Stop (status 7) when the lock does not satisfy the manifest.")
+@click.option("--frozen", is_flag=True, help="Use the lock as it is, whatever the manifest says.")
+@click.option(
+    "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use, such as one you were sent."
+)
+@click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
+@click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
+@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+def create(
+    voice: Voice,
+    *,
+    target: str,
+    prefix: Path | None,
+    locked: bool,
+    frozen: bool,
+    lock_file: Path | None,
+    python: str | None,
+    exact: bool,
+    offline: bool,
+    no_wait: bool,
+) -> Result:
+    """Create the environment of TARGET from its lock, or repair one, or find that there is nothing to do.
+
+    Without a lock, or with one that no longer satisfies the manifest, the target is locked first.
+    """
+    from tenv.workflows import create as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.context import Context  # noqa: PLC0415
+
+    if locked and frozen:
+        raise click.UsageError("--locked and --frozen exclude each other")
+    mode = workflow.LockMode.LOCKED if locked else workflow.LockMode.FROZEN if frozen else workflow.LockMode.UPDATE
+    with Terminal(voice) as progress:
+        context = Context(progress=progress, offline=offline)
+        request = workflow.Request(target, prefix, mode, lock_file, python, exact, wait=not no_wait)
+        made = workflow.create(context, request)
+    state = made.state
+    data = {
+        "target": made.target,
+        "prefix": str(made.prefix),
+        "state": state.status.value,
+        "lock": str(made.lock),
+        "lock_digest": state.lock,
+        "counts": {"conda": 0, "wheels": len(state.packages), "archives": 0},
+        "bytes": state.bytes,
+        "seconds": round(made.seconds, 3),
+        "changed": made.changed,
+        "python": state.python,
+    }
+    return Result(data, summary=_summary(made, prefix))
+
+
+def _summary(made: "Created", prefix: Path | None) -> list[str]:
+    lines = [f"note: {note}" for note in made.notes]
+    if not made.changed:
+        return [*lines, f"{made.target} is ready in {made.prefix}: nothing to do"]
+    name = made.target if prefix is None else f"{made.target} --prefix {prefix}"
+    return [
+        *lines,
+        f"{made.target} is ready in {made.prefix}",
+        f"  {len(made.state.packages)} wheels, Python {made.state.python}, {format_bytes(made.state.bytes)}, "
+        f"{format_seconds(made.seconds)}, from {made.lock}",
+        f'  use it: eval "$(tenv activate {name})"  or  tenv run {name} -- COMMAND',
+    ]

@@ -1,0 +1,96 @@
+"""The program ``tenv``: finds the command and loads only that one."""
+
+import importlib
+import sys
+from typing import Any
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "targets": ("targets", "targets"),
+    "show": ("show", "show"),
+    "lock": ("lock", "lock"),
+    "create": ("create", "create"),
+    "list": ("list", "list_environments"),
+    "activate": ("activate", "activate"),
+    "deactivate": ("activate", "deactivate"),
+    "hook": ("activate", "hook"),
+    "run": ("run", "run_program"),
+    "shell": ("run", "shell"),
+    "env": ("env", "env"),
+    "check-driver": ("check_driver", "check_driver"),
+    "remove": ("remove", "remove"),
+    "clean": ("clean", "clean"),
+}
+"""Every command: its module below ``tenv.cli`` and its name there."""
+
+
+def main() -> None:
+    """Run the program."""
+    arguments = sys.argv[1:]
+    if arguments in (["--version"], ["-V"]):  # asked by every script that looks for tenv: no library is loaded
+        from tenv import __version__  # noqa: PLC0415
+
+        print(f"tenv {__version__}")
+        return
+    _main(arguments)
+
+
+def _main(arguments: list[str]) -> None:
+    import click  # noqa: PLC0415 (late: `tenv --version` needs none of it)
+
+    from tenv.cli.command import leave  # noqa: PLC0415
+    from tenv.cli.output import Voice  # noqa: PLC0415
+    from tenv.errors import CancelledError, UsageError  # noqa: PLC0415
+
+    voice = Voice(json="--json" in arguments)
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    try:
+        _program().main(arguments, prog_name="tenv", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        leave(UsageError.status)
+    except click.ClickException as error:
+        command = f"tenv {name}" if name in COMMANDS else "tenv"
+        hint = f"`{command} --help` shows what it takes"
+        leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
+    except (click.Abort, KeyboardInterrupt):
+        leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _program() -> Any:
+    import click  # noqa: PLC0415
+
+    from tenv import __version__  # noqa: PLC0415
+
+    class Commands(click.Group):
+        """Loads a command when it is asked for."""
+
+        def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+            return list(COMMANDS)
+
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+            if cmd_name not in COMMANDS:
+                return None
+            module, name = COMMANDS[cmd_name]
+            command: click.Command = getattr(importlib.import_module(f"tenv.cli.{module}"), name)
+            return command
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            from tenv.tables import nearest  # noqa: PLC0415
+
+            if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+                suggestion = nearest(args[0], COMMANDS)
+                ctx.fail(f"there is no command `{args[0]}`" + (f": {suggestion}" if suggestion else ""))
+            return super().resolve_command(ctx, args)
+
+    program = Commands(
+        "tenv",
+        help="The toolchain that a PyTorch checkout needs, on the machine at hand, the same on every machine.",
+        epilog="Start with `tenv targets`, then `tenv create TARGET`.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    return click.version_option(__version__, "-V", "--version", message="tenv %(version)s")(program)

@@ -1,0 +1,110 @@
+"""How every command speaks: data to standard output, talk to standard error, and one JSON envelope."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from tenv import __version__
+from tenv.errors import Exit, TenvError
+
+__all__ = ["Result", "Voice", "format_bytes", "format_seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command returns.
+
+    Attributes:
+        data: What ``--json`` prints under ``data``.
+        text: What is printed to standard output without ``--json``: a text, or a function that prints.
+        summary: What is said to standard error at the end, unless ``--quiet``.
+        findings: The findings as plain values.
+        status: The exit status.
+    """
+
+    data: Any = None
+    text: str | Callable[[], None] = ""
+    summary: Sequence[str] = ()
+    findings: Sequence[dict[str, str]] = field(default=())
+    status: Exit = Exit.DONE
+
+
+class Voice:
+    """Where a command's words go.
+
+    Attributes:
+        json: Print one JSON envelope and nothing else to standard output.
+        quiet: Say nothing but errors.
+    """
+
+    def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
+        self.json = json
+        self.quiet = quiet
+
+    def say(self, sentence: str) -> None:
+        """Say something on standard error, unless told to be quiet."""
+        if not self.quiet:
+            print(sentence, file=sys.stderr)
+
+    def finish(self, command: str, result: Result) -> Exit:
+        """Print what a command returned."""
+        if self.json:
+            self._envelope(command, result.status in (Exit.DONE,), result.data, result.findings, None)
+            return result.status
+        if callable(result.text):
+            result.text()
+        elif result.text:
+            sys.stdout.write(result.text if result.text.endswith("\n") else result.text + "\n")
+        for line in result.summary:
+            self.say(line)
+        return result.status
+
+    def fail(self, command: str, error: TenvError) -> Exit:
+        """Print an error."""
+        if self.json:
+            described = {"code": error.code, "message": error.message, "hint": error.hint}
+            self._envelope(command, False, None, (), described)
+        label = _paint(f"error[{error.code}]", "1;31", sys.stderr)
+        print(f"{label}: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"{_paint('hint', '1;36', sys.stderr)}: {error.hint}", file=sys.stderr)
+        return error.status
+
+    def _envelope(
+        self, command: str, ok: bool, data: Any, findings: Sequence[dict[str, str]], error: dict[str, str] | None
+    ) -> None:
+        envelope = {
+            "tenv": __version__,
+            "command": command,
+            "ok": ok,
+            "data": data,
+            "findings": list(findings),
+            "error": error,
+        }
+        print(json.dumps(envelope, indent=2))
+
+
+def _paint(text: str, code: str, stream: TextIO) -> str:
+    """Colour a text where the stream is a terminal and the user has not said no (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    return text if plain else f"\x1b[{code}m{text}\x1b[0m"
+
+
+def format_bytes(count: float) -> str:
+    """Return a size for people, in binary units."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:  # noqa: PLR2004 (binary units)
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration for people."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes:.0f} min {rest:.0f} s" if minutes else f"{rest:.1f} s"

@@ -1,0 +1,26 @@
+"""``tenv remove``."""
+
+from pathlib import Path
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, format_bytes
+
+__all__ = ["remove"]
+
+
+@command("remove", short_help="Remove an environment.")
+@click.argument("target")
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+def remove(voice: Voice, *, target: str, prefix: Path | None, no_wait: bool) -> Result:
+    """Remove the environment of TARGET and all that is in it; a folder that tenv did not make is left alone."""
+    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.workflows.remove import remove_environment  # noqa: PLC0415
+
+    removed = remove_environment(Context(), target, prefix, wait=not no_wait, say=voice.say)
+    data = {"target": target, "prefix": str(removed.prefix), "bytes": removed.bytes}
+    return Result(data, summary=[f"removed {removed.prefix} ({format_bytes(removed.bytes)})"])

@@ -1,0 +1,51 @@
+"""``tenv run`` and ``tenv shell``."""
+
+from pathlib import Path
+
+import click
+
+from tenv.cli.command import command, target_argument
+from tenv.cli.output import Result, Voice
+from tenv.errors import Exit, UsageError
+
+__all__ = ["run_program", "shell"]
+
+_prefix_option = click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+
+
+@command(
+    "run",
+    short_help="Run a program in an environment: tenv run TARGET -- COMMAND.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("target")
+@_prefix_option
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
+def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:  # noqa: ARG001
+    """Run COMMAND in the environment of TARGET; its exit status and signals are its own."""
+    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.workflows.run import run  # noqa: PLC0415
+
+    words = arguments[1:] if arguments[:1] == ("--",) else arguments
+    if not words:
+        raise UsageError("there is no command to run", hint=f"for example: tenv run {target} -- cmake --version")
+    return Result(status=_status(run(Context(), target, prefix, words)))
+
+
+@command("shell", short_help="Start a shell in which an environment is active.")
+@target_argument
+@_prefix_option
+def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
+    """Start your shell with the environment of TARGET active; `exit` leaves it."""
+    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.workflows.run import start_shell  # noqa: PLC0415
+
+    context = Context()
+    return Result(status=_status(start_shell(context, target, prefix, voice.say)))
+
+
+def _status(status: int) -> Exit:
+    """Return another program's exit status as ours (only where this process could not become it)."""
+    return status  # type: ignore[return-value]

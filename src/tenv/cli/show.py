@@ -1,0 +1,58 @@
+"""``tenv show``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, format_bytes
+from tenv.cli.table import print_table
+
+if TYPE_CHECKING:
+    from tenv.workflows.show import Shown
+
+__all__ = ["show"]
+
+
+@command("show", short_help="Print a target: its manifest, its lock, its environment.")
+@click.argument("target")
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
+    """Print what TARGET asks for, what its lock holds for this platform, and the state of its environment."""
+    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.workflows.show import describe  # noqa: PLC0415
+
+    shown = describe(Context(), target, prefix)
+    return Result(shown.to_json(), text=lambda: _print(shown))
+
+
+def _print(shown: "Shown") -> None:
+    manifest = shown.target.manifest
+    lines = [
+        ("target", f"{shown.target.name} ({shown.target.origin.value})"),
+        ("description", manifest.description),
+        ("manifest", str(shown.target.file)),
+        ("pytorch", str(manifest.pytorch or "any")),
+        ("platforms", ", ".join(manifest.platforms)),
+        ("python", str(manifest.python or "")),
+        ("cuda", str(manifest.requirements.cuda or "none")),
+        ("glibc", str(manifest.requirements.glibc or "any")),
+        ("lock", shown.lock_state),
+        ("environment", f"{shown.environment.prefix} ({shown.state.status if shown.state else 'not created'})"),
+    ]
+    if shown.state and shown.state.bytes:
+        lines.append(("size", format_bytes(shown.state.bytes)))
+    for name, value in lines:
+        if value:
+            click.echo(f"{name + ':':<13}{value}")
+    click.echo("")
+    print_table(
+        ("PACKAGE", "WANTED", f"LOCKED ({shown.platform})", "SIZE"),
+        [
+            (row["name"], row["wanted"], row["locked"], format_bytes(row["size"]) if row["size"] else "")
+            for row in shown.packages
+        ],
+    )

@@ -1,0 +1,15 @@
+"""Plain tables on standard output: columns apart by two blanks, whole words, no frame, good for `grep` and `cut`."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+__all__ = ["print_table"]
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under a header, each column as wide as its widest cell; the last one is not padded."""
+    table = [tuple(header), *(tuple(str(cell) for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")

@@ -1,0 +1,51 @@
+"""``tenv targets``."""
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice
+from tenv.cli.table import print_table
+
+__all__ = ["targets"]
+
+
+@command("targets", short_help="List the targets and where each comes from.")
+def targets(voice: Voice) -> Result:
+    """List the targets of the project, of your configuration folder and built in."""
+    from tenv.errors import ManifestError  # noqa: PLC0415
+    from tenv.workflows.context import Context  # noqa: PLC0415
+
+    places = Context().places
+    rows = []
+    for name in places.names():
+        try:
+            target = places.find(name)
+        except ManifestError as error:  # one bad manifest must not hide the others
+            voice.say(f"{name}: {error.message}")
+            continue
+        rows.append(
+            {
+                "name": name,
+                "description": target.manifest.description,
+                "origin": target.origin.value,
+                "platforms": list(target.manifest.platforms),
+                "pytorch": str(target.manifest.pytorch or ""),
+                "locked": target.lock_file.is_file(),
+                "manifest": str(target.file),
+            }
+        )
+    return Result(rows, text=lambda: _print(rows))
+
+
+def _print(rows: list[dict[str, object]]) -> None:
+    print_table(
+        ("TARGET", "FOR PYTORCH", "FROM", "LOCK", "DESCRIPTION"),
+        [
+            (
+                row["name"],
+                row["pytorch"],
+                row["origin"],
+                "locked" if row["locked"] else "not locked",
+                row["description"],
+            )
+            for row in rows
+        ],
+    )

@@ -1,0 +1,261 @@
+"""Environments: a prefix on disk, the lock that it was made from, and its state.
+
+Everything that tenv keeps about an environment lies in ``PREFIX/tenv-meta``. ``state.json`` is written last, and before
+anything in the prefix is touched it says ``creating``: whatever stops a command half-way leaves that word there, the
+activation scripts gone, and enough knowledge for the next ``create`` to repair.
+"""
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tenv import __version__
+from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
+from tenv.files import storage_errors, write_atomic
+from tenv.manifest import normalize
+from tenv.tables import nearest
+
+__all__ = ["MARKER", "META", "Environment", "State", "Status"]
+
+META = "tenv-meta"
+"""The folder in a prefix that holds what tenv knows about it."""
+
+MARKER = f"{META}/state.json"
+"""The file that only tenv makes, by which an environment is known."""
+
+_SCHEMA = 1
+_KEPT_LOCKS = 3
+
+
+class Status(StrEnum):
+    """Whether an environment can be used."""
+
+    CREATING = "creating"
+    READY = "ready"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What tenv remembers about an environment.
+
+    Attributes:
+        status: Whether it can be used.
+        target: The target that it was made for.
+        lock: The digest of the lock that it was made from.
+        manifest: The digest of the manifest that the lock was found to satisfy.
+        platform: The platform of the host that made it.
+        python: The Python minor that it holds.
+        packages: The versions of the wheels that tenv put there, by normalized name.
+        foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
+        bytes: The size of the whole, in bytes.
+        written_by: The tenv version that made it.
+    """
+
+    status: Status
+    target: str
+    lock: str = ""
+    manifest: str = ""
+    platform: str = ""
+    python: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    foreign: tuple[str, ...] = ()
+    bytes: int = 0
+    written_by: str = __version__
+
+    def to_json(self) -> str:
+        """Return the text of ``state.json``: one line, the status first, since shells look for it."""
+        values: dict[str, Any] = {"state": self.status.value, "schema": _SCHEMA}
+        values |= {name: getattr(self, name) for name in self.__slots__ if name != "status"}
+        return json.dumps(values) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A prefix, whether or not anything is there yet.
+
+    Attributes:
+        prefix: The folder.
+    """
+
+    prefix: Path
+
+    @property
+    def meta(self) -> Path:
+        """The folder with what tenv knows about the environment."""
+        return self.prefix / META
+
+    def state(self) -> State | None:
+        """Return the state, None when there is none; one that can't be read counts as broken."""
+        try:
+            data = json.loads((self.prefix / MARKER).read_text())
+            return State(
+                status=Status(data["state"]),
+                **{name: data[name] for name in State.__slots__ if name not in ("status", "foreign")},
+                foreign=tuple(data["foreign"]),
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            return State(Status.BROKEN, target=self.prefix.name)
+
+    def write_state(self, state: State) -> None:
+        """Write the state, and wait until the disk has it."""
+        write_atomic(self.prefix / MARKER, state.to_json(), durable=True)
+
+    def check_ours(self) -> None:
+        """Raise ForeignFolderError when the prefix is something that tenv did not make."""
+        if (self.prefix / MARKER).exists():
+            return
+        if self.prefix.is_dir():
+            names = [
+                entry.name for entry in self.prefix.iterdir() if entry.name not in (META, ".tenv.lock", ".tenv.owner")
+            ]
+        else:
+            names = [self.prefix.name] if self.prefix.exists() or self.prefix.is_symlink() else []
+        if names:
+            raise ForeignFolderError(
+                f"{self.prefix} holds something else (such as {sorted(names)[0]}), so nothing is installed there",
+                hint="name an empty or new folder with `--prefix`",
+            )
+
+    def require_ready(self, target: str) -> State:
+        """Return the state of an environment that can be used.
+
+        Raises:
+            EnvironmentMissingError: There is no environment.
+            EnvironmentBrokenError: It is not ready.
+        """
+        state = self.state()
+        if state is None:
+            others = [folder.name for folder in _siblings(self.prefix)]
+            hint = nearest(target, others) or f"`tenv create {target}` makes it"
+            raise EnvironmentMissingError(f"there is no environment `{target}` ({self.prefix})", hint=hint)
+        if state.status is not Status.READY:
+            raise EnvironmentBrokenError(
+                f"the environment `{target}` is not ready (its state is `{state.status}`)",
+                hint=f"`tenv create {target}` finishes or repairs it",
+            )
+        return state
+
+    def foreign_files(self, packages: Iterable[str]) -> tuple[str, ...]:
+        """Return the files in the prefix that tenv did not put there, relative to it.
+
+        Args:
+            packages: The normalized names of the wheels that are tenv's.
+        """
+        ours = set(self.files_of(packages))
+        return tuple(sorted(name for name in _walk(self.prefix) if name not in ours and not _is_made(name)))
+
+    def files_of(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the files that the records of packages name, relative to the prefix."""
+        names = set(packages)
+        for info in self.distributions():
+            if normalize(info.name.split("-")[0]) in names:
+                yield from _recorded(info, self.prefix)
+
+    def distributions(self) -> list[Path]:
+        """Return the ``.dist-info`` folders of the prefix, sorted."""
+        return sorted(
+            [
+                *self.prefix.glob("lib/python3*/site-packages/*.dist-info"),
+                *self.prefix.glob("Lib/site-packages/*.dist-info"),
+            ]
+        )
+
+    def installed(self) -> dict[str, str]:
+        """Return the version of every installed package by its normalized name."""
+        found = {}
+        for info in self.distributions():
+            name, _, version = info.name.removesuffix(".dist-info").partition("-")
+            found[normalize(name)] = version
+        return found
+
+    def wipe(self, keep: Iterable[str]) -> None:
+        """Remove everything in the prefix but tenv's own notes and the files to keep.
+
+        Args:
+            keep: Files relative to the prefix.
+        """
+        kept = set(keep)
+        with storage_errors(f"can't clear {self.prefix}"):
+            if not kept:
+                for entry in list(self.prefix.iterdir()) if self.prefix.is_dir() else []:
+                    if entry.name not in (META, ".tenv.lock", ".tenv.owner"):
+                        _remove(entry)
+                return
+            for name in _walk(self.prefix):
+                if name not in kept:
+                    (self.prefix / name).unlink(missing_ok=True)
+            _prune(self.prefix)
+
+    def keep_lock(self, text: bytes) -> None:
+        """Keep the bytes of the lock that the environment is made from, and those of the last few before it."""
+        folder = self.meta / "locks"
+        old = sorted(folder.glob("*.lock")) if folder.is_dir() else []
+        number = int(old[-1].stem) + 1 if old else 1
+        if not old or old[-1].read_bytes() != text:
+            write_atomic(folder / f"{number:06}.lock", text)
+            for path in old[: -(_KEPT_LOCKS - 1)]:
+                path.unlink(missing_ok=True)
+
+
+def _siblings(prefix: Path) -> list[Path]:
+    return sorted(path.parent.parent for path in prefix.parent.glob(f"*/{MARKER}"))
+
+
+def _walk(prefix: Path) -> Iterator[str]:
+    """Yield every file and link in a prefix but tenv's notes, relative to it."""
+    for folder, folders, names in os.walk(prefix):
+        relative = os.path.relpath(folder, prefix)
+        if relative == ".":
+            folders[:] = [name for name in folders if name != META]
+            names = [name for name in names if name not in (".tenv.lock", ".tenv.owner")]  # noqa: PLW2901
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118 (fast)
+        for name in (*names, *links):
+            yield os.path.normpath(os.path.join(relative, name))  # noqa: PTH118
+
+
+_MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock"}
+_MADE_PROGRAMS = ("python", "activate", "deactivate", "pydoc")
+
+
+def _is_made(name: str) -> bool:
+    """Tell whether a file is one of those that making the environment writes, beside the wheels' own."""
+    first, _, rest = name.partition(os.sep)
+    if name in _MADE_FILES or first == "cuda" or "__pycache__" in name:
+        return True
+    if first in ("bin", "Scripts"):
+        return rest.startswith(_MADE_PROGRAMS)
+    return rest.endswith(("_virtualenv.py", "_virtualenv.pth"))
+
+
+def _recorded(info: Path, prefix: Path) -> Iterator[str]:
+    """Yield the files that a RECORD names, relative to the prefix."""
+    with contextlib.suppress(OSError), (info / "RECORD").open(newline="", encoding="utf-8") as file:
+        for row in csv.reader(file):
+            if row:
+                yield os.path.relpath(os.path.normpath(info.parent / row[0]), prefix)
+    yield from (os.path.relpath(path, prefix) for path in info.rglob("*") if not path.is_dir())
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _prune(prefix: Path) -> None:
+    """Remove folders that have become empty."""
+    for folder, folders, names in os.walk(prefix, topdown=False):
+        if not names and Path(folder) != prefix and not any((Path(folder) / name).exists() for name in folders):
+            with contextlib.suppress(OSError):
+                Path(folder).rmdir()

@@ -1,0 +1,189 @@
+"""Every error that tenv raises on purpose.
+
+They stand in one file so that each has its own code, one exit status and one voice, and so that
+nothing below the command line ever calls ``sys.exit``. This module imports nothing of tenv.
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+__all__ = [
+    "CancelledError",
+    "EnvironmentBrokenError",
+    "EnvironmentBusyError",
+    "EnvironmentMissingError",
+    "Exit",
+    "ForeignFolderError",
+    "HashMismatchError",
+    "HostError",
+    "LockConflictError",
+    "LockCorruptError",
+    "LockMissingError",
+    "LockNewerError",
+    "LockStaleError",
+    "ManifestError",
+    "NetworkError",
+    "NoSolutionError",
+    "StorageError",
+    "TenvError",
+    "UnknownTargetError",
+    "UsageError",
+]
+
+
+class Exit(IntEnum):
+    """The exit statuses; each has one meaning."""
+
+    DONE = 0
+    CHECK = 1
+    USAGE = 2
+    MANIFEST = 3
+    HOST = 4
+    SOLUTION = 5
+    NETWORK = 6
+    LOCK = 7
+    ENVIRONMENT = 8
+    BUG = 70
+    INTERRUPTED = 130
+
+
+class TenvError(Exception):
+    """An error that a person can do something about.
+
+    Attributes:
+        code: A stable kebab-case name, printed as ``error[code]``.
+        status: The exit status of a command that ends with this error.
+        message: What is wrong and where, without a full stop when it is one sentence.
+        hint: The next command or edit, or an empty string.
+    """
+
+    code: ClassVar[str] = "tenv"
+    status: ClassVar[Exit] = Exit.BUG
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(TenvError):
+    """The words of the command line do not fit together."""
+
+    code = "usage"
+    status = Exit.USAGE
+
+
+class UnknownTargetError(UsageError):
+    """No manifest of that name in the project, the user's folder or the built-in targets."""
+
+    code = "unknown-target"
+
+
+class ManifestError(TenvError):
+    """A manifest says something that the format does not allow."""
+
+    code = "manifest"
+    status = Exit.MANIFEST
+
+
+class HostError(TenvError):
+    """The host lacks what the target asks of it."""
+
+    code = "host"
+    status = Exit.HOST
+
+
+class NoSolutionError(TenvError):
+    """No set of packages satisfies the manifest."""
+
+    code = "no-solution"
+    status = Exit.SOLUTION
+
+
+class NetworkError(TenvError):
+    """An index or a mirror did not answer, or not with what was asked."""
+
+    code = "network"
+    status = Exit.NETWORK
+
+
+class HashMismatchError(TenvError):
+    """A file's bytes are not those that the lock names."""
+
+    code = "hash-mismatch"
+    status = Exit.NETWORK
+
+
+class LockMissingError(TenvError):
+    """There is no lock for the target."""
+
+    code = "lock-missing"
+    status = Exit.LOCK
+
+
+class LockStaleError(TenvError):
+    """The lock no longer satisfies its manifest."""
+
+    code = "lock-stale"
+    status = Exit.LOCK
+
+
+class LockCorruptError(TenvError):
+    """The lock can't be read as a lock."""
+
+    code = "lock-corrupt"
+    status = Exit.LOCK
+
+
+class LockConflictError(LockCorruptError):
+    """The lock holds the marks of an unresolved merge."""
+
+    code = "lock-conflict"
+
+
+class LockNewerError(LockCorruptError):
+    """The lock was written by a newer tenv in a form that this one does not know."""
+
+    code = "lock-newer"
+
+
+class EnvironmentMissingError(TenvError):
+    """No environment of that target has been created here."""
+
+    code = "environment-missing"
+    status = Exit.ENVIRONMENT
+
+
+class EnvironmentBrokenError(TenvError):
+    """An environment is there but not ready for use."""
+
+    code = "environment-broken"
+    status = Exit.ENVIRONMENT
+
+
+class EnvironmentBusyError(TenvError):
+    """Another process holds the environment, and waiting for it was not asked for or took too long."""
+
+    code = "environment-busy"
+    status = Exit.ENVIRONMENT
+
+
+class ForeignFolderError(TenvError):
+    """A folder that tenv did not make stands where an environment should be."""
+
+    code = "foreign-folder"
+    status = Exit.ENVIRONMENT
+
+
+class StorageError(TenvError):
+    """The disk is full, or a folder can't be written."""
+
+    code = "storage"
+    status = Exit.ENVIRONMENT
+
+
+class CancelledError(TenvError):
+    """The user ended the command with Ctrl-C or a signal."""
+
+    code = "cancelled"
+    status = Exit.INTERRUPTED

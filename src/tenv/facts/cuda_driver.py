@@ -1,0 +1,260 @@
+"""Which NVIDIA driver a CUDA toolkit needs.
+
+Two numbers answer that, and they are easily mistaken for each other. The *native* driver is the one that a toolkit's
+release came with: it knows all of that CUDA version. The *floor* is the oldest driver on which a program built with
+the toolkit runs at all; from CUDA 11 on it is the same for every release of a major version, and far below the
+native one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tenv.errors import TenvError
+from tenv.tables import Table, read_toml
+from tenv.versions import Version
+
+__all__ = ["CudaDriverTable", "Minimum", "MinorVersionFloor", "ToolkitDriver", "load"]
+
+_ABSENT = ("", "N/A", "none")
+_ABBREVIATION = re.compile(r"\b[A-Z]{2,}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """The oldest driver that will do, and how well that is known.
+
+    Attributes:
+        driver: The version of the kernel driver, in the numbering of the platform that was asked for.
+        source: Where the number was read.
+        confirmed: Whether it was read in a source of NVIDIA's for just this CUDA version.
+        note: What there is to know about the number, or an empty string.
+    """
+
+    driver: Version
+    source: str
+    confirmed: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class MinorVersionFloor:
+    """The oldest driver on which the programs of a CUDA major version run (minor-version compatibility).
+
+    Attributes:
+        cuda_major: The first number of the CUDA version.
+        min_linux: The Linux driver; None before CUDA 11, where each release needs its own driver.
+        min_windows: The Windows driver, which is also the one that counts under WSL.
+        source: Where the numbers were read.
+        confirmed: Whether they were read in a source of NVIDIA's.
+        note: What there is to know about them, or an empty string.
+    """
+
+    cuda_major: int
+    min_linux: Version | None
+    min_windows: Version | None
+    source: str
+    confirmed: bool
+    note: str
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "MinorVersionFloor":
+        """Read one row of the data file; raises TenvError with the row's path.
+
+        Args:
+            row: The row.
+            sources: What the abbreviations in its source stand for.
+        """
+        major = row.data.get("cuda_major")
+        if not isinstance(major, int):
+            raise row.fail("cuda_major", "expected a number")
+        return cls(
+            cuda_major=major,
+            min_linux=_version(row, "min_linux"),
+            min_windows=_version(row, "min_windows"),
+            source=_source(row, sources),
+            confirmed=row.flag("confirmed"),
+            note=row.text("note"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitDriver:
+    """The drivers that NVIDIA names for one release of the CUDA toolkit.
+
+    Attributes:
+        toolkit: The release, as NVIDIA numbers it.
+        major_minor: Its first two numbers, the grain at which drivers know CUDA versions.
+        rn_linux: The Linux driver in the table of the release notes; None when the table has none.
+        rn_windows: The Windows driver in that table.
+        bundled_linux: The driver inside the Linux installer.
+        bundled_windows: The driver inside the Windows installer.
+        mvc_min_linux: The Linux driver that a program built with the release needs at run time.
+        mvc_min_windows: The Windows driver that such a program needs.
+        driver_branch: The branch that the release belongs to, ``R580`` as 580; NVIDIA gives no more for some of 13.x.
+        source: Where the numbers were read.
+        confirmed: Whether they were read in a source of NVIDIA's.
+        note: What there is to know about them, or an empty string.
+    """
+
+    toolkit: Version
+    major_minor: str
+    rn_linux: Version | None
+    rn_windows: Version | None
+    bundled_linux: Version | None
+    bundled_windows: Version | None
+    mvc_min_linux: Version | None
+    mvc_min_windows: Version | None
+    driver_branch: Version | None
+    source: str
+    confirmed: bool
+    note: str
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "ToolkitDriver":
+        """Read one row of the data file; raises TenvError with the row's path.
+
+        Args:
+            row: The row.
+            sources: What the abbreviations in its source stand for.
+        """
+        return cls(
+            toolkit=_release(row),
+            major_minor=row.required_text("major_minor"),
+            rn_linux=_version(row, "rn_linux"),
+            rn_windows=_version(row, "rn_windows"),
+            bundled_linux=_version(row, "bundled_linux"),
+            bundled_windows=_version(row, "bundled_windows"),
+            mvc_min_linux=_version(row, "mvc_min_linux"),
+            mvc_min_windows=_version(row, "mvc_min_windows"),
+            driver_branch=_version(row, "driver_branch"),
+            source=_source(row, sources),
+            confirmed=row.flag("confirmed"),
+            note=row.text("note"),
+        )
+
+    def shipped(self, windows: bool) -> Version | None:
+        """Return the lower of the drivers that the release notes and the installer name, None when neither does.
+
+        Where the two differ, both drivers are of the release's own branch, so both know its CUDA version.
+        """
+        named = (self.rn_windows, self.bundled_windows) if windows else (self.rn_linux, self.bundled_linux)
+        return min((driver for driver in named if driver is not None), default=None)
+
+    def required(self, windows: bool) -> Version | None:
+        """Return the driver that a program built with the release needs, None when nothing names one."""
+        return (self.mvc_min_windows if windows else self.mvc_min_linux) or self.shipped(windows)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaDriverTable:
+    """Every row of the table.
+
+    Attributes:
+        floors: One row per CUDA major version, newest first.
+        toolkits: One row per release of the toolkit, newest first.
+    """
+
+    floors: tuple[MinorVersionFloor, ...]
+    toolkits: tuple[ToolkitDriver, ...]
+
+    def floor(self, cuda: Version, windows: bool) -> Minimum | None:
+        """Return the oldest driver on which a program built with a toolkit runs.
+
+        From CUDA 11 on that is the floor of the major version, also for a release that the table does not know yet
+        (which is then not confirmed). Before, it is the driver of the release itself, or of the first release of that
+        major and minor version when no patch digit is given.
+
+        Args:
+            cuda: The version of the toolkit.
+            windows: Whether a Windows driver is meant; true under WSL too.
+
+        Returns:
+            The driver, or None when the table says nothing about that version.
+        """
+        for line in self.floors:
+            driver = line.min_windows if windows else line.min_linux
+            if line.cuda_major == cuda.major and driver is not None:
+                doubt = self._doubt(cuda)
+                return Minimum(driver, line.source, line.confirmed and not doubt, doubt or line.note)
+        rows = self._rows(cuda)
+        exact = [row for row in rows if row.toolkit == cuda]
+        return _lowest(exact, windows) or _lowest(rows, windows)
+
+    def native(self, cuda: Version, windows: bool) -> Minimum | None:
+        """Return the oldest driver that knows all of a toolkit's CUDA version.
+
+        That is the lowest driver of any release of that major and minor version; where only the branch is published,
+        the first driver of the branch.
+
+        Args:
+            cuda: The version of the toolkit.
+            windows: Whether a Windows driver is meant; true under WSL too.
+
+        Returns:
+            The driver, or None when the table names none for that version.
+        """
+        rows = self._rows(cuda)
+        named = [(driver, not row.confirmed, row) for row in rows if (driver := row.shipped(windows)) is not None]
+        if named:
+            driver, _, row = min(named, key=lambda item: item[:2])
+            return Minimum(driver, row.source, row.confirmed, row.note)
+        branches = [(row.driver_branch, not row.confirmed, row) for row in rows if row.driver_branch is not None]
+        if branches:
+            driver, _, row = min(branches, key=lambda item: item[:2])
+            return Minimum(driver, row.source, row.confirmed, f"only the branch R{driver} is published")
+        return None
+
+    def _rows(self, cuda: Version) -> list[ToolkitDriver]:
+        return [row for row in self.toolkits if row.major_minor == cuda.major_minor]
+
+    def _doubt(self, cuda: Version) -> str:
+        """Return why the floor of the major version is not known to hold for this release, or an empty string."""
+        rows = self._rows(cuda)
+        if not rows:
+            return f"the table has no row for CUDA {cuda.major_minor}"
+        if any(row.confirmed for row in rows):
+            return ""
+        return " ".join(row.note for row in rows if row.note) or f"the row for CUDA {cuda.major_minor} is not confirmed"
+
+
+def _lowest(rows: list[ToolkitDriver], windows: bool) -> Minimum | None:
+    needed = [(driver, not row.confirmed, row) for row in rows if (driver := row.required(windows)) is not None]
+    if not needed:
+        return None
+    driver, _, row = min(needed, key=lambda item: item[:2])
+    return Minimum(driver, row.source, row.confirmed, row.note)
+
+
+def _release(row: Table) -> Version:
+    release = row.parsed("toolkit", Version, None)
+    if release is None:
+        raise row.fail("toolkit", "is required")
+    return release
+
+
+def _version(row: Table, key: str) -> Version | None:
+    def parse(text: str) -> Version | None:
+        return None if text in _ABSENT else Version(text.removeprefix("R"))
+
+    return row.parsed(key, parse, None)
+
+
+def _source(row: Table, sources: Mapping[str, str]) -> str:
+    return _ABBREVIATION.sub(lambda match: sources.get(match.group(), match.group()), row.required_text("source"))
+
+
+@lru_cache(maxsize=1)
+def load() -> CudaDriverTable:
+    """Read the table that comes with tenv; raises TenvError when the file is damaged."""
+    from importlib.resources import as_file, files  # noqa: PLC0415 (late: 5 ms that most commands do not need)
+
+    with as_file(files("tenv.facts") / "data" / "cuda_driver.toml") as path:
+        table = read_toml(path, TenvError, "tenv/facts/data/cuda_driver.toml")
+    names = table.table("sources")
+    sources = {key: names.text(key) for key in names.data}
+    return CudaDriverTable(
+        floors=tuple(MinorVersionFloor.read(row, sources) for row in table.rows("minor_version_compat")),
+        toolkits=tuple(ToolkitDriver.read(row, sources) for row in table.rows("toolkit")),
+    )

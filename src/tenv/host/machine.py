@@ -1,0 +1,118 @@
+"""The machine itself: its platform, C library, cores and memory, and the limits of its control group."""
+
+import os
+import platform as std_platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.host.interface import Fact, Missing
+from tenv.versions import Version
+
+__all__ = ["Machine", "current_platform", "glibc", "probe"]
+
+_PLATFORMS = {
+    ("linux", "x86_64"): "linux-64",
+    ("linux", "aarch64"): "linux-aarch64",
+    ("win32", "amd64"): "win-64",
+    ("darwin", "arm64"): "osx-arm64",
+    ("darwin", "x86_64"): "osx-64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a build may use.
+
+    Attributes:
+        cores: The processors that this process may run on, the control group's quota counted in.
+        memory: Bytes of memory, the control group's limit counted in.
+    """
+
+    cores: Fact[int]
+    memory: Fact[int] | Missing
+
+
+def current_platform() -> str:
+    """Return the host's platform by its conda name."""
+    machine = std_platform.machine().lower()
+    return _PLATFORMS.get((sys.platform, machine), f"{sys.platform}-{machine}")
+
+
+def glibc() -> Fact[Version] | Missing:
+    """Return the version of the GNU C library that this process runs on."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (ValueError, OSError, AttributeError):
+        return Missing("the C library does not say that it is GNU's")
+    if name != "glibc" or not (found := Version.find(version)):
+        return Missing(f"the C library is {name or 'not GNU'}")
+    return Fact(found, "confstr(CS_GNU_LIBC_VERSION)")
+
+
+def probe(root: Path = Path("/")) -> Machine:
+    """Return what a build on this machine may use.
+
+    Args:
+        root: The folder that holds ``proc`` and ``sys``.
+    """
+    return Machine(_cores(root), _memory(root))
+
+
+def _cores(root: Path) -> Fact[int]:
+    try:
+        count, origin = len(os.sched_getaffinity(0)), "sched_getaffinity"
+    except AttributeError:  # not on Windows or macOS
+        count, origin = os.cpu_count() or 1, "os.cpu_count"
+    for group in _groups(root, "cpu"):
+        if (quota := _quota(group)) and quota < count:
+            count, origin = max(quota, 1), f"CPU quota of {group}"
+    return Fact(count, origin)
+
+
+def _quota(group: Path) -> int | None:
+    """Return the whole cores that a control group may use, None for no limit."""
+    text = _read(group / "cpu.max").split()  # version 2: "QUOTA PERIOD" or "max PERIOD"
+    if not text:
+        text = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]  # version 1; -1 for no limit
+    if len(text) > 1 and text[0].isdigit() and text[1].isdigit() and int(text[1]):
+        return -(-int(text[0]) // int(text[1]))
+    return None
+
+
+def _memory(root: Path) -> Fact[int] | Missing:
+    total: Fact[int] | Missing = Missing("/proc/meminfo says nothing of MemTotal")
+    for line in _read(root / "proc/meminfo").splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemTotal" and rest.split()[:1] and rest.split()[0].isdigit():
+            total = Fact(int(rest.split()[0]) * 1024, "MemTotal of /proc/meminfo")
+    for group in _groups(root, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):  # versions 2 and 1
+            limit = _read(group / name)
+            if limit.isdigit() and (isinstance(total, Missing) or int(limit) < total.value):
+                total = Fact(int(limit), f"{name} of {group}")
+    return total
+
+
+def _groups(root: Path, controller: str) -> Iterator[Path]:
+    """Yield the folders of the control groups that this process is in, innermost first (cgroups(7))."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and controller not in controllers.split(","):
+            continue
+        base = root / "sys/fs/cgroup" / (controller if controllers else "")
+        folder = base / path.lstrip("/")
+        while True:
+            yield folder
+            if folder == base or base not in folder.parents:
+                break
+            folder = folder.parent
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,225 @@
+"""The one place that starts other programs."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Completed", "Missing", "find", "replace", "run", "spawn", "watch"]
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A value that could not be had, and why.
+
+    Attributes:
+        reason: One sentence for a person.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A program that has ended.
+
+    Attributes:
+        arguments: The program and its arguments.
+        status: Its exit status; negative for a signal.
+        stdout: What it wrote to standard output.
+        stderr: What it wrote to standard error.
+    """
+
+    arguments: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+def find(name: str, path: str | None = None) -> str | None:
+    """Return the absolute path of a program on PATH, or None."""
+    found = shutil.which(name, path=path)
+    return os.path.abspath(found) if found else None  # noqa: PTH100 (a link must stay a link)
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    text: str | None = None,
+    timeout: float | None = None,
+) -> Completed | Missing:
+    """Run a program to its end and capture what it prints.
+
+    Args:
+        arguments: The program and its arguments.
+        environment: The whole environment of the program; None means this process's own.
+        folder: Its working folder.
+        text: Its standard input; nothing when None.
+        timeout: Seconds after which it is killed.
+
+    Returns:
+        The ended program, or `Missing` when it could not be started or ran out of time.
+    """
+    try:
+        done = subprocess.run(
+            list(arguments),
+            env=environment,
+            cwd=folder,
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            capture_output=True,
+            check=False,
+            timeout=timeout,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return Missing(f"{arguments[0]} gave no answer within {timeout:g} s")
+    except OSError as error:
+        return Missing(f"{arguments[0]} can't be started: {error.strerror or error}")
+    return Completed(tuple(arguments), done.returncode, done.stdout, done.stderr)
+
+
+def watch(
+    arguments: Sequence[str],
+    on_text: Callable[[str], None],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    text: str | None = None,
+) -> Completed:
+    """Run a program and hand over its standard error as it comes.
+
+    On POSIX the program sees a terminal on standard error, so that it reports its progress as it would to a person;
+    the escape sequences are taken out of what is handed over and of what is returned.
+    """
+    if sys.platform == "win32":
+        return _watch_pipe(arguments, on_text, environment, folder, text)
+    return _watch_terminal(arguments, on_text, environment, folder, text)
+
+
+def _watch_terminal(
+    arguments: Sequence[str],
+    on_text: Callable[[str], None],
+    environment: Mapping[str, str] | None,
+    folder: Path | None,
+    text: str | None,
+) -> Completed:
+    import fcntl  # noqa: PLC0415 (not on Windows)
+    import pty  # noqa: PLC0415 (not on Windows)
+    import struct  # noqa: PLC0415
+    import termios  # noqa: PLC0415 (not on Windows)
+
+    ours, theirs = pty.openpty()
+    # A wide terminal: no name or size is cut off to fit a line.
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+    pieces: list[str] = []
+    with subprocess.Popen(
+        list(arguments),
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ) as child:
+        try:
+            os.close(theirs)
+            _feed(child, text)
+            while True:
+                try:
+                    chunk = os.read(ours, 65536)
+                except OSError:  # Linux answers EIO once the last writer is gone
+                    break
+                if not chunk:
+                    break
+                plain = _ESCAPES.sub("", chunk.decode("utf-8", "replace"))
+                pieces.append(plain)
+                on_text(plain)
+            status = child.wait()
+        except BaseException:
+            _stop(child)
+            raise
+        finally:
+            os.close(ours)
+    return Completed(tuple(arguments), status, "", "".join(pieces))
+
+
+def _watch_pipe(
+    arguments: Sequence[str],
+    on_text: Callable[[str], None],
+    environment: Mapping[str, str] | None,
+    folder: Path | None,
+    text: str | None,
+) -> Completed:
+    pieces: list[str] = []
+    with subprocess.Popen(
+        list(arguments),
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    ) as child:
+        try:
+            _feed(child, text)
+            for line in child.stderr or ():
+                pieces.append(line)
+                on_text(line)
+            status = child.wait()
+        except BaseException:
+            _stop(child)
+            raise
+    return Completed(tuple(arguments), status, "", "".join(pieces))
+
+
+def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:
+    if child.stdin is None:
+        return
+    with contextlib.suppress(BrokenPipeError):
+        raw = getattr(child.stdin, "buffer", child.stdin)
+        raw.write((text or "").encode())
+        raw.flush()
+        child.stdin.close()
+
+
+def _stop(child: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
+    """End a child that must not go on writing behind our back."""
+    child.terminate()
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def spawn(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program in the foreground with this process's own streams and return its exit status."""
+    with subprocess.Popen(list(arguments), env=environment) as child:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:  # the child has had it too; its answer is what counts
+                continue
+
+
+def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Become another program; where the system can't (Windows), run it and return its exit status.
+
+    The program keeps our process id, so that signals and its exit status need no passing on.
+    """
+    if sys.platform == "win32":
+        return spawn(arguments, environment)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvpe(arguments[0], list(arguments), environment)  # noqa: S606 (the point of this function)

@@ -1,0 +1,53 @@
+"""What a shell module offers, and the list of those that there are."""
+
+from typing import Protocol
+
+from tenv.activation import Activation
+from tenv.errors import UsageError
+from tenv.tables import nearest
+from tenv.targets import Places
+
+__all__ = ["Shell", "find_shell", "known_shells"]
+
+
+class Shell(Protocol):
+    """A family of shells that share their syntax."""
+
+    NAMES: tuple[str, ...]
+    SCRIPT: str
+
+    def render_activation(self, activation: Activation) -> str:
+        """Return the script that activates an environment; it can be undone to the byte and never ends the shell."""
+
+    def render_source(self, script: str) -> str:
+        """Return the command that runs a script of this shell in the running shell."""
+
+    def render_deactivation(self) -> str:
+        """Return the script that undoes the innermost activation."""
+
+    def render_hook(self, program: str, places: Places) -> str:
+        """Return the definition of a function ``tenv`` that activates without starting Python."""
+
+
+def _shells() -> tuple[Shell, ...]:
+    from tenv.shells import posix  # noqa: PLC0415 (the modules of this list import this one)
+
+    return (posix,)
+
+
+def known_shells() -> tuple[str, ...]:
+    """Return the names of the shells that tenv can speak to."""
+    return tuple(name for shell in _shells() for name in shell.NAMES)
+
+
+def find_shell(name: str) -> Shell:
+    """Return the module for a shell.
+
+    Raises:
+        UsageError: No module speaks to that shell.
+    """
+    for shell in _shells():
+        if name in shell.NAMES:
+            return shell
+    hint = nearest(name, known_shells()) or f"tenv speaks to {', '.join(known_shells())}"
+    raise UsageError(f"`{name}` is not a shell that tenv knows", hint=hint)

@@ -1,0 +1,116 @@
+"""Versions and ranges that compare as numbers and print as they were written.
+
+Driver versions such as ``580.65.06`` lose their zero in ``packaging``, and with it the form that people
+search for; so a version here keeps its text beside its numbers.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import total_ordering
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+__all__ = ["Range", "Version"]
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
+_CLAUSE = re.compile(r"\s*(?P<operator>===|==|~=|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9][\w.!+*-]*)\s*")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """A dotted version; trailing zeros do not count (``12.1`` equals ``12.1.0``).
+
+    Attributes:
+        text: The version as written.
+    """
+
+    text: str
+    _key: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not _VERSION.fullmatch(self.text):
+            message = f"`{self.text}` is not a dotted version such as 12.1 or 580.65.06"
+            raise ValueError(message)
+        numbers = [int(part) for part in self.text.split(".")]
+        while len(numbers) > 1 and numbers[-1] == 0:
+            numbers.pop()
+        object.__setattr__(self, "_key", tuple(numbers))
+
+    @classmethod
+    def find(cls, text: str) -> "Version | None":
+        """Return the first dotted version in `text`, or None."""
+        match = re.search(r"\d+(\.\d+)+", text)
+        return cls(match.group()) if match else None
+
+    @property
+    def major(self) -> int:
+        """The first number."""
+        return self._key[0]
+
+    @property
+    def minor(self) -> int:
+        """The second number, 0 when there is none."""
+        return self._key[1] if len(self._key) > 1 else 0
+
+    @property
+    def major_minor(self) -> str:
+        """``MAJOR.MINOR``, the grain at which CUDA releases are compatible."""
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Version) else NotImplemented
+
+    def __lt__(self, other: "Version") -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A set of versions in the notation of manifests: ``*``, ``3.11.*``, ``1.2`` or ``>=11,<13``.
+
+    A bare version means exactly that version, as it does in conda and pixi.
+
+    Attributes:
+        text: The range as written.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _ = self.specifiers  # a range that can't be read must fail where it is made
+
+    @property
+    def specifiers(self) -> "SpecifierSet":
+        """The range for `packaging`; raises ValueError when it can't be read."""
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (late: 15 ms)
+
+        clauses = []
+        for clause in self.text.split(","):
+            if clause.strip() in ("", "*"):
+                continue
+            match = _CLAUSE.fullmatch(clause)
+            if match is None:
+                message = f"`{self.text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
+                raise ValueError(message)
+            operator = match["operator"] or "=="
+            clauses.append(("==" if operator == "=" else operator) + match["version"])
+        try:
+            return SpecifierSet(",".join(clauses))
+        except InvalidSpecifier as error:
+            message = f"`{self.text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
+            raise ValueError(message) from error
+
+    def __contains__(self, version: object) -> bool:
+        return self.specifiers.contains(str(version), prereleases=True)
+
+    def __str__(self) -> str:
+        return self.text

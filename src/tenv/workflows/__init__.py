@@ -1,0 +1,1 @@
+"""One file a verb: each a short list of named steps that prints nothing and returns what happened."""

@@ -1,0 +1,43 @@
+"""Look at the caches, and empty them."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.files import folder_size, storage_errors
+from tenv.workflows.context import Context
+
+__all__ = ["Cache", "clean_caches"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A folder whose content can be had again.
+
+    Attributes:
+        name: What it is.
+        path: The folder.
+        bytes: What it holds, or held.
+        freed: Whether it was emptied now.
+    """
+
+    name: str
+    path: Path
+    bytes: int
+    freed: bool
+
+
+def clean_caches(context: Context, *, leftovers: bool, wheels: bool) -> list[Cache]:
+    """Return what the caches hold, and empty those that were named."""
+    uv = context.uv()
+    folder = uv.cache_folder()
+    rows = [Cache("wheels (uv)", folder, folder_size(folder), wheels)]
+    if wheels:
+        uv.clean_cache()
+    for parent in dict.fromkeys((context.places.environments(), context.places.data / "envs")):
+        for path in sorted(parent.glob(".*.removed-*")):
+            rows.append(Cache("half-removed environment", path, folder_size(path), leftovers))
+            if leftovers:
+                with storage_errors(f"can't remove {path}"):
+                    shutil.rmtree(path)
+    return rows

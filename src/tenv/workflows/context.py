@@ -1,0 +1,59 @@
+"""What every verb is given: where things are found, the caller's environment, and who watches."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenv.environment import Environment
+from tenv.errors import UsageError
+from tenv.providers.interface import Progress, Silent
+from tenv.providers.pypi import Uv
+from tenv.targets import Places, Target, find_places
+
+__all__ = ["Context"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every verb is given.
+
+    Attributes:
+        places: Where targets and environments are found.
+        progress: Who watches.
+        environ: The environment of the calling process.
+        offline: Never use the network.
+    """
+
+    places: Places = field(default_factory=find_places)
+    progress: Progress = field(default_factory=Silent)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    offline: bool = False
+
+    def uv(self) -> Uv:
+        """Return uv with this user's index settings."""
+        return Uv(self.environ, Path.home(), offline=self.offline)
+
+    def find_target(self, name: str | None) -> Target:
+        """Return a target by its name; without one, the target of the only environment here."""
+        return self.places.find(name or self.only_environment())
+
+    def only_environment(self) -> str:
+        """Return the name of the only environment at hand.
+
+        Raises:
+            UsageError: There is none, or more than one.
+        """
+        folder = self.places.environments()
+        names = sorted(path.name for path in folder.glob("*") if Environment(path).state() is not None)
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise UsageError("no target is named, and no environment is here", hint="`tenv targets` lists the targets")
+        raise UsageError(f"no target is named, and there are several environments: {', '.join(names)}")
+
+    def environment(self, name: str, prefix: Path | None) -> Environment:
+        """Return the environment of a target; `prefix` wins over the place that follows from the project."""
+        if prefix is not None:
+            return Environment(Path(os.path.abspath(prefix.expanduser())))  # noqa: PTH100 (links stay as they are)
+        return Environment(self.places.environments() / name)

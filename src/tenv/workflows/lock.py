@@ -1,0 +1,175 @@
+"""Lock a target: choose every file for every platform, and write the lock."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv import engine
+from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
+from tenv.files import write_atomic
+from tenv.lock import Lock, Wheel, differences, from_manifest, read_lock, render_lock
+from tenv.manifest import Manifest
+from tenv.providers.pypi import Uv, join
+from tenv.rules.interface import Finding, Severity
+from tenv.rules.toolkit import check_lock
+from tenv.targets import Target
+from tenv.workflows.context import Context
+
+__all__ = ["Locked", "check_target_lock", "counts", "lock_target"]
+
+_WORKERS = 4
+"""uv mostly waits for the index; more at once than this gained nothing on two cores."""
+
+Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """What `lock_target` did.
+
+    Attributes:
+        lock: The lock, as it now stands on disk.
+        path: Its file.
+        changed: Whether the file's bytes are new.
+        differences: Why the lock that was there did not do.
+        findings: What the rules say of the lock.
+    """
+
+    lock: Lock
+    path: Path
+    changed: bool
+    differences: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def counts(lock: Lock) -> dict[str, dict[str, int]]:
+    """Return how many files of each kind a lock holds for each platform."""
+    return {
+        platform: {"conda": 0, "wheels": len(lock.wheels.get(platform, ())), "archives": 0}
+        for platform in lock.platforms
+    }
+
+
+def check_target_lock(target: Target) -> Locked:
+    """Return the lock of a target if it satisfies the manifest.
+
+    Raises:
+        LockMissingError, LockCorruptError: There is none that can be read.
+        LockStaleError: It no longer satisfies the manifest.
+    """
+    lock = read_lock(target.lock_file, target.name)
+    found = differences(lock, target.manifest)
+    if found:
+        listed = "".join(f"\n  {line}" for line in found)
+        raise LockStaleError(
+            f"{target.lock_file} no longer satisfies the manifest:{listed}",
+            hint=f"`tenv lock {target.name}` brings it up to date",
+        )
+    return Locked(lock, target.lock_file, changed=False)
+
+
+def lock_target(
+    context: Context, target: Target, upgrade: Sequence[str] | None = (), path: Path | None = None
+) -> Locked:
+    """Bring the lock of a target up to date, keeping what still fits.
+
+    Args:
+        context: What every verb is given.
+        target: The target.
+        upgrade: Packages whose version is chosen anew; None for all.
+        path: The file to write; the target's own place when None.
+
+    Raises:
+        NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
+        NetworkError: An index does not answer.
+    """
+    path = path or target.lock_home
+    old, stale = _read_old(target, path)
+    if old and not stale and upgrade == ():
+        lock = old
+    else:
+        _refuse_unsupported(target.manifest)
+        resolved = _resolve(context, target.manifest, old, upgrade)
+        lock = from_manifest(target.manifest, _wheels(context, resolved, old))
+    findings = _judge(lock)
+    text = old.text if lock is old and old else render_lock(lock, _conda_part(target.manifest))
+    changed = not path.is_file() or path.read_bytes() != text
+    if changed:
+        write_atomic(path, text)
+    return Locked(read_lock(path, target.name), path, changed, tuple(stale), findings)
+
+
+def _read_old(target: Target, path: Path) -> tuple[Lock | None, list[str]]:
+    """Return the lock that is there and why it does not do; a damaged one is no obstacle to making a new one."""
+    try:
+        lock = read_lock(path if path.is_file() else target.lock_file, target.name)
+    except LockMissingError:
+        return None, ["there is no lock yet"]
+    except LockCorruptError as error:
+        if type(error) is not LockCorruptError:  # a conflict or a newer tenv's: not ours to overwrite
+            raise
+        return None, [error.message]
+    return lock, differences(lock, target.manifest)
+
+
+def _refuse_unsupported(manifest: Manifest) -> None:
+    for section, items in (
+        ("dependencies", manifest.dependencies),
+        ("archives", manifest.archives),
+        ("system", manifest.system),
+    ):
+        if items:
+            raise UsageError(
+                f"{manifest.file}: [{section}] can't be locked by this tenv yet",
+                hint="targets made of wheels ([pypi-dependencies]) can",
+            )
+
+
+def _resolve(context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None) -> Resolved:
+    """Choose wheels for each platform and Python minor; the order of the answers does not depend on their speed."""
+    uv = context.uv()
+    cases = [(platform, minor) for platform in manifest.platforms for minor in manifest.python_minors()]
+    context.progress.step(f"resolving {manifest.name}", len(cases))
+
+    def one(case: tuple[str, str]) -> dict[str, tuple[Wheel, str]]:
+        platform, minor = case
+        kept = old.wheels.get(platform, ()) if old else ()
+        chosen = uv.resolve(manifest.on(platform), platform, minor, kept, upgrade)
+        context.progress.advance()
+        return chosen
+
+    resolved: dict[str, list[dict[str, tuple[Wheel, str]]]] = {platform: [] for platform in manifest.platforms}
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for (platform, _), chosen in zip(cases, pool.map(one, cases), strict=True):
+            resolved[platform].append(chosen)
+    return resolved
+
+
+def _wheels(context: Context, resolved: Resolved, old: Lock | None) -> dict[str, tuple[Wheel, ...]]:
+    """Join what was chosen, with the sizes that the index, the old lock or the file's own server tell."""
+    known = {wheel.sha256: wheel.size for wheel in _all_wheels(old) if wheel.size is not None}
+    rows = [row for choices in resolved.values() for choice in choices for row in choice.values()]
+    urls = {url: wheel.sha256 for wheel, url in rows if wheel.size is None and wheel.sha256 not in known}
+    if urls:
+        context.progress.step("asking for sizes", len(urls))
+        sizes = Uv(context.environ, Path.home()).sizes(urls, context.progress) if not context.offline else {}
+        known |= {urls[url]: size for url, size in sizes.items()}
+    return {platform: join(choices, known) for platform, choices in resolved.items()}
+
+
+def _all_wheels(lock: Lock | None) -> Iterable[Wheel]:
+    return (wheel for wheels in lock.wheels.values() for wheel in wheels) if lock else ()
+
+
+def _judge(lock: Lock) -> tuple[Finding, ...]:
+    findings = tuple(check_lock(lock))
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        listed = "".join(f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors)
+        raise NoSolutionError(f"the wheels found for {lock.target} do not fit together:{listed}", hint=errors[0].fix)
+    return findings
+
+
+def _conda_part(manifest: Manifest) -> str:
+    return engine.write_conda_part(manifest.name, manifest.platforms, manifest.channels)

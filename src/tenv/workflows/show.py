@@ -1,0 +1,89 @@
+"""Describe a target: what it asks for, what its lock holds, and what is on the disk."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.environment import Environment, State
+from tenv.errors import TenvError
+from tenv.host.machine import current_platform
+from tenv.lock import Lock, differences, read_lock
+from tenv.targets import Target
+from tenv.versions import Version
+from tenv.workflows.context import Context
+
+__all__ = ["Shown", "describe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A target, described.
+
+    Attributes:
+        target: The target.
+        platform: The platform that `packages` is about.
+        lock_state: Where the lock is and whether it can be used, in words.
+        packages: A row a package: ``name``, ``wanted``, ``locked``, ``size`` in bytes.
+        environment: Where its environment is or would be.
+        state: The environment's state, or None when there is none.
+    """
+
+    target: Target
+    platform: str
+    lock_state: str
+    packages: tuple[dict[str, Any], ...]
+    environment: Environment
+    state: State | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as plain values."""
+        manifest = self.target.manifest
+        return {
+            "name": self.target.name,
+            "description": manifest.description,
+            "origin": self.target.origin.value,
+            "manifest": str(self.target.file),
+            "pytorch": str(manifest.pytorch or ""),
+            "platforms": list(manifest.platforms),
+            "asked": {platform: manifest.asked(platform) for platform in manifest.platforms},
+            "activation": {platform: dict(manifest.on(platform).environment) for platform in manifest.platforms},
+            "lock": str(self.target.lock_file),
+            "lock_state": self.lock_state,
+            "platform": self.platform,
+            "packages": list(self.packages),
+            "prefix": str(self.environment.prefix),
+            "state": self.state.status.value if self.state else None,
+        }
+
+
+def describe(context: Context, name: str, prefix: Path | None) -> Shown:
+    """Return the description of a target."""
+    target = context.places.find(name)
+    environment = context.environment(name, prefix)
+    state = environment.state()
+    here = current_platform()
+    platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
+    lock, words = _lock_state(target)
+    packages = _packages(target, lock, platform, state)
+    return Shown(target, platform, words, tuple(packages), environment, state)
+
+
+def _lock_state(target: Target) -> tuple[Lock | None, str]:
+    try:
+        lock = read_lock(target.lock_file, target.name)
+    except TenvError as error:
+        return None, error.message
+    stale = differences(lock, target.manifest)
+    return lock, f"{target.lock_file} ({'stale: ' + '; '.join(stale) if stale else 'up to date'})"
+
+
+def _packages(target: Target, lock: Lock | None, platform: str, state: State | None) -> list[dict[str, Any]]:
+    """Return a row for each package, in the Python minor of the environment or the newest of the lock."""
+    wanted = {name: str(request.version) for name, request in target.manifest.on(platform).wheels.items()}
+    minors = lock.python_minors(platform) if lock else ()
+    minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
+    rows = {name: {"name": name, "wanted": text, "locked": "", "size": None} for name, text in wanted.items()}
+    for wheel in lock.wheels_for(platform, minor) if lock else ():
+        row = {"name": wheel.name, "wanted": wanted.get(wheel.name, ""), "locked": wheel.version, "size": wheel.size}
+        rows[wheel.name] = row
+    return [rows[name] for name in sorted(rows)]

@@ -1,0 +1,270 @@
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tenv.host.driver import Places, is_wsl, parse_proc, parse_smi, parse_sys, probe
+from tenv.host.interface import Fact, Missing
+from tenv.versions import Version
+
+HOSTS = Path(__file__).parent / "hosts"
+NO_LIBRARY = "libtenv-has-no-such-library.so.1"
+COMPILER = shutil.which("cc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler to make a library with")
+
+NVML = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int nvmlInitWithFlags(unsigned int flags) { (void)flags; %s }
+int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+int nvmlSystemGetDriverVersion(char *text, unsigned int size) { strncpy(text, "%s", size); return 0; }
+const char *nvmlErrorString(int status) { (void)status; return "Driver Not Loaded"; }
+"""
+
+
+def text(name: str) -> str:
+    return (HOSTS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def places(root: Path, *, library: str = NO_LIBRARY, timeout: float = 20.0) -> Places:
+    """A machine of which every part lies below `root`."""
+    return Places(root=root, path=str(root / "bin"), library=library, timeout=timeout)
+
+
+def put(path: Path, content: str, *, program: bool = False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    if program:
+        path.chmod(0o755)
+    return path
+
+
+def smi(root: Path, script: str, folder: str = "bin") -> Path:
+    return put(root / folder / "nvidia-smi", f"#!/bin/sh\n{script}\n", program=True)
+
+
+def nvml(folder: Path, init: str = "return 0;", version: str = "580.65.06") -> str:
+    assert COMPILER is not None
+    source = put(folder / "nvml.c", NVML % (init, version))
+    library = folder / "libnvidia-ml.so.1"
+    subprocess.run([COMPILER, "-shared", "-fPIC", "-o", library, source], check=True)
+    return str(library)
+
+
+def reason(answer: object) -> str:
+    assert isinstance(answer, Missing)
+    return answer.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("proc-closed", "535.183.01"), ("proc-open", "580.65.06"), ("proc-open-aarch64", "550.54.15")],
+)
+def test_parse_proc(name: str, version: str) -> None:
+    assert str(parse_proc(text(name))) == version
+
+
+@pytest.mark.parametrize("recorded", [text("proc-unnumbered"), "GCC version:  gcc version 13.3.0\n", "", "Module"])
+def test_parse_proc_takes_no_other_number(recorded: str) -> None:
+    assert isinstance(parse_proc(recorded), Missing)
+
+
+def test_parse_sys() -> None:
+    assert str(parse_sys(text("sys"))) == "570.133.20"
+
+
+@pytest.mark.parametrize("recorded", ["", "\n", "unknown\n", "570\n", "570.133.20-dirty\n", "9" * 5000 + ".1"])
+def test_parse_sys_garbage(recorded: str) -> None:
+    assert isinstance(parse_sys(recorded), Missing)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("smi-four-gpus", "550.54.15"), ("smi-wsl", "537.58"), ("smi-one-lost-gpu", "535.183.01")],
+)
+def test_parse_smi(name: str, version: str) -> None:
+    assert str(parse_smi(text(name))) == version
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("smi-wsl-error", "no driver version in `ERR!`"),
+        ("smi-mismatch", "no driver version in `Failed to initialize NVML: Driver/library version mismatch`"),
+        ("smi-no-devices", "no driver version in `No devices were found`"),
+    ],
+)
+def test_parse_smi_errors(name: str, said: str) -> None:
+    assert reason(parse_smi(text(name))) == said
+
+
+def test_a_long_error_is_cut() -> None:
+    said = reason(parse_smi(text("smi-no-driver")))
+    assert said.startswith("no driver version in `NVIDIA-SMI has failed because it couldn't communicate")
+    assert said.endswith("…`")
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    said = reason(probe(places(tmp_path)))
+    assert said.startswith(f"NVML: {NO_LIBRARY}: cannot open shared object file")
+    for part in (
+        "; nvidia-smi: not found on PATH; ",
+        "/sys/module/nvidia/version: No such file or directory; ",
+        "/proc/driver/nvidia/version: No such file or directory",
+    ):
+        assert part in said
+
+
+def test_nothing_there_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError(arguments)
+
+    monkeypatch.setattr("tenv.host.driver.run", refuse)
+    assert isinstance(probe(places(tmp_path)), Missing)
+
+
+def test_this_machine_gives_an_answer() -> None:
+    assert isinstance(probe(), Fact | Missing)
+
+
+@pytest.mark.parametrize(
+    ("path", "recorded", "version"),
+    [
+        ("sys/module/nvidia/version", "sys", "570.133.20"),
+        ("proc/driver/nvidia/version", "proc-closed", "535.183.01"),
+        ("proc/driver/nvidia/version", "proc-open", "580.65.06"),
+    ],
+)
+def test_files(tmp_path: Path, path: str, recorded: str, version: str) -> None:
+    put(tmp_path / path, text(recorded))
+    assert probe(places(tmp_path)) == Fact(Version(version), f"/{path}")
+
+
+def test_sys_is_asked_before_proc(tmp_path: Path) -> None:
+    put(tmp_path / "sys/module/nvidia/version", text("sys"))
+    put(tmp_path / "proc/driver/nvidia/version", text("proc-closed"))
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version")
+
+
+def test_a_file_that_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "sys/module/nvidia/version").mkdir(parents=True)
+    assert "/sys/module/nvidia/version: Is a directory" in reason(probe(places(tmp_path)))
+
+
+def test_smi_is_asked_before_the_files(tmp_path: Path) -> None:
+    put(tmp_path / "sys/module/nvidia/version", text("sys"))
+    smi(tmp_path, f"cat '{HOSTS}/smi-four-gpus.txt'")
+    assert probe(places(tmp_path)) == Fact(Version("550.54.15"), "nvidia-smi")
+
+
+def test_smi_is_asked_for_the_driver_alone(tmp_path: Path) -> None:
+    smi(tmp_path, '[ "$*" = "--query-gpu=driver_version --format=csv,noheader" ] && echo 550.54.15')
+    assert probe(places(tmp_path)) == Fact(Version("550.54.15"), "nvidia-smi")
+
+
+def test_smi_of_wsl_is_found_off_path(tmp_path: Path) -> None:
+    smi(tmp_path, f"cat '{HOSTS}/smi-wsl.txt'", "usr/lib/wsl/lib")
+    assert probe(places(tmp_path)) == Fact(Version("537.58"), "nvidia-smi")
+
+
+def test_a_failed_smi_leaves_it_to_the_files(tmp_path: Path) -> None:
+    put(tmp_path / "sys/module/nvidia/version", text("sys"))
+    smi(tmp_path, f"cat '{HOSTS}/smi-mismatch.txt'; exit 18")
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo ERR!", "nvidia-smi: no driver version in `ERR!`;"),
+        ("echo 'No devices were found'; exit 6", "no driver version in `No devices were found` (exit status 6);"),
+        ("echo 'no such library' >&2; exit 127", "no driver version in `no such library` (exit status 127);"),
+        ("exit 9", "nvidia-smi: gave nothing (exit status 9);"),
+        (r"printf '\377\376\000'", "nvidia-smi: no driver version in `"),
+    ],
+)
+def test_smi_errors_are_told(tmp_path: Path, script: str, said: str) -> None:
+    smi(tmp_path, script)
+    assert said in reason(probe(places(tmp_path)))
+
+
+def test_smi_that_can_not_be_started(tmp_path: Path) -> None:
+    put(tmp_path / "bin/nvidia-smi", "not a program", program=True)
+    assert "nvidia-smi can't be started: " in reason(probe(places(tmp_path)))
+
+
+def test_smi_that_hangs(tmp_path: Path) -> None:
+    put(tmp_path / "sys/module/nvidia/version", text("sys"))
+    smi(tmp_path, "exec sleep 60")
+    start = time.monotonic()
+    assert probe(places(tmp_path, timeout=0.2)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version")
+    assert time.monotonic() - start < 30
+
+
+@needs_compiler
+def test_nvml_is_asked_first(tmp_path: Path) -> None:
+    smi(tmp_path, "echo 550.54.15")
+    assert probe(places(tmp_path, library=nvml(tmp_path))) == Fact(Version("580.65.06"), "NVML")
+
+
+@needs_compiler
+def test_nvml_of_wsl_is_found_off_the_loaders_path(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/wsl/lib"
+    folder.mkdir(parents=True)
+    nvml(folder, version="537.58")
+    assert probe(places(tmp_path)) == Fact(Version("537.58"), "NVML")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("init", "version", "said"),
+    [
+        ("return 9;", "580.65.06", "NVML: Driver Not Loaded;"),
+        ("abort();", "580.65.06", "libnvidia-ml.so.1 crashed (signal 6);"),
+        ("_exit(3);", "580.65.06", "NVML: exit status 3;"),
+        ("return 0;", "ERR!", "NVML: no driver version in `ERR!`;"),
+    ],
+)
+def test_nvml_errors_are_told(tmp_path: Path, init: str, version: str, said: str) -> None:
+    assert said in reason(probe(places(tmp_path, library=nvml(tmp_path, init, version))))
+
+
+@needs_compiler
+def test_nvml_that_hangs(tmp_path: Path) -> None:
+    library = nvml(tmp_path, "sleep(60); return 0;")
+    said = reason(probe(places(tmp_path, library=library, timeout=0.5)))
+    assert said.startswith(f"NVML: asking {library}: ")
+    assert "gave no answer within 0.5 s; nvidia-smi: " in said
+
+
+def test_nvml_that_is_no_library(tmp_path: Path) -> None:
+    library = put(tmp_path / "libnvidia-ml.so.1", "not a library at all, but long enough to have a header" * 4)
+    assert reason(probe(places(tmp_path, library=str(library)))).startswith(f"NVML: {library}: ")
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("5.15.167.4-microsoft-standard-WSL2\n", True),
+        ("4.4.0-19041-Microsoft\n", True),
+        ("6.8.0-45-generic\n", False),
+    ],
+)
+def test_wsl_by_its_kernel(tmp_path: Path, release: str, expected: bool) -> None:
+    put(tmp_path / "proc/sys/kernel/osrelease", release)
+    assert is_wsl(tmp_path) is expected
+
+
+def test_wsl_by_its_device_and_libraries(tmp_path: Path) -> None:
+    put(tmp_path / "proc/sys/kernel/osrelease", "6.6.36-of-my-own\n")
+    (tmp_path / "usr/lib/wsl/lib").mkdir(parents=True)
+    assert not is_wsl(tmp_path)
+    put(tmp_path / "dev/dxg", "")
+    assert is_wsl(tmp_path)
+
+
+def test_no_wsl_where_nothing_can_be_read(tmp_path: Path) -> None:
+    assert not is_wsl(tmp_path)
