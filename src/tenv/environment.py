@@ -122,7 +122,7 @@ class Environment:
             names = [self.prefix.name] if self.prefix.exists() or self.prefix.is_symlink() else []
         if names:
             raise ForeignFolderError(
-                f"{self.prefix} holds something else (such as {sorted(names)[0]}), so nothing is installed there",
+                f"{self.prefix} holds something else (such as {min(names)}), so nothing is installed there",
                 hint="name an empty or new folder with `--prefix`",
             )
 

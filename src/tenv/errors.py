@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 __all__ = [
+    "BugError",
     "CancelledError",
     "EnvironmentBrokenError",
     "EnvironmentBusyError",
@@ -64,6 +65,13 @@ class TenvError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class BugError(TenvError):
+    """Something that tenv itself did wrong."""
+
+    code = "bug"
+    status = Exit.BUG
 
 
 class UsageError(TenvError):

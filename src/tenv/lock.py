@@ -119,7 +119,10 @@ def render_lock(lock: Lock, conda: str) -> bytes:
     import yaml  # noqa: PLC0415 (late: 15 ms)
 
     class Dumper(yaml.SafeDumper):
-        """Writes short lists on one line, so that one wheel's Pythons are one line of a diff."""
+        """Writes short lists on one line, so that one wheel's Pythons are one line of a diff, and no anchors."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
 
     Dumper.add_representer(
         tuple, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)

@@ -377,7 +377,7 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
     """Check what only the whole manifest can show."""
     if not manifest.platforms:
         raise table.fail("platforms", "is required", hint='add for example platforms = ["linux-64"]')
-    for platform in manifest.by_platform:
+    for platform, _ in _platforms(table):  # a parent may know of more
         if platform not in manifest.platforms:
             raise table.table("platform").fail(platform, f"`{platform}` is not one of the manifest's platforms")
     conda_python = any("python" in manifest.on(platform).dependencies for platform in manifest.platforms)

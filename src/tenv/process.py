@@ -1,14 +1,17 @@
 """The one place that starts other programs."""
 
 import contextlib
+import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, cast
 
 __all__ = ["Completed", "Missing", "find", "replace", "run", "spawn", "watch"]
 
@@ -41,6 +44,21 @@ class Completed:
     status: int
     stdout: str
     stderr: str
+
+
+@functools.cache
+def _bound() -> dict[str, Any]:
+    """Return what `subprocess` is told so that the kernel kills a child when its parent dies (Linux, prctl(2)).
+
+    Otherwise a killed `tenv create` would leave an installer at work in an environment that the next one repairs.
+    """
+    if sys.platform != "linux":
+        return {}
+    import ctypes  # noqa: PLC0415 (late, and here rather than between fork and exec)
+
+    set_parent_death_signal = 1
+    prctl = ctypes.CDLL(None).prctl
+    return {"preexec_fn": functools.partial(prctl, set_parent_death_signal, int(signal.SIGKILL), 0, 0, 0)}
 
 
 def find(name: str, path: str | None = None) -> str | None:
@@ -79,6 +97,7 @@ def run(
             capture_output=True,
             check=False,
             timeout=timeout,
+            **_bound(),
             encoding="utf-8",
             errors="replace",
         )
@@ -130,6 +149,7 @@ def _watch_terminal(
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=theirs,
+        **_bound(),
     ) as child:
         try:
             os.close(theirs)
@@ -186,11 +206,10 @@ def _watch_pipe(
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:
     if child.stdin is None:
         return
-    with contextlib.suppress(BrokenPipeError):
-        raw = getattr(child.stdin, "buffer", child.stdin)
+    raw = cast("IO[bytes]", getattr(child.stdin, "buffer", child.stdin))
+    with contextlib.suppress(BrokenPipeError):  # it has ended already, and its status will say why
         raw.write((text or "").encode())
-        raw.flush()
-        child.stdin.close()
+        raw.close()
 
 
 def _stop(child: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
@@ -222,4 +241,4 @@ def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return spawn(arguments, environment)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execvpe(arguments[0], list(arguments), environment)  # noqa: S606 (the point of this function)
+    return os.execvpe(arguments[0], list(arguments), environment)  # noqa: S606 (the point of this function)

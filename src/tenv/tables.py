@@ -47,8 +47,9 @@ def locate(text: str, path: tuple[str, ...]) -> int | None:
             full = table + _parts(key["keys"])
         else:
             continue
-        if full == path[: len(full)] and (best is None or len(full) > best[0]):
-            best = (len(full), number)
+        shared = full[: len(path)]  # `[a.b]` is where `a` stands, too
+        if shared == path[: len(shared)] and (best is None or len(shared) > best[0]):
+            best = (len(shared), number)
     return best[1] if best else None
 
 

@@ -11,7 +11,7 @@ import click
 
 from tenv import engine
 from tenv.cli.output import Result, Voice
-from tenv.errors import CancelledError, Exit, TenvError
+from tenv.errors import BugError, CancelledError, Exit, TenvError
 
 __all__ = ["JSON_HELP", "command", "leave", "target_argument"]
 
@@ -29,7 +29,7 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], cli
         def call(*, json: bool, quiet: bool, **options: Any) -> NoReturn:
             leave(run(name, Voice(json=json, quiet=quiet), functools.partial(function, **options)))
 
-        made = click.command(name, **settings)(call)
+        made: click.Command = click.command(name, cls=click.Command, **settings)(call)
         made.params += [
             click.Option(["--json"], is_flag=True, help=JSON_HELP),
             click.Option(["--quiet", "-q"], is_flag=True, help="Say nothing but errors."),
@@ -57,14 +57,10 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
 
 
 def _bug(name: str, voice: Voice, error: Exception) -> Exit:
-    class Bug(TenvError):
-        code = "bug"
-        status = Exit.BUG
-
     if os.environ.get("TENV_TRACEBACK"):
         traceback.print_exc()
     hint = "this is a bug of tenv; run it again with TENV_TRACEBACK=1 and report what it prints"
-    return voice.fail(name, Bug(f"{type(error).__name__}: {error}", hint=hint))
+    return voice.fail(name, BugError(f"{type(error).__name__}: {error}", hint=hint))
 
 
 def leave(status: int) -> NoReturn:

@@ -75,10 +75,10 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     if not made.changed:
         return [*lines, f"{made.target} is ready in {made.prefix}: nothing to do"]
     name = made.target if prefix is None else f"{made.target} --prefix {prefix}"
+    size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)
     return [
         *lines,
         f"{made.target} is ready in {made.prefix}",
-        f"  {len(made.state.packages)} wheels, Python {made.state.python}, {format_bytes(made.state.bytes)}, "
-        f"{format_seconds(made.seconds)}, from {made.lock}",
+        f"  {len(made.state.packages)} wheels, Python {made.state.python}, {size}, {seconds}, from {made.lock}",
         f'  use it: eval "$(tenv activate {name})"  or  tenv run {name} -- COMMAND',
     ]

@@ -1,5 +1,7 @@
 """``tenv list``."""
 
+from typing import Any
+
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice, format_bytes
 from tenv.cli.table import print_table
@@ -28,11 +30,8 @@ def list_environments(voice: Voice) -> Result:  # noqa: ARG001 (every command ha
     return Result(rows, text=lambda: _print(rows))
 
 
-def _print(rows: list[dict[str, object]]) -> None:
+def _print(rows: list[dict[str, Any]]) -> None:
     print_table(
         ("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX"),
-        [
-            (row["target"], row["state"], row["python"], format_bytes(int(str(row["bytes"]))), row["prefix"])
-            for row in rows
-        ],
+        [(row["target"], row["state"], row["python"], format_bytes(row["bytes"]), row["prefix"]) for row in rows],
     )

@@ -52,7 +52,7 @@ class Voice:
     def finish(self, command: str, result: Result) -> Exit:
         """Print what a command returned."""
         if self.json:
-            self._envelope(command, result.status in (Exit.DONE,), result.data, result.findings, None)
+            self._envelope(command, result.status == Exit.DONE, result.data, result.findings, None)
             return result.status
         if callable(result.text):
             result.text()

@@ -11,7 +11,7 @@ from tenv.providers.interface import Transfer
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
-    from rich.progress import TaskID
+    from rich.progress import ProgressColumn, TaskID
 
 __all__ = ["Terminal"]
 
@@ -100,7 +100,7 @@ class Terminal:
             self._voice.say(sentence)
 
 
-def _amount_column():  # noqa: ANN202 (its base class is loaded late)
+def _amount_column() -> "ProgressColumn":
     from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, Task, TransferSpeedColumn  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 

@@ -1,5 +1,7 @@
 """``tenv targets``."""
 
+from typing import Any
+
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice
 from tenv.cli.table import print_table
@@ -35,7 +37,7 @@ def targets(voice: Voice) -> Result:
     return Result(rows, text=lambda: _print(rows))
 
 
-def _print(rows: list[dict[str, object]]) -> None:
+def _print(rows: list[dict[str, Any]]) -> None:
     print_table(
         ("TARGET", "FOR PYTORCH", "FROM", "LOCK", "DESCRIPTION"),
         [

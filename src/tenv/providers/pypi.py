@@ -27,7 +27,8 @@ _OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)
 _SIZE_TIMEOUT = 30.0
 _CONNECTIONS = 8
 
-_BAR = re.compile(r"(?P<name>[\w.-]+)\s+[-━╸ ]{10,}\s*(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
+# The bar holds no blanks: where it may, a line that is padded to the terminal's width takes cubic time.
+_BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -352,8 +353,7 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     (
         re.compile(r"Hash mismatch|hashes? .*(do not|don't|does not) match", re.IGNORECASE),
         HashMismatchError,
-        "the file at the index is not the one that was locked: ask whoever runs the index, "
-        "or look at what changed with `tenv lock --check`",
+        "the index has another file than the one that was locked: ask whoever runs the index",
     ),
     (
         re.compile(r"No space left|os error 28|quota exceeded", re.IGNORECASE),
@@ -395,6 +395,6 @@ def _error(talk: str, what: str) -> TenvError:
 def _tidy(talk: str) -> str:
     """Return uv's error without its progress, its warnings about other Pythons and its colours."""
     lines = [line.rstrip() for line in talk.replace("\r", "\n").split("\n") if line.strip()]
-    starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|× )", line)]
+    starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7 )", line)]
     kept = lines[starts[0] :] if starts else lines[-12:]
     return "\n".join("  " + re.sub(r"^error: ", "", line.strip()) for line in kept[:40])

@@ -65,7 +65,7 @@ def _placeholders(platform: str, wheels: tuple[Wheel, ...]) -> Iterator[Finding]
                 code=PLACEHOLDER,
                 severity=Severity.ERROR,
                 subject=f"{wheel.name} on {platform}",
-                message=f"version {wheel.version} is an empty placeholder ({wheel.size or 'unknown'} bytes), no library",
+                message=f"version {wheel.version} is an empty placeholder ({wheel.size or '?'} bytes), no library",
                 evidence=wheel.file,
                 source="the file's size on the index",
                 fix=f"ask for {wheel.name} only on the platforms that have it: [platform.linux-64.pypi-dependencies]",

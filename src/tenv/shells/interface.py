@@ -13,8 +13,13 @@ __all__ = ["Shell", "find_shell", "known_shells"]
 class Shell(Protocol):
     """A family of shells that share their syntax."""
 
-    NAMES: tuple[str, ...]
-    SCRIPT: str
+    @property
+    def NAMES(self) -> tuple[str, ...]:  # noqa: N802 (a constant of the module)
+        """The shells that it speaks to."""
+
+    @property
+    def SCRIPT(self) -> str:  # noqa: N802 (a constant of the module)
+        """The name of the stored script."""
 
     def render_activation(self, activation: Activation) -> str:
         """Return the script that activates an environment; it can be undone to the byte and never ends the shell."""

@@ -36,9 +36,10 @@ _tenv_unset() { # NAME
     unset "$1"
 }
 _tenv_restore() { # NAME: put one variable of the present level back
-    eval "_tenv_saved=\${_TENV_SAVED_${TENV_LEVEL}_$1-}; _tenv_front=\${_TENV_FRONT_${TENV_LEVEL}_$1-}; _tenv_now=\${$1-}"
+    eval "_tenv_saved=\${_TENV_SAVED_${TENV_LEVEL}_$1-}; _tenv_front=\${_TENV_FRONT_${TENV_LEVEL}_$1-}"
+    eval "_tenv_now=\${$1-}"
     case $_tenv_saved in
-        =*) _tenv_old=${_tenv_saved#=} ;;
+        "="*) _tenv_old=${_tenv_saved#"="} ;;
         *) _tenv_old= ;;
     esac
     if [ -n "$_tenv_front" ] && [ "$_tenv_now" != "$_tenv_front${_tenv_old:+:$_tenv_old}" ]; then
@@ -54,7 +55,7 @@ _tenv_restore() { # NAME: put one variable of the present level back
         if [ -n "$_tenv_now" ]; then eval "$1=\$_tenv_now; export $1"; else unset "$1"; fi
     else
         case $_tenv_saved in
-            =*) eval "$1=\$_tenv_old; export $1" ;;
+            "="*) eval "$1=\$_tenv_old; export $1" ;;
             *) unset "$1" ;;
         esac
     fi
@@ -79,6 +80,11 @@ _tenv_pop() { # undo the innermost activation
 }
 """
 
+_PROMPT = """case $- in
+    *i*) if [ -z "${TENV_NO_PROMPT-}" ] && [ -n "${PS1-}" ]; then PS1="(${TENV_TARGET}) $PS1"; fi ;;
+esac
+"""
+
 _FORGET = "unset -f _tenv_push _tenv_set _tenv_prepend _tenv_unset _tenv_restore _tenv_pop\n"
 
 
@@ -101,7 +107,7 @@ def render_activation(activation: Activation) -> str:
                 lines.append(f"_tenv_unset {change.name}\n")
     lines += [
         'eval "export _TENV_NAMES_${TENV_LEVEL}"\n',
-        'case $- in *i*) if [ -z "${TENV_NO_PROMPT-}" ] && [ -n "${PS1-}" ]; then PS1="(${TENV_TARGET}) $PS1"; fi ;; esac\n',
+        _PROMPT,
         "hash -r 2>/dev/null || :\n",
         _FORGET,
     ]

@@ -185,7 +185,6 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
     old = environment.state()
     python = _choose_python(uv, target, lock, platform, request.python, old)
     minor = python.version.major_minor
-    wheels = lock.wheels_for(platform, minor)
     if not python.headers:
         notes.append(
             f"{python.path} has no Python.h, so that PyTorch can't be built with it: "

@@ -82,7 +82,9 @@ def _packages(target: Target, lock: Lock | None, platform: str, state: State | N
     wanted = {name: str(request.version) for name, request in target.manifest.on(platform).wheels.items()}
     minors = lock.python_minors(platform) if lock else ()
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
-    rows = {name: {"name": name, "wanted": text, "locked": "", "size": None} for name, text in wanted.items()}
+    rows: dict[str, dict[str, Any]] = {
+        name: {"name": name, "wanted": text, "locked": "", "size": None} for name, text in wanted.items()
+    }
     for wheel in lock.wheels_for(platform, minor) if lock else ():
         row = {"name": wheel.name, "wanted": wanted.get(wheel.name, ""), "locked": wheel.version, "size": wheel.size}
         rows[wheel.name] = row

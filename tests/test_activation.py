@@ -1,0 +1,122 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tenv.activation import Action, Activation, Change, derive, jobs, read_activation
+from tenv.errors import EnvironmentBrokenError
+from tenv.host.interface import Fact, Missing
+from tenv.host.machine import Machine
+from tenv.manifest import Manifest
+from tenv.toolchain import Toolchain
+from tenv.versions import Version
+
+GIB = 1 << 30
+PREFIX = Path("/env")
+CUDA = PREFIX / "cuda"
+MACHINE = Machine(Fact(16, "cores"), Fact(64 * GIB, "memory"))
+WHOLE = Toolchain(
+    prefix=PREFIX,
+    python=PREFIX / "bin/python",
+    site_packages=PREFIX / "lib/python3.11/site-packages",
+    cuda=CUDA,
+    cuda_version=Version("13.0.3"),
+    nvcc=CUDA / "bin/nvcc",
+    cudnn=CUDA,
+    cusparselt=CUDA,
+    nccl=CUDA,
+    cmake=PREFIX / "bin/cmake",
+    ninja=PREFIX / "bin/ninja",
+    mkl=PREFIX,
+)
+BARE = Toolchain(PREFIX, PREFIX / "bin/python", PREFIX / "lib/python3.11/site-packages")
+
+
+def values(toolchain: Toolchain, **variables: str) -> dict[str, Change]:
+    manifest = Manifest("cuda130", "m.toml", environment=variables)
+    return {change.name: change for change in derive(manifest, toolchain, MACHINE).changes}
+
+
+def test_a_whole_toolchain_sets_what_a_pytorch_build_reads() -> None:
+    found = values(WHOLE)
+    assert {name: found[name].value for name in ("CUDA_HOME", "CUDA_PATH", "CUDNN_ROOT", "NCCL_ROOT")} == dict.fromkeys(
+        ("CUDA_HOME", "CUDA_PATH", "CUDNN_ROOT", "NCCL_ROOT"), "/env/cuda"
+    )
+    assert found["CUDACXX"].value == "/env/cuda/bin/nvcc"
+    assert found["PATH"] == Change(
+        "PATH", Action.PREPEND, "/env/bin:/env/cuda/bin", "the environment's own programs come first"
+    )
+    assert found["CMAKE_PREFIX_PATH"].value == "/env"
+    assert found["CMAKE_GENERATOR"].value == "Ninja"
+    assert found["_GLIBCXX_USE_CXX11_ABI"].value == "1"
+    assert found["MAX_JOBS"].value == "14"
+    assert all(change.reason for change in found.values())
+
+
+def test_what_a_prefix_does_not_hold_is_not_set() -> None:
+    found = values(BARE)
+    assert not {name for name in found if name.startswith(("CUDA", "CUDNN", "CUSPARSELT", "NCCL", "MKL"))}
+    assert "CMAKE_GENERATOR" not in found
+
+
+def test_the_manifest_wins_and_says_what_it_replaced() -> None:
+    found = values(WHOLE, MAX_JOBS="3", USE_MPI="0")
+    assert found["MAX_JOBS"].value == "3"
+    assert "instead of `14`" in found["MAX_JOBS"].reason
+    assert found["USE_MPI"].reason == "the manifest of cuda130 says so ([activation.env])"
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "cuda", "expected"),
+    [
+        (16, 64 * GIB, True, 14),
+        (16, 72 * GIB, True, 16),
+        (16, 64 * GIB, False, 16),
+        (8, 4 * GIB, True, 1),
+        (8, 1, True, 1),
+        (64, 24 * GIB, True, 5),
+    ],
+)
+def test_jobs_follow_from_cores_and_memory(cores: int, memory: int, cuda: bool, expected: int) -> None:
+    assert jobs(Machine(Fact(cores, "c"), Fact(memory, "m")), cuda=cuda)[0] == expected
+
+
+def test_jobs_without_a_known_memory_follow_from_cores() -> None:
+    count, why = jobs(Machine(Fact(4, "c"), Missing("no /proc")), cuda=True)
+    assert count == 4
+    assert "no /proc" in why
+
+
+def test_applying_changes_an_environment_and_leaves_the_given_one() -> None:
+    activation = Activation(
+        "t",
+        PREFIX,
+        (
+            Change("A", Action.SET, "1", ""),
+            Change("PATH", Action.PREPEND, "/env/bin", ""),
+            Change("NEW", Action.PREPEND, "/env", ""),
+            Change("GONE", Action.UNSET, "", ""),
+        ),
+    )
+    before = {"PATH": "/bin", "GONE": "x", "KEPT": "y"}
+    assert activation.apply(before) == {"A": "1", "PATH": "/env/bin:/bin", "NEW": "/env", "KEPT": "y"}
+    assert before == {"PATH": "/bin", "GONE": "x", "KEPT": "y"}
+
+
+def test_an_activation_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    activation = derive(Manifest("t", "m.toml"), WHOLE, MACHINE)
+    (tmp_path / "activation.json").write_text(activation.to_json())
+    assert read_activation(tmp_path / "activation.json") == activation
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "[]", '{"changes": [1]}', '{"changes": [{"name": "A"}]}'])
+def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "activation.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(EnvironmentBrokenError, match="can't be read"):
+        read_activation(path)
+
+
+def test_a_toolchain_without_nvcc_names_no_compiler() -> None:
+    assert "CUDACXX" not in values(replace(WHOLE, nvcc=None))

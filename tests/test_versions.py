@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenv.versions import Range, Version
+
+dotted = st.lists(st.integers(0, 999), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
+
+
+def test_a_version_prints_as_written() -> None:
+    assert str(Version("580.65.06")) == "580.65.06"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"), [("580.65.06", "580.65.7"), ("9.2", "10.0"), ("12.1", "12.1.1"), ("535.104.12", "545.29.06")]
+)
+def test_versions_compare_as_numbers(older: str, newer: str) -> None:
+    assert Version(older) < Version(newer)
+    assert Version(older) != Version(newer)
+
+
+def test_trailing_zeros_do_not_count() -> None:
+    assert Version("12.1") == Version("12.1.0")
+    assert hash(Version("12.1")) == hash(Version("12.1.0"))
+
+
+@given(dotted, dotted, dotted)
+def test_order_is_total(a: str, b: str, c: str) -> None:
+    low, middle, high = sorted(map(Version, (a, b, c)))
+    assert low <= middle <= high
+    assert low <= high
+
+
+@pytest.mark.parametrize("text", ["", "12.", "a", "1.2a", "12..1", "-1", "1 2"])
+def test_what_is_no_version_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a dotted version"):
+        Version(text)
+
+
+@pytest.mark.parametrize(("text", "found"), [("cuda 13.0.88 x", "13.0.88"), ("3.11.7", "3.11.7"), ("none", None)])
+def test_a_version_is_found_in_a_text(text: str, found: str | None) -> None:
+    assert (str(Version.find(text)) if found else Version.find(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "inside", "outside"),
+    [
+        ("*", "0.1", None),
+        ("3.11.*", "3.11.9", "3.12.0"),
+        ("1.2", "1.2.0", "1.2.1"),
+        (">=11,<13", "12.4", "13"),
+        ("~=2.1", "2.9", "3.0"),
+        ("=2.1", "2.1", "2.2"),
+        ("13.0.3.*", "13.0.3.0", "13.0.2"),
+        ("0.8.1.*", "0.8.1.post1", "0.9.0"),
+    ],
+)
+def test_a_range_holds_what_it_says(wanted: str, inside: str, outside: str | None) -> None:
+    assert inside in Range(wanted)
+    assert outside is None or outside not in Range(wanted)
+
+
+@pytest.mark.parametrize("text", [">>1", "1.2 or 1.3", "a.b", ">=", "1,,x"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version range"):
+        Range(text)
+
+
+@given(dotted)
+def test_an_exact_range_holds_its_own_version(text: str) -> None:
+    assert text in Range(text)
