@@ -77,6 +77,7 @@ USE_MPI = "0"
     assert "only-here" not in manifest.on("linux-64").wheels
     assert "only-here" in manifest.on("win-64").wheels
     assert "num-py" in manifest.on("win-64").wheels
+    assert (manifest.on("win-64").name, manifest.on("win-64").file) == ("t", "t.toml")
 
 
 @pytest.mark.parametrize(

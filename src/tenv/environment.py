@@ -22,7 +22,7 @@ from tenv.files import storage_errors, write_atomic
 from tenv.manifest import normalize
 from tenv.tables import nearest
 
-__all__ = ["MARKER", "META", "Environment", "State", "Status"]
+__all__ = ["MARKER", "META", "Environment", "State", "Status", "environments_in"]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
@@ -101,7 +101,7 @@ class Environment:
                 **{name: data[name] for name in State.__slots__ if name not in ("status", "foreign")},
                 foreign=tuple(data["foreign"]),
             )
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file that stands beside the prefixes
             return None
         except (OSError, ValueError, KeyError, TypeError):
             return State(Status.BROKEN, target=self.prefix.name)
@@ -135,7 +135,7 @@ class Environment:
         """
         state = self.state()
         if state is None:
-            others = [folder.name for folder in _siblings(self.prefix)]
+            others = [other.prefix.name for other in environments_in(self.prefix.parent)]
             hint = nearest(target, others) or f"`tenv create {target}` makes it"
             raise EnvironmentMissingError(f"there is no environment `{target}` ({self.prefix})", hint=hint)
         if state.status is not Status.READY:
@@ -207,8 +207,9 @@ class Environment:
                 path.unlink(missing_ok=True)
 
 
-def _siblings(prefix: Path) -> list[Path]:
-    return sorted(path.parent.parent for path in prefix.parent.glob(f"*/{MARKER}"))
+def environments_in(folder: Path) -> list[Environment]:
+    """Return the environments that tenv made in a folder, by name."""
+    return [Environment(path.parent.parent) for path in sorted(folder.glob(f"[!.]*/{MARKER}"))]
 
 
 def _walk(prefix: Path) -> Iterator[str]:

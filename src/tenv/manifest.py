@@ -151,7 +151,9 @@ class Manifest:
     def on(self, platform: str) -> "Manifest":
         """Return the manifest as it reads on one platform."""
         own = self.by_platform.get(platform)
-        return self if own is None else replace(_merge(self, own), by_platform={})
+        if own is None:
+            return self
+        return replace(_merge(self, own), name=self.name, file=self.file, by_platform={})
 
     def python_minors(self) -> tuple[str, ...]:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""

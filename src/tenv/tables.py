@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +22,14 @@ _KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """Return a sentence that names the choice most like `word`, or an empty string."""
-    found = get_close_matches(word, list(choices), n=1, cutoff=0.6)
-    return f"did you mean `{found[0]}`?" if found else ""
+    """Return a sentence that names the choices most like `word`, or an empty string."""
+    found = get_close_matches(word, list(choices), n=3, cutoff=0.6)
+    best = [name for name in found if _likeness(word, name) > _likeness(word, found[0]) - 0.05]
+    return f"did you mean {' or '.join(f'`{name}`' for name in best)}?" if best else ""
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
 
 
 def _parts(keys: str) -> tuple[str, ...]:

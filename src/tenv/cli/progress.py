@@ -81,7 +81,8 @@ class Terminal:
         """Draw the downloads, the largest of those under way each on a line."""
         if not self._bars or self._step is None:
             return
-        under_way = sorted((row for row in running.values() if row.done < row.total), key=lambda row: -row.total)
+        # The last step to the end is often not told, so a download that is nearly there is not drawn any more.
+        under_way = sorted((row for row in running.values() if row.done < 0.98 * row.total), key=lambda row: -row.total)
         shown = {row.name: row for row in under_way[:_SHOWN]}
         for name in [name for name in self._running if name not in shown]:
             self._bars.remove_task(self._running.pop(name))

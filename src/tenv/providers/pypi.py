@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,7 +109,8 @@ class Uv:
             pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
             constraints.write_text("".join(f"{wheel.name}=={wheel.version}\n" for wheel in pins))
             done = self._compile(lines, manifest, platform, python, constraints, chosen)
-            if done.status and pins:  # what was locked no longer fits together: choose anew
+            # Where what was locked no longer fits together, choose anew; not where an index failed for a moment.
+            if done.status and pins and isinstance(_error(done.stderr, ""), NoSolutionError):
                 constraints.write_text("")
                 done = self._compile(lines, manifest, platform, python, constraints, chosen)
             if done.status:
@@ -124,7 +126,8 @@ class Uv:
             *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
             *("--python-platform", _uv_platform(platform, manifest.requirements.glibc or _OLDEST_GLIBC)),
             *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
-            *("--constraints", str(constraints), "--resolution", "highest"),
+            # uv wants a Python to run at all, though nothing is taken from it: ours is always there.
+            *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
             text="\n".join(lines) + "\n",
         )
 
@@ -351,7 +354,9 @@ def _bytes(text: str) -> int:
 
 _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     (
-        re.compile(r"Hash mismatch|hashes? .*(do not|don't|does not) match", re.IGNORECASE),
+        re.compile(
+            r"Hash mismatch|hashes? .*(do not|don't|does not) match|Failed to extract archive|Bad CRC", re.IGNORECASE
+        ),
         HashMismatchError,
         "the index has another file than the one that was locked: ask whoever runs the index",
     ),
@@ -373,7 +378,7 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     (
         re.compile(
             r"Failed to (fetch|download)|error sending request|Could not connect|dns error|timed out|connection|"
-            r"HTTP status|Request failed|certificate",
+            r"HTTP status|Request failed|certificate|returned a (401|403|407) ",
             re.IGNORECASE,
         ),
         NetworkError,
@@ -394,7 +399,9 @@ def _error(talk: str, what: str) -> TenvError:
 
 def _tidy(talk: str) -> str:
     """Return uv's error without its progress, its warnings about other Pythons and its colours."""
-    lines = [line.rstrip() for line in talk.replace("\r", "\n").split("\n") if line.strip()]
+    # On a terminal, an error begins on the line of the progress that it ends.
+    talk = re.sub(r"  (?=error: |\u00d7 )", "\n", talk.replace("\r", "\n"))
+    lines = [line.rstrip() for line in talk.split("\n") if line.strip()]
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7 )", line)]
     kept = lines[starts[0] :] if starts else lines[-12:]
     return "\n".join("  " + re.sub(r"^error: ", "", line.strip()) for line in kept[:40])

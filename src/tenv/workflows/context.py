@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenv.environment import Environment
+from tenv.environment import Environment, environments_in
 from tenv.errors import UsageError
 from tenv.providers.interface import Progress, Silent
 from tenv.providers.pypi import Uv
@@ -44,8 +44,7 @@ class Context:
         Raises:
             UsageError: There is none, or more than one.
         """
-        folder = self.places.environments()
-        names = sorted(path.name for path in folder.glob("*") if Environment(path).state() is not None)
+        names = [environment.prefix.name for environment in environments_in(self.places.environments())]
         if len(names) == 1:
             return names[0]
         if not names:

@@ -99,7 +99,8 @@ def create(context: Context, request: Request) -> Created:
         target = _find_lock(context, target, request.mode)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
-            if state is None or not _is_current(target, request, environment, state):
+            changed = not (state and _is_current(target, request, environment, state))
+            if changed:
                 state = _make(context, target, request, environment, notes)
     if state is None:  # unreachable: `changed` is true without a state
         raise EnvironmentBrokenError(f"{environment.prefix} has no state")
@@ -294,7 +295,7 @@ def _install(context: Context, uv: Uv, environment: Environment, plan: _Plan) ->
     gone = sorted(set(environment.installed()) & set(plan.ours) - {wheel.name for wheel in plan.wheels})
     if gone:
         uv.remove(program, gone)
-    context.progress.step("installing", sum(wheel.size or 0 for wheel in plan.wheels))
+    context.progress.step("downloading and installing", sum(wheel.size or 0 for wheel in plan.wheels))
     if plan.wheels:
         uv.install(program, plan.wheels, context.progress)
     installed = environment.installed()

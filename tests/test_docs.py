@@ -1,0 +1,111 @@
+"""The README and the docs say what the program does: their commands are run, their list of commands is compared."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import SOURCE, Project, call
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+WITH_COMMANDS = [page for page in PAGES if "```console" in page.read_text()]
+
+SMALL = """\
+platforms = ["linux-64", "linux-aarch64", "win-64"]
+python = ">=3.11,<3.15"
+[pypi-dependencies]
+beta = "*"
+[activation.env]
+CMAKE_GENERATOR = "Ninja"
+CUDA_HOME = "/toolkit"
+"""
+"""What stands in for the real targets, so that the commands take milliseconds."""
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def documented(project: Project) -> Project:
+    """A project in which the targets of the docs are small."""
+    for name in ("cuda130", "cpu"):
+        project.manifest.with_name(f"{name}.toml").write_text(SMALL)
+        project.ok("create", name)
+    project.manifest.with_name("typo.toml").write_text('platforms = ["linux-64"]\n\n[pypi-dependencis]\n')
+    program = project.folder / "bin" / "tenv"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={SOURCE} exec {sys.executable} -m tenv "$@"\n')
+    program.chmod(0o755)
+    return project
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_work_and_print_what_it_says(page: Path, documented: Project) -> None:
+    for block in blocks(page):
+        commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+        promised = [line for line in block.splitlines() if line and not line.startswith("$ ")]
+        assert commands
+        failing = any(line.startswith("error[") for line in promised)
+        script = "set -u\n" + ("" if failing else "set -e\n") + "\n".join(commands)
+        path = f"PATH={shlex.quote(str(documented.folder / 'bin'))}:$PATH\n"
+        done = subprocess.run(
+            ["bash", "-c", path + script], cwd=documented.folder, capture_output=True, text=True, check=False
+        )
+        assert failing or done.returncode == 0, done.stderr
+        for line in promised:
+            assert line in done.stdout + done.stderr
+
+
+def test_the_list_of_commands_in_the_readme_is_the_program_s_own() -> None:
+    text = (ROOT / "README.md").read_text()
+    shown = text.partition("<!-- help:begin -->\n")[2].partition("<!-- help:end -->")[0]
+    listed = call("--help").out.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert shown == f"```text\n{listed}\n```\n", "put the output of `tenv --help` below `Commands:` there"
+
+
+def test_every_rule_has_its_page() -> None:
+    codes = set()
+    for module in (ROOT / "src" / "tenv" / "rules").glob("*.py"):
+        codes |= set(re.findall(r"\bTE\d{3}\b", module.read_text()))
+    pages = {page.stem for page in (ROOT / "docs" / "rules").glob("TE*.md")}
+    assert codes == pages
+    for page in (ROOT / "docs" / "rules").glob("TE*.md"):
+        headings = re.findall(r"^## (\w+)$", page.read_text(), re.MULTILINE)
+        assert headings == ["What", "Why", "Example", "Fix", "Sources"], page.name
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.stem)
+def test_links_within_the_project_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert "://" in link or (page.parent / link).exists(), link
+
+
+def test_the_documented_exit_statuses_are_those_of_the_program() -> None:
+    from tenv.errors import Exit
+
+    text = (ROOT / "docs" / "commands.md").read_text()
+    assert [int(number) for number in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)] == [int(code) for code in Exit]
+
+
+def test_the_versions_in_the_readme_are_those_of_the_locks() -> None:
+    from tenv.lock import read_lock
+
+    rows = re.findall(r"^\| `(cuda\d+)` \| [^|]+ \| (.+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) == 2
+    for name, told in rows:
+        lock = read_lock(ROOT / "locks" / f"{name}.lock", name)
+        versions = {wheel.name: wheel.version for wheel in lock.wheels["linux-64"]}
+        for product, package in (
+            ("CUDA", "cuda-toolkit"),
+            ("cuDNN", "nvidia-cudnn-cu13"),
+            ("cuSPARSELt", "nvidia-cusparselt-cu13"),
+            ("NCCL", "nvidia-nccl-cu13"),
+        ):
+            said = re.search(rf"\b{product} ([\d.]+)", told)
+            assert said
+            assert f"{versions[package]}.".startswith(f"{said[1].rstrip('.')}."), (name, product)

@@ -1,0 +1,51 @@
+"""What the everyday commands load: a heavy library that creeps in is noticed here, not on somebody's prompt."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import SOURCE, Project
+
+HEAVY = {"rattler", "requests", "rich", "filelock", "yaml", "pynvml", "uv", "asyncio", "hypothesis"}
+
+
+def loaded(folder: Path, *words: str) -> set[str]:
+    """Return the modules that a command has loaded when it ends."""
+    code = (
+        "import atexit, json, sys\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        f"sys.argv = ['tenv', *{list(words)!r}]\n"
+        "from tenv.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n{code}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    modules: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return set(modules)
+
+
+def test_version_loads_nothing_of_weight(tmp_path: Path) -> None:
+    modules = loaded(tmp_path, "--version")
+    assert {name for name in modules if name.startswith("tenv")} == {"tenv", "tenv.cli", "tenv.cli.main"}
+    assert "click" not in modules
+
+
+@pytest.mark.parametrize(
+    "words", [("activate", "tiny"), ("create", "tiny"), ("env", "tiny"), ("list",), ("hook", "bash")]
+)
+def test_everyday_commands_load_no_heavy_library(project: Project, words: tuple[str, ...]) -> None:
+    project.ok("create", "tiny")
+    assert loaded(project.folder, *words).isdisjoint(HEAVY)
+
+
+def test_activate_stays_small(project: Project) -> None:
+    project.ok("create", "tiny")
+    assert len(loaded(project.folder, "activate", "tiny")) < 330
