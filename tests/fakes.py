@@ -127,7 +127,7 @@ def unpack(wheel: Path, site: Path) -> None:
 def make_nvidia(folder: Path) -> list[Path]:
     """Write wheels laid out as NVIDIA's of CUDA 13 are: a toolkit in pieces, with two roots that share folders."""
     root = "nvidia/cu13"
-    runtime = {
+    runtime: dict[str, str | bytes] = {
         f"{root}/include/cuda.h": "#define cuMemAlloc cuMemAlloc_v2\n"
         "CUresult CUDAAPI cuInit(unsigned int Flags);\nCUresult CUDAAPI cuMemAlloc(void *p, int n);\n",
         f"{root}/include/cuda_runtime_api.h": "#define CUDART_VERSION 13000\n",
@@ -135,13 +135,13 @@ def make_nvidia(folder: Path) -> list[Path]:
         f"{root}/lib/libcudart.so.13": b"\x7fELF runtime",
         f"{root}/lib/libcudart_static.a": b"!<arch>\n",
     }
-    compiler = {
+    compiler: dict[str, str | bytes] = {
         f"{root}/bin/nvcc": "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.48'\n",
         f"{root}/bin/nvcc.profile": "TOP = $(_HERE_)/..\n",
         f"{root}/nvvm/bin/cicc": "#!/bin/sh\n",
         f"{root}/include/__init__.py": "",
     }
-    cudnn = {
+    cudnn: dict[str, str | bytes] = {
         "nvidia/cudnn/include/cudnn.h": "#define CUDNN_MAJOR 9\n",
         "nvidia/cudnn/include/nvtx3/own.h": "/* from cuDNN */\n",
         "nvidia/cudnn/lib/libcudnn.so.9": b"\x7fELF cudnn",
@@ -306,4 +306,3 @@ def _read_metadata(wheel: Path) -> bytes:
 
 def _normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
