@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tenv import engine
-from tests.fakes import Index, make_native, make_wheel, noise
-from tests.projects import TINY, Project
+from tests.fakes import MINORS, Index, make_native, make_wheel, noise
+from tests.projects import HERE, TINY, Project
 
 _FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
@@ -150,3 +150,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make uv give up on an index at once."""
     monkeypatch.setenv("UV_HTTP_TIMEOUT", "1")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+
+
+@pytest.fixture(scope="session")
+def other_python() -> Path:
+    """The program of the other one of MINORS, when it is installed beside the Python that runs the tests."""
+    other = next(minor for minor in MINORS if minor != HERE)
+    found = sorted(Path(sys.base_prefix).parent.glob(f"*{other}*/bin/python{other}"))
+    return found[0] if found else pytest.skip(f"no Python {other} beside {sys.base_prefix}")
