@@ -34,9 +34,13 @@ class Machine:
     memory: Fact[int] | Missing
 
 
-def current_platform() -> str:
-    """Return the host's platform by its conda name."""
-    machine = std_platform.machine().lower()
+def current_platform(machine: str | None = None) -> str:
+    """Return the host's platform by its conda name.
+
+    Args:
+        machine: The processor family; None means this host's.
+    """
+    machine = (machine or std_platform.machine()).lower()
     return _PLATFORMS.get((sys.platform, machine), f"{sys.platform}-{machine}")
 
 
