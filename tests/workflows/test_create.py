@@ -47,7 +47,6 @@ def test_has_nothing_to_do_the_second_time(created: Project) -> None:
     created.index.stop()
     ended = created.ok("create", "tiny", "--json")
     assert ended.data["changed"] is False
-    assert ended.err == f"tiny is ready in {created.prefix}: nothing to do\n" or "--json" in ended.err or not ended.err
     assert snapshot(created.prefix) == before
 
 
@@ -337,7 +336,9 @@ def test_a_removed_package_is_put_back(created: Project) -> None:
 def test_a_package_in_another_version_is_put_right(created: Project) -> None:
     (created.site() / "alpha-1.0.dist-info").rename(created.site() / "alpha-0.9.dist-info")
     metadata = created.site() / "alpha-0.9.dist-info" / "METADATA"
-    metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 0.9"))
+    text = metadata.read_text()
+    metadata.unlink()  # uv's cache may hold the same file under another name
+    metadata.write_text(text.replace("Version: 1.0", "Version: 0.9"))
     created.ok("create", "tiny")
     assert Environment(created.prefix).installed()["alpha"] == "1.0"
 

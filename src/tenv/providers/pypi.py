@@ -13,7 +13,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tenv import process
-from tenv.errors import HashMismatchError, HostError, NetworkError, NoSolutionError, StorageError, TenvError
+from tenv.errors import (
+    EnvironmentBrokenError,
+    HashMismatchError,
+    HostError,
+    NetworkError,
+    NoSolutionError,
+    StorageError,
+    TenvError,
+)
 from tenv.lock import Wheel
 from tenv.manifest import Manifest, WheelRequest, normalize
 from tenv.providers.indexes import uv_environment
@@ -215,7 +223,7 @@ class Uv:
         """Make an empty Python environment in a folder that may already hold files."""
         done = self._run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
         if done.status:
-            raise _error(done.stderr, f"can't make a Python environment in {prefix}")
+            raise _error(done.stderr, f"can't make a Python environment in {prefix}", EnvironmentBrokenError)
 
     def install(self, python: Path, wheels: Sequence[Wheel], progress: Progress) -> None:
         """Install exactly the files that a lock names into the environment of a Python.
@@ -240,13 +248,17 @@ class Uv:
                 text="\n".join(lines) + "\n",
             )
         if done.status:
-            raise _error(done.stderr, "the wheels of the lock could not be installed")
+            error = _error(done.stderr, "the wheels of the lock could not be installed", EnvironmentBrokenError)
+            if isinstance(error, NoSolutionError):  # the versions are given, so it is the index that lacks one
+                hint = "no index in use gives that file: check UV_DEFAULT_INDEX, pip.conf and their credentials"
+                raise NetworkError(error.message, hint=hint)
+            raise error
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""
         done = self._run("pip", "uninstall", "--python", str(python), *names)
         if done.status:
-            raise _error(done.stderr, f"can't remove {', '.join(names)}")
+            raise _error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
 
     def cache_folder(self) -> Path:
         """Return the folder in which uv keeps what it has downloaded."""
@@ -388,13 +400,13 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
 )
 
 
-def _error(talk: str, what: str) -> TenvError:
-    """Return the error that uv's words stand for."""
+def _error(talk: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+    """Return the error that uv's words stand for, or `otherwise` where they are not known."""
     text = _tidy(talk)
     for pattern, kind, hint in _ERRORS:
         if pattern.search(text):
             return kind(f"{what}:\n{text}", hint=hint)
-    return NoSolutionError(f"{what}:\n{text}")
+    return otherwise(f"{what}:\n{text}")
 
 
 def _tidy(talk: str) -> str:

@@ -1,7 +1,6 @@
 """Create an environment from its lock, finish one that was interrupted, or find that there is nothing to do."""
 
 import time
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -9,19 +8,19 @@ from pathlib import Path
 
 from tenv.activation import Activation, derive
 from tenv.environment import Environment, State, Status
-from tenv.errors import EnvironmentBrokenError, HostError, LockMissingError, LockStaleError, UsageError
-from tenv.files import digest_bytes, exclusive, folder_size, make_folder, storage_errors, write_atomic
+from tenv.errors import HostError, LockMissingError, LockStaleError
+from tenv.files import digest_bytes, exclusive, folder_size, make_folder, write_atomic
 from tenv.host.interface import Missing
 from tenv.host.machine import current_platform, glibc, probe
-from tenv.lock import Lock, Wheel, read_lock
+from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
-from tenv.providers.pypi import Interpreter, Uv
 from tenv.shells import posix
 from tenv.targets import Target
 from tenv.toolchain import assemble, discover
-from tenv.versions import Version
 from tenv.workflows.context import Context
+from tenv.workflows.install import Plan, begin, install, make_plan
 from tenv.workflows.lock import check_target_lock, lock_target
+from tenv.workflows.python import choose_python
 
 __all__ = ["Created", "LockMode", "Request", "create"]
 
@@ -93,20 +92,16 @@ def create(context: Context, request: Request) -> Created:
     environment = context.environment(target.name, request.prefix)
     state = environment.state()
     notes: list[str] = []
-    changed = not (state and _is_current(target, request, environment, state))
-    if changed:
+    changed = False
+    if state is None or not _is_current(target, request, environment, state):
         _check_host(target.manifest)
         target = _find_lock(context, target, request.mode)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
-            changed = not (state and _is_current(target, request, environment, state))
-            if changed:
-                state = _make(context, target, request, environment, notes)
-    if state is None:  # unreachable: `changed` is true without a state
-        raise EnvironmentBrokenError(f"{environment.prefix} has no state")
-    return Created(
-        target.name, environment.prefix, state, target.lock_file, changed, time.monotonic() - start, tuple(notes)
-    )
+            if state is None or not _is_current(target, request, environment, state):
+                state, changed = _make(context, target, request, environment, notes), True
+    seconds = time.monotonic() - start
+    return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes))
 
 
 def _is_current(target: Target, request: Request, environment: Environment, state: State) -> bool:
@@ -184,127 +179,22 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
     platform = current_platform()
     uv = context.uv()
     old = environment.state()
-    python = _choose_python(uv, target, lock, platform, request.python, old)
+    python = choose_python(uv, target, lock, platform, request.python, old)
     minor = python.version.major_minor
     if not python.headers:
         notes.append(
             f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
             f"install its headers (Debian, Ubuntu: python{minor}-dev)"
         )
-    plan = _plan(environment, lock.wheels_for(platform, minor), python, request, old)
+    plan = make_plan(environment, lock.wheels_for(platform, minor), python, old, exact=request.exact)
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
-    _begin(environment, target, plan, old)
-    _install(context, uv, environment, plan)
+    begin(environment, target.name, plan, old)
+    install(uv, environment, plan, context.progress)
     return _finish(environment, target, lock, platform, plan, request.mode)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How the packages of a prefix are brought to what the lock says.
-
-    Attributes:
-        wheels: The wheels that it shall hold.
-        python: The Python that it is made with.
-        scratch: Clear the prefix first, since what is in it is not known to be whole.
-        ours: The packages that are tenv's, before or after.
-        foreign: Files, relative to the prefix, that are not tenv's and stay.
-        dropped: Whether files that are not tenv's go, since they were for another Python.
-    """
-
-    wheels: tuple[Wheel, ...]
-    python: Interpreter
-    scratch: bool
-    ours: Mapping[str, str]
-    foreign: tuple[str, ...]
-    dropped: bool
-
-
-def _plan(
-    environment: Environment, wheels: tuple[Wheel, ...], python: Interpreter, request: Request, old: State | None
-) -> _Plan:
-    """Look at what is in the prefix and decide what may stay.
-
-    A prefix that was ready is brought up to date in place. One that was not is cleared and filled anew, all but the
-    files that were there before tenv began and those of packages that are in neither lock.
-    """
-    ours = {**(old.packages if old else {}), **{wheel.name: wheel.version for wheel in wheels}}
-    same_python = not old or old.python in ("", python.version.major_minor)
-    ready = bool(old and old.status is Status.READY and discover(environment.prefix).python.exists())
-    foreign: set[str] = set()
-    if old and not request.exact:
-        if old.status is Status.READY:
-            foreign.update(environment.foreign_files(ours))
-        else:
-            foreign.update(old.foreign)
-            foreign.update(environment.files_of(set(environment.installed()) - set(ours)))
-    return _Plan(
-        wheels=wheels,
-        python=python,
-        scratch=not (ready and same_python) or request.exact,
-        ours=ours,
-        foreign=tuple(sorted(foreign)) if same_python else (),
-        dropped=bool(foreign) and not same_python,
-    )
-
-
-def _choose_python(
-    uv: Uv, target: Target, lock: Lock, platform: str, wanted: str | None, old: State | None
-) -> Interpreter:
-    """Return the Python to use: the one asked for, the one the environment has, the host's best, or a fetched one."""
-    minors = lock.python_minors(platform) or target.manifest.python_minors()
-    if wanted and (Path(wanted).is_file() or "/" in wanted):
-        found = uv.inspect(Path(wanted).absolute())
-        if found is None or found.version.major_minor not in minors:
-            have = f"is Python {found.version}" if found else "is not a working Python"
-            raise UsageError(f"`--python {wanted}` {have}; the lock of {target.name} serves {', '.join(minors)}")
-        return found
-    if wanted and wanted not in minors:
-        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}")
-    here = [python for python in uv.interpreters(target.manifest) if python.version.major_minor in minors]
-    preferred = wanted or (old.python if old and old.python in minors else "")
-    if preferred:
-        here = [python for python in here if python.version.major_minor == preferred]
-    if here:
-        return here[0]
-    minor = preferred or max(minors, key=Version)
-    program = uv.fetch_python(minor)
-    fetched = uv.inspect(program)
-    if fetched is None:
-        raise EnvironmentBrokenError(f"the fetched Python {program} does not run")
-    return fetched
-
-
-def _begin(environment: Environment, target: Target, plan: _Plan, old: State | None) -> None:
-    """Write down that the environment is being changed, and what in it is not tenv's."""
-    with storage_errors(f"can't create {environment.prefix}"):
-        environment.meta.mkdir(parents=True, exist_ok=True)
-        (environment.meta / posix.SCRIPT).unlink(missing_ok=True)
-    python = old.python if old else plan.python.version.major_minor
-    state = State(Status.CREATING, target.name, packages=plan.ours, foreign=plan.foreign, python=python)
-    environment.write_state(state)
-
-
-def _install(context: Context, uv: Uv, environment: Environment, plan: _Plan) -> None:
-    """Bring the packages of the prefix to what the lock says."""
-    prefix = environment.prefix
-    if plan.scratch:
-        environment.wipe(plan.foreign)
-        uv.make_environment(prefix, plan.python.path, prefix.name)
-    program = discover(prefix).python
-    gone = sorted(set(environment.installed()) & set(plan.ours) - {wheel.name for wheel in plan.wheels})
-    if gone:
-        uv.remove(program, gone)
-    context.progress.step("downloading and installing", sum(wheel.size or 0 for wheel in plan.wheels))
-    if plan.wheels:
-        uv.install(program, plan.wheels, context.progress)
-    installed = environment.installed()
-    wrong = [wheel.name for wheel in plan.wheels if installed.get(wheel.name) != wheel.version]
-    if wrong:
-        raise EnvironmentBrokenError(f"{prefix}: {', '.join(wrong)} did not arrive in the version of the lock")
-
-
-def _finish(environment: Environment, target: Target, lock: Lock, platform: str, plan: _Plan, mode: LockMode) -> State:
+def _finish(environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
     toolchain = assemble(environment.prefix, platform)
     _store_activation(environment, derive(target.manifest.on(platform), toolchain, probe()))
