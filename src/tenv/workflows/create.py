@@ -1,20 +1,33 @@
 """Create an environment from its lock, finish one that was interrupted, or find that there is nothing to do."""
 
+import contextlib
+import os
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from tenv.activation import Activation, derive
-from tenv.environment import Environment, State, Status
-from tenv.errors import HostError, LockMissingError, LockStaleError
-from tenv.files import digest_bytes, exclusive, folder_size, make_folder, write_atomic
+from tenv import __version__
+from tenv.activation import Activation, derive, read_activation
+from tenv.environment import MARKER, Environment, State, Status
+from tenv.errors import (
+    ForeignFolderError,
+    HostError,
+    LockMissingError,
+    LockStaleError,
+    NetworkError,
+    StorageError,
+    TenvError,
+    UsageError,
+)
+from tenv.files import digest_bytes, exclusive, folder_size, make_folder, remove_tree, write_atomic
 from tenv.host.interface import Missing
 from tenv.host.machine import current_platform, glibc, probe
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
-from tenv.shells import posix
+from tenv.rules.toolkit import check_lock
+from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import assemble, discover
 from tenv.workflows.context import Context
@@ -23,6 +36,8 @@ from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.python import choose_python
 
 __all__ = ["Created", "LockMode", "Request", "create"]
+
+_ACTIVATION = "activation.json"
 
 
 class LockMode(StrEnum):
@@ -90,12 +105,18 @@ def create(context: Context, request: Request) -> Created:
     if request.lock_file is not None:
         target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
     environment = context.environment(target.name, request.prefix)
+    _check_prefix(environment.prefix)
     state = environment.state()
+    if state and state.status is not Status.BROKEN and state.target != target.name:
+        raise ForeignFolderError(
+            f"{environment.prefix} is an environment of `{state.target}`",
+            hint="name another folder with `--prefix`, or remove that environment first",
+        )
     notes: list[str] = []
     changed = False
     if state is None or not _is_current(target, request, environment, state):
         _check_host(target.manifest)
-        target = _find_lock(context, target, request.mode)
+        target = _find_lock(context, target, request.mode, named=request.lock_file is not None)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
             if state is None or not _is_current(target, request, environment, state):
@@ -108,6 +129,8 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
     """Tell whether an environment already is what is asked for, by digests and names alone."""
     if state.status is not Status.READY or request.exact or state.platform != current_platform():
         return False
+    if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
+        return False
     try:
         lock = digest_bytes(target.lock_file.read_bytes())
     except OSError:
@@ -116,11 +139,34 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
         request.mode is not LockMode.FROZEN and state.manifest != target.manifest.settings_digest()
     ):
         return False
-    if request.python and request.python != state.python:
+    if not _has_python(environment, request.python, state.python):
         return False
     installed = environment.installed()
-    there = all(installed.get(name) == version for name, version in state.packages.items())
-    return there and discover(environment.prefix).python.exists() and (environment.meta / "activation.json").is_file()
+    there = all(installed.get(name) == version for name, (version, _) in state.packages.items())
+    notes = (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS))
+    return (
+        there
+        and discover(environment.prefix).python.exists()
+        and all((environment.meta / note).is_file() for note in notes)
+    )
+
+
+def _has_python(environment: Environment, wanted: str | None, minor: str = "") -> bool:
+    """Tell whether a prefix has the Python that is asked for: a minor, or a program by its path."""
+    if not wanted:
+        return True
+    if "/" not in wanted:
+        return not minor or wanted == minor
+    return os.path.realpath(discover(environment.prefix).python) == os.path.realpath(wanted)
+
+
+def _check_prefix(prefix: Path) -> None:
+    """Refuse a folder whose name can't stand in PATH or in the first line of a script."""
+    if any(os.pathsep in part or not part.isprintable() for part in prefix.parts):
+        raise UsageError(
+            f"{str(prefix)!r} can't hold an environment: PATH and scripts can't name it",
+            hint=f"choose a folder whose path has no `{os.pathsep}` and no control characters",
+        )
 
 
 def _check_host(manifest: Manifest) -> None:
@@ -142,14 +188,14 @@ def _check_host(manifest: Manifest) -> None:
             )
 
 
-def _find_lock(context: Context, target: Target, mode: LockMode) -> Target:
+def _find_lock(context: Context, target: Target, mode: LockMode, *, named: bool) -> Target:
     """Return the target with a lock that may be used, making one where that is allowed."""
     if mode is LockMode.FROZEN:
         return target
     try:
         check_target_lock(target)
     except (LockMissingError, LockStaleError):
-        if mode is LockMode.LOCKED:
+        if mode is LockMode.LOCKED or named:  # a lock that somebody hands over is used or refused, never written
             raise
         locked = lock_target(context, target)
         context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
@@ -186,17 +232,41 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
             f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
             f"install its headers (Debian, Ubuntu: python{minor}-dev)"
         )
-    plan = make_plan(environment, lock.wheels_for(platform, minor), python, old, exact=request.exact)
+    plan = make_plan(
+        environment,
+        lock.wheels_for(platform, minor),
+        python,
+        old,
+        exact=request.exact,
+        other_python=not _has_python(environment, request.python),
+    )
+    if request.mode is LockMode.FROZEN:
+        notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
     begin(environment, target.name, plan, old)
-    install(uv, environment, plan, context.progress)
+    try:
+        install(uv, environment, plan, context.progress)
+    except TenvError as error:
+        _after_failure(environment, plan, old, error)
+        raise
     return _finish(environment, target, lock, platform, plan, request.mode)
+
+
+def _after_failure(environment: Environment, plan: Plan, old: State | None, error: TenvError) -> None:
+    """Leave what was ready ready where it is untouched, and nothing where there was nothing."""
+    if isinstance(error, NetworkError) and error.untouched and old and old.status is Status.READY:
+        _store_activation(environment, read_activation(environment.meta / _ACTIVATION))
+        environment.write_state(old)
+    elif old is None and not plan.foreign:
+        with contextlib.suppress(StorageError):  # the first error is the one to tell
+            remove_tree(environment.prefix, MARKER)
 
 
 def _finish(environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
-    toolchain = assemble(environment.prefix, platform)
+    nvidia = discover(environment.prefix).site_packages / "nvidia"
+    toolchain = assemble(environment.prefix, platform, environment.folders_of(plan.packages, nvidia))
     _store_activation(environment, derive(target.manifest.on(platform), toolchain, probe()))
     environment.keep_lock(lock.text)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
@@ -208,7 +278,7 @@ def _finish(environment: Environment, target: Target, lock: Lock, platform: str,
         manifest=target.manifest.settings_digest() if satisfied else "",
         platform=platform,
         python=plan.python.version.major_minor,
-        packages={wheel.name: wheel.version for wheel in plan.wheels},
+        packages=plan.packages,
         bytes=folder_size(environment.prefix),
     )
     environment.write_state(state)
@@ -216,5 +286,6 @@ def _finish(environment: Environment, target: Target, lock: Lock, platform: str,
 
 
 def _store_activation(environment: Environment, activation: Activation) -> None:
-    write_atomic(environment.meta / "activation.json", activation.to_json())
-    write_atomic(environment.meta / posix.SCRIPT, posix.render_activation(activation))
+    write_atomic(environment.meta / _ACTIVATION, activation.to_json())
+    for shell in SHELLS:
+        write_atomic(environment.meta / shell.SCRIPT, shell.render_activation(activation))
