@@ -22,10 +22,13 @@ _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
 
 
 @pytest.fixture(autouse=True)
-def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _isolated(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Keep a test that is not marked `real` away from the user's files, settings and network."""
     if request.node.get_closest_marker("real"):
         return
+    around = tmp_path_factory.mktemp("around")
     for name in list(os.environ):
         if name.startswith(_FOREIGN):
             monkeypatch.delenv(name)
@@ -36,15 +39,15 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, t
         ("XDG_CONFIG_DIRS", "system"),
         ("UV_CACHE_DIR", "cache"),
     ):
-        monkeypatch.setenv(name, str(tmp_path / folder))
+        monkeypatch.setenv(name, str(around / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(socket.socket, "connect", _connect)
-    (tmp_path / "home").mkdir()
-    _stand_in(monkeypatch, tmp_path / "home")
+    (around / "home").mkdir()
+    _stand_in(monkeypatch, around / "home")
 
 
 def _stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -85,8 +88,11 @@ def index(wheels: Path, tmp_path: Path) -> Iterator[Index]:
 
 @pytest.fixture(scope="session")
 def pythons(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for PATH with one Python, the one that runs the tests."""
+    """A folder for PATH: the programs of the system, and one Python, the one that runs the tests."""
     folder = tmp_path_factory.mktemp("bin")
+    for program in (*Path("/bin").glob("*"), *Path("/usr/bin").glob("*")):
+        if not program.name.startswith(("python", "uv")) and not (folder / program.name).is_symlink():
+            (folder / program.name).symlink_to(program)
     base = getattr(sys, "_base_executable", sys.executable)
     (folder / f"python3.{sys.version_info.minor}").symlink_to(base)
     return folder
@@ -107,10 +113,10 @@ def project(
     made.manifest.parent.mkdir(parents=True)
     made.manifest.write_text(TINY)
     monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
-    monkeypatch.setenv("PATH", f"{pythons}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setenv("PATH", str(pythons))
     monkeypatch.setattr(engine, "leave", sys.exit)  # this process has tests to go on with
     _stand_in(monkeypatch, made.folder)
-    with _kept(seed, tmp_path / "cache" / "interpreter-v5"):
+    with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
         yield made
     made.end_all()
 
@@ -118,14 +124,26 @@ def project(
 @pytest.fixture
 def locked(project: Project, seed: Path) -> Project:
     """The project with its lock made."""
-    store = seed.with_name("tiny.lock")
+    _lock(project, seed.with_name("tiny.lock"))
+    return project
+
+
+@pytest.fixture
+def heavy(project: Project, seed: Path) -> Project:
+    """The project, locked, with a wheel more that takes some time to download."""
+    project.ask_for('large = "*"')
+    _lock(project, seed.with_name("heavy.lock"))
+    return project
+
+
+def _lock(project: Project, store: Path) -> None:
+    """Lock the project, or take the lock that an earlier test got for the same question."""
     if store.is_file():
         project.lock.parent.mkdir()
         shutil.copy(store, project.lock)
     else:
         project.ok("lock", "tiny")
         shutil.copy(project.lock, store)
-    return project
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.cli import main as program
+from tenv.host.machine import current_platform
 from tests.fakes import MINORS, Index
 
 __all__ = ["HERE", "PLATFORMS", "TINY", "Ended", "Project", "call", "finish", "snapshot", "until"]
@@ -99,6 +100,10 @@ class Project:
     def ask_for(self, line: str) -> None:
         """Add a line to the manifest's wheels."""
         self.manifest.write_text(f"{self.manifest.read_text()}{line}\n")
+
+    def narrow(self) -> None:
+        """Ask for this platform alone, so that locking anew takes less time."""
+        self.edit('["linux-64", "linux-aarch64", "win-64"]', f'["{current_platform()}"]')
 
     def state(self) -> dict[str, Any]:
         """Return what ``state.json`` says."""

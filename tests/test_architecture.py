@@ -17,7 +17,7 @@ ONLY_IN = {
     "filelock": {"files.py"},
     "requests": {"providers/pypi.py"},
 }
-LATE = ("rattler", "requests", "rich", "filelock", "platformdirs", "packaging", "yaml", "pynvml", "uv")
+LATE = ("rattler", "tomlkit", "requests", "rich", "filelock", "platformdirs", "packaging", "yaml", "pynvml", "uv")
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:

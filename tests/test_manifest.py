@@ -148,7 +148,8 @@ USE_MPI = "0"
         ),
         (
             BASE + '[dependencies]\ncudnn = "*"\n[pypi-dependencies]\nnvidia-cudnn-cu13 = "*"\n',
-            "t.toml:5: pypi-dependencies: `cudnn` is supplied by both [dependencies] and [pypi-dependencies] on linux-64",
+            "t.toml:5: pypi-dependencies: "
+            "`cudnn` is supplied by both [dependencies] and [pypi-dependencies] on linux-64",
             "keep it in one of the two",
         ),
         (

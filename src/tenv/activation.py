@@ -181,6 +181,9 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
             "CUDA_HOME", Action.SET, root, f"{version}; read by PyTorch's setup.py and torch.utils.cpp_extension"
         )
         yield Change("CUDA_PATH", Action.SET, root, "the same for CMake's FindCUDA and for Windows")
+        reason = "the same for CMake's find_package({}), which would mix in the libraries of another toolkit named here"
+        yield Change("CUDAToolkit_ROOT", Action.SET, root, reason.format("CUDAToolkit"))
+        yield Change("CUDA_ROOT", Action.SET, root, reason.format("CUDA"))
     if toolchain.nvcc:
         yield Change("CUDACXX", Action.SET, str(toolchain.nvcc), "the compiler of CMake's CUDA language")
     libraries = (

@@ -20,7 +20,7 @@ from tenv import __version__
 from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 from tenv.files import storage_errors, write_atomic
 from tenv.manifest import normalize
-from tenv.tables import nearest
+from tenv.tables import Table, nearest
 
 __all__ = ["MARKER", "META", "Environment", "State", "Status", "environments_in"]
 
@@ -53,7 +53,7 @@ class State:
         manifest: The digest of the manifest that the lock was found to satisfy.
         platform: The platform of the host that made it.
         python: The Python minor that it holds.
-        packages: The versions of the wheels that tenv put there, by normalized name.
+        packages: The wheels that tenv put there: version and sha256 by normalized name.
         foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
         bytes: The size of the whole, in bytes.
         written_by: The tenv version that made it.
@@ -65,7 +65,7 @@ class State:
     manifest: str = ""
     platform: str = ""
     python: str = ""
-    packages: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
     bytes: int = 0
     written_by: str = __version__
@@ -75,6 +75,44 @@ class State:
         values: dict[str, Any] = {"state": self.status.value, "schema": _SCHEMA}
         values |= {name: getattr(self, name) for name in self.__slots__ if name != "status"}
         return json.dumps(values) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "State":
+        """Read ``state.json``; a key that is not there has its default, so that older environments can be read.
+
+        Raises:
+            EnvironmentBrokenError: A newer tenv wrote it, in a form that this one does not know.
+            ValueError, TypeError, KeyError: It is not what tenv writes.
+        """
+        table = Table(json.loads(text), error=EnvironmentBrokenError)
+        schema = table.data["schema"]
+        if schema > _SCHEMA:
+            raise EnvironmentBrokenError(
+                f"the environment was made by tenv {table.text('written_by')}, in a form that tenv {__version__} "
+                "does not know",
+                hint="use that tenv or a newer one, or remove the environment's folder",
+            )
+        packages = table.table("packages")
+        size = table.data.get("bytes", 0)
+        if not isinstance(size, int):
+            raise TypeError(size)
+        return cls(
+            status=Status(table.text("state")),
+            target=table.text("target"),
+            lock=table.text("lock"),
+            manifest=table.text("manifest"),
+            platform=table.text("platform"),
+            python=table.text("python"),
+            packages={name: _version_and_hash(packages.strings(name)) for name in packages.data},
+            foreign=table.strings("foreign"),
+            bytes=size,
+            written_by=table.text("written_by"),
+        )
+
+
+def _version_and_hash(values: tuple[str, ...]) -> tuple[str, str]:
+    version, sha256 = values
+    return version, sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +133,14 @@ class Environment:
     def state(self) -> State | None:
         """Return the state, None when there is none; one that can't be read counts as broken."""
         try:
-            data = json.loads((self.prefix / MARKER).read_text())
-            return State(
-                status=Status(data["state"]),
-                **{name: data[name] for name in State.__slots__ if name not in ("status", "foreign")},
-                foreign=tuple(data["foreign"]),
-            )
+            return State.from_json((self.prefix / MARKER).read_text())
         except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file that stands beside the prefixes
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except EnvironmentBrokenError as error:
+            if error.hint:  # a newer tenv's: not ours to repair
+                raise
+            return State(Status.BROKEN, target=self.prefix.name)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return State(Status.BROKEN, target=self.prefix.name)
 
     def write_state(self, state: State) -> None:
@@ -160,6 +197,13 @@ class Environment:
         for info in self.distributions():
             if normalize(info.name.split("-")[0]) in names:
                 yield from _recorded(info, self.prefix)
+
+    def folders_of(self, packages: Iterable[str], below: Path) -> tuple[Path, ...]:
+        """Return the folders directly in `below` that hold files of packages, sorted."""
+        parent = os.path.relpath(below, self.prefix) + os.sep
+        inside = (name[len(parent) :] for name in self.files_of(packages) if name.startswith(parent))
+        names = {name.partition(os.sep)[0] for name in inside if os.sep in name}
+        return tuple(below / name for name in sorted(names))
 
     def distributions(self) -> list[Path]:
         """Return the ``.dist-info`` folders of the prefix, sorted."""

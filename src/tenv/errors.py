@@ -128,17 +128,21 @@ class NoSolutionError(TenvError):
 
 
 class NetworkError(TenvError):
-    """An index or a mirror did not answer, or not with what was asked."""
+    """An index or a mirror did not answer, or not with what was asked.
+
+    Attributes:
+        untouched: Whether the environment that was being changed is still as it was.
+    """
 
     code = "network"
     status = Exit.NETWORK
+    untouched = False
 
 
-class HashMismatchError(TenvError):
+class HashMismatchError(NetworkError):
     """A file's bytes are not those that the lock names."""
 
     code = "hash-mismatch"
-    status = Exit.NETWORK
 
 
 class LockMissingError(TenvError):

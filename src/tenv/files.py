@@ -26,7 +26,7 @@ __all__ = [
     "write_atomic",
 ]
 
-_CHUNK = 1 << 20
+_ELSEWHERE = "choose a folder that you may write (for an environment with `--prefix`)"
 
 
 def digest_bytes(data: bytes) -> str:
@@ -54,9 +54,9 @@ def raise_storage_error(error: OSError, what: str) -> NoReturn:
     hints = {
         errno.ENOSPC: "free some space (`tenv clean` shows what the caches hold), then run the same command again",
         errno.EDQUOT: "the disk quota is used up: free some space, then run the same command again",
-        errno.EROFS: "the file system is read-only: name a folder that can be written with `--prefix`",
-        errno.EACCES: "name a folder that you may write with `--prefix`",
-        errno.EPERM: "name a folder that you may write with `--prefix`",
+        errno.EROFS: f"the file system is read-only; {_ELSEWHERE}",
+        errno.EACCES: _ELSEWHERE,
+        errno.EPERM: _ELSEWHERE,
     }
     reason = error.strerror or str(error)
     where = f" ({error.filename})" if error.filename else ""
@@ -79,6 +79,9 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False) -> Non
     """
     raw = data.encode() if isinstance(data, str) else data
     with storage_errors(f"can't write {path}"):
+        path = path.resolve()  # a link stays a link, and what it leads to is written
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EEXIST, "is not a regular file", str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
@@ -130,16 +133,19 @@ def exclusive(
         try:
             held.acquire(timeout=0)
         except Timeout:
-            on_wait(_busy(folder, owner))
+            if timeout != 0:
+                on_wait(_busy(folder, owner))
             try:
                 held.acquire(timeout=-1 if timeout is None else timeout)
             except Timeout:
                 raise EnvironmentBusyError(_busy(folder, owner), hint="wait for it to end, then try again") from None
     try:
-        write_atomic(owner, json.dumps({"pid": os.getpid(), "purpose": purpose}))
+        with contextlib.suppress(StorageError):  # a courtesy to those who wait; a full disk must not be in its way
+            write_atomic(owner, json.dumps({"pid": os.getpid(), "purpose": purpose}))
         yield
     finally:
-        owner.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            owner.unlink(missing_ok=True)
         held.release()
 
 
@@ -176,7 +182,13 @@ def remove_tree(folder: Path, marker: str) -> None:
         )
     with storage_errors(f"can't remove {folder}"):
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.removed-", dir=folder.parent))
-        folder.rename(aside / folder.name)
+        with contextlib.suppress(PermissionError):  # not its owner: then the renaming will tell
+            folder.chmod(folder.stat().st_mode | stat.S_IWUSR)
+        try:
+            folder.rename(aside / folder.name)
+        except OSError:
+            aside.rmdir()
+            raise
         shutil.rmtree(aside, onerror=_make_writable)
 
 

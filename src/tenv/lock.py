@@ -8,6 +8,7 @@ rattler's. Lines are ordered so that a small change of the environment is a smal
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tenv.errors import LockConflictError, LockCorruptError, LockMissingError, L
 from tenv.files import digest_bytes
 from tenv.manifest import Manifest, normalize
 from tenv.tables import Table
-from tenv.versions import Range, Version
+from tenv.versions import Version
 
 __all__ = ["SCHEMA", "Lock", "Wheel", "differences", "from_manifest", "read_lock", "render_lock"]
 
@@ -24,6 +25,7 @@ SCHEMA = 1
 """The version of the ``tenv:`` mapping that this tenv writes and the newest that it reads."""
 
 _PIXI_VERSION = 7
+_MAX_NESTING = 50
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl")
@@ -161,6 +163,8 @@ def read_lock(path: Path, target: str) -> Lock:
         LockCorruptError: It can't be read as a lock, or is the lock of another target.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise LockCorruptError(f"{path}: is not a regular file")
         raw = path.read_bytes()
     except FileNotFoundError:
         hint = f"`tenv lock {target}` makes one"
@@ -172,7 +176,15 @@ def read_lock(path: Path, target: str) -> Lock:
             f"{path}: holds the marks of an unresolved merge",
             hint=f"take either side (`git checkout --ours {path}`), then `tenv lock {target}` brings it up to date",
         )
+    if _nesting(raw) > _MAX_NESTING:  # which libyaml answers with a crash
+        raise LockCorruptError(f"{path}: not YAML that tenv writes: nested too deep")
     return _parse(raw, path, target)
+
+
+def _nesting(raw: bytes) -> int:
+    """Return how deep brackets are nested."""
+    steps = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+    return max(accumulate(steps[byte] for byte in raw if byte in steps), default=0)
 
 
 def _parse(raw: bytes, path: Path, target: str) -> Lock:
@@ -227,20 +239,22 @@ def _read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
 
 def _read_wheel(row: Table) -> Wheel:
     size = row.data.get("size")
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
+        raise row.fail("size", "is not a number of bytes")
     wheel = Wheel(
         name=row.required_text("name"),
         version=row.required_text("version"),
         file=row.required_text("file"),
         sha256=row.required_text("sha256"),
-        size=size if isinstance(size, int) else None,
+        size=size,
         python=row.strings("python"),
     )
     if not _SHA256.fullmatch(wheel.sha256):
         raise row.fail("sha256", "is not 64 hex digits")
     if not _FILE.fullmatch(wheel.file):
         raise row.fail("file", f"`{wheel.file}` is not the name of a wheel")
-    if normalize(wheel.file.split("-")[0]) != wheel.name:
-        raise row.fail("file", f"`{wheel.file}` is not a wheel of `{wheel.name}`")
+    if normalize(wheel.file.split("-")[0]) != wheel.name or wheel.file.split("-")[1] != wheel.version:
+        raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
     return wheel
 
 
@@ -275,6 +289,10 @@ def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[st
     for name, request in manifest.wheels.items():
         locked = [wheel for wheel in lock.wheels[platform] if wheel.name == name]
         extras = [extra for extra in request.extras if extra not in asked_then.get(name, [])[1:]]
+        served = {minor for wheel in locked for minor in wheel.python}
+        lacking = [minor for minor in minors if minor not in served and minor not in missing]
+        if locked and lacking:
+            found.append(f"{platform}: {name} is not in the lock for Python {', '.join(lacking)}")
         if not locked:
             found.append(f"{platform}: {name} is not in the lock")
         elif extras:
@@ -283,13 +301,9 @@ def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[st
             found += [
                 f"{platform}: {name} {wheel.version} is locked, {request.version} is wanted"
                 for wheel in locked
-                if set(wheel.python) & set(minors) and not _meets(wheel.version, request.version)
+                if set(wheel.python) & set(minors) and wheel.version not in request.version
             ]
     found += [
         f"{platform}: {name} is locked but no longer wanted" for name in asked_then if name not in manifest.wheels
     ]
     return found
-
-
-def _meets(version: str, wanted: Range) -> bool:
-    return version in wanted

@@ -130,7 +130,7 @@ class Manifest:
         archives: Files from elsewhere by name.
         system: What is taken from the host, by name.
         environment: The variables of ``[activation.env]``.
-        by_platform: What differs by platform, section by section.
+        by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
     """
 
     name: str
@@ -150,10 +150,7 @@ class Manifest:
 
     def on(self, platform: str) -> "Manifest":
         """Return the manifest as it reads on one platform."""
-        own = self.by_platform.get(platform)
-        if own is None:
-            return self
-        return replace(_merge(self, own), name=self.name, file=self.file, by_platform={})
+        return self.by_platform.get(platform, self)
 
     def python_minors(self) -> tuple[str, ...]:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""
@@ -216,7 +213,8 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
     if not parent:
         return own
     if parent in seen or len(seen) >= _MAX_DEPTH:
-        raise table.fail("extends", f"goes round in a circle: {' → '.join((*seen, parent))}")
+        hint = "a manifest can't extend one of its own name: give it another" if parent == name else ""
+        raise table.fail("extends", f"goes round in a circle: {' → '.join((*seen, parent))}", hint=hint)
     try:
         path = find(parent)
     except TenvError as error:
@@ -227,7 +225,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
 
 def _read_one(name: str, table: Table) -> Manifest:
     table.only(_KEYS)
-    own = replace(
+    general = replace(
         _read_sections(name, table),
         description=table.text("description"),
         platforms=table.strings("platforms"),
@@ -235,12 +233,14 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         requirements=_read_requirements(table.table("requirements")),
-        by_platform={platform: _read_platform(name, platform, sub) for platform, sub in _platforms(table)},
     )
-    for platform in own.platforms:
+    if len(set(general.platforms)) < len(general.platforms):
+        raise table.fail("platforms", "names a platform twice")
+    for platform in general.platforms:
         if platform not in PLATFORMS:
             raise table.fail("platforms", f"unknown platform `{platform}`", hint=f"known: {', '.join(PLATFORMS)}")
-    return own
+    parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
+    return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
 
 
 def _platforms(table: Table) -> list[tuple[str, Table]]:
@@ -249,11 +249,9 @@ def _platforms(table: Table) -> list[tuple[str, Table]]:
     return list(section.tables())
 
 
-def _read_platform(name: str, platform: str, table: Table) -> Manifest:
-    table.only((*_SECTIONS, "activation", "requirements"))
-    return replace(
-        _read_sections(name, table), platforms=(platform,), requirements=_read_requirements(table.table("requirements"))
-    )
+def _read_platform(name: str, table: Table) -> Manifest:
+    table.only((*_SECTIONS, "activation"))
+    return _read_sections(name, table)
 
 
 def _read_sections(name: str, table: Table) -> Manifest:
@@ -313,7 +311,11 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
         return WheelRequest(_range(table, key))
     inner = table.table(key)
     inner.only(("version", "extras"))
-    return WheelRequest(inner.parsed("version", Range, Range("*")), tuple(sorted(inner.strings("extras"))))
+    extras = inner.strings("extras")
+    for extra in extras:
+        if not _NAME.fullmatch(extra):
+            raise inner.fail("extras", f"`{extra}` is not the name of an extra")
+    return WheelRequest(inner.parsed("version", Range, Range("*")), tuple(sorted(extras)))
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:
@@ -347,10 +349,16 @@ def _read_requirements(table: Table) -> Requirements:
 
 
 def _merge(above: Manifest, own: Manifest) -> Manifest:
-    """Lay one manifest over another: single values replace, tables are joined key by key."""
-    platforms = {*above.by_platform, *own.by_platform}
+    """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
+    platforms = sorted({*above.by_platform, *own.by_platform})
     return replace(
-        above,
+        _lay(above, own), by_platform={platform: _lay(above.on(platform), own.on(platform)) for platform in platforms}
+    )
+
+
+def _lay(above: Manifest, own: Manifest) -> Manifest:
+    """Lay one manifest over another: single values replace, tables are joined key by key."""
+    return Manifest(
         name=own.name,
         file=own.file,
         description=own.description or above.description,
@@ -366,12 +374,6 @@ def _merge(above: Manifest, own: Manifest) -> Manifest:
         archives={**above.archives, **own.archives},
         system={**above.system, **own.system},
         environment={**above.environment, **own.environment},
-        by_platform={
-            platform: _merge(above.by_platform.get(platform, Manifest(own.name, own.file)), part)
-            if (part := own.by_platform.get(platform))
-            else above.by_platform[platform]
-            for platform in sorted(platforms)
-        },
     )
 
 

@@ -166,10 +166,12 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
     """Read a TOML file; every fault of the file itself is raised as `error`."""
     name = name or str(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a byte order mark
         return Table(tomllib.loads(text), text, name, (), error)
     except UnicodeDecodeError as fault:
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
+    except RecursionError as fault:
+        raise error(f"{name}: not TOML: nested too deep") from fault
     except tomllib.TOMLDecodeError as fault:
         raise error(f"{name}: not TOML: {fault}") from fault
     except OSError as fault:

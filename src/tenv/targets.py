@@ -8,7 +8,7 @@ from enum import StrEnum
 from importlib import resources
 from pathlib import Path
 
-from tenv.errors import UnknownTargetError
+from tenv.errors import UnknownTargetError, UsageError
 from tenv.manifest import Manifest, read_manifest
 from tenv.tables import nearest
 
@@ -118,8 +118,8 @@ class Places:
         seen = set()
         for place in self.places:
             folder = place.folder / "manifests"
-            for file in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
-                if file.stem not in seen and _NAME.fullmatch(file.stem):
+            for file in sorted(folder.glob("*.toml")):
+                if file.stem not in seen and _NAME.fullmatch(file.stem) and file.is_file():
                     seen.add(file.stem)
                     yield file.stem
 
@@ -148,13 +148,26 @@ def find_places(start: Path | None = None) -> Places:
     """Return the places that count in a working folder; None means the current one."""
     from platformdirs import user_config_path, user_data_path  # noqa: PLC0415 (late: 19 ms)
 
-    start = start or Path(os.environ.get("PWD", "") or Path.cwd())
-    start = start if start.is_dir() else Path.cwd()
-    project = find_project(start)
+    start = start or _working_folder()
+    project = find_project(start) or find_project(start.resolve())
     user = Place(Origin.USER, user_config_path("tenv", appauthor=False))
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
     return Places(project, tuple(places), user_data_path("tenv", appauthor=False))
+
+
+def _working_folder() -> Path:
+    """Return the working folder by the name that the shell has for it, as long as that is true: links stay links."""
+    named = os.environ.get("PWD", "")
+    try:
+        if named and os.path.samefile(named, "."):  # noqa: PTH121 (asks for no more than it needs)
+            return Path(named)
+        return Path.cwd()
+    except OSError:  # the folder is gone, or PWD names none
+        try:
+            return Path.cwd()
+        except OSError:
+            raise UsageError("the working folder is gone", hint="change to a folder that is there") from None
 
 
 def _built_in() -> Path:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,8 +114,14 @@ def _mkl_root(prefix: Path) -> Path | None:
     return None
 
 
-def assemble(prefix: Path, platform: str) -> Toolchain:
+def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
     """Make the CUDA toolkit folder of a prefix anew from the wheels in it, where there are any.
+
+    Args:
+        prefix: The prefix.
+        platform: The platform, which decides the form of the driver's stub.
+        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages; what else stands there
+            (a hand-installed PyTorch brings CUDA libraries of its own) is no part of the toolkit.
 
     All links are relative and lie below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed as one.
 
@@ -123,7 +129,7 @@ def assemble(prefix: Path, platform: str) -> Toolchain:
         StorageError: The folder can't be written.
     """
     site = _site_packages(prefix)
-    sources = list(_wheel_roots(site))
+    sources = [part for part in parts if any((part / name).is_dir() for name in _FOLDERS)]
     root = prefix / _ROOT
     with storage_errors(f"can't make the CUDA toolkit folder {root}"):
         if root.is_symlink() or root.is_file():
@@ -173,12 +179,16 @@ def _merge(folder: Path, parts: list[Path]) -> None:
 def _link_unversioned(folder: Path) -> None:
     """Add ``libX.so`` beside each ``libX.so.N``, which is the name that linkers and CMake look for."""
     newest: dict[str, Path] = {}
-    for entry in sorted(folder.iterdir()):
+    for entry in sorted(folder.iterdir(), key=_so_version):
         if match := _SHARED.fullmatch(entry.name):
-            newest[match["stem"]] = entry  # sorted: a longer or higher number comes later
+            newest[match["stem"]] = entry  # a higher or longer number comes later
     for stem, entry in newest.items():
         if not (folder / stem).is_symlink() and not (folder / stem).exists():
             (folder / stem).symlink_to(entry.name)
+
+
+def _so_version(library: Path) -> tuple[list[int], str]:
+    return [int(number) for number in re.findall(r"\d+", library.name.partition(".so")[2])], library.name
 
 
 def _write_driver_stub(root: Path, machine: elf.Machine) -> None:

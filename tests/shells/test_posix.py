@@ -146,7 +146,7 @@ def test_no_function_is_left_behind(shell: str, script: Path) -> None:
 
 
 def hook(tmp_path: Path, program: str) -> str:
-    return posix.render_hook(program, Places(None, (), tmp_path / "data"))
+    return posix.render_hook([program], Places(None, (), tmp_path / "data"))
 
 
 def make_environment(folder: Path, state: str) -> None:

@@ -1,6 +1,7 @@
 """`tenv create`: an environment that holds what its lock says, or one that nobody takes for ready."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -19,7 +20,11 @@ def test_makes_an_environment_that_works(locked: Project) -> None:
     assert data["bytes"] > 0
     state = locked.state()
     assert (state["state"], state["python"]) == ("ready", HERE)
-    assert state["packages"] == {"alpha": "1.0", "beta": "1.0", "native": "1.0"}
+    assert {name: version for name, (version, _) in state["packages"].items()} == {
+        "alpha": "1.0",
+        "beta": "1.0",
+        "native": "1.0",
+    }
     done = subprocess.run([locked.prefix / "bin" / "beta"], capture_output=True, text=True, check=True)
     assert done.stdout == "beta 1.0\n"
 
@@ -47,7 +52,6 @@ def test_has_nothing_to_do_the_second_time(created: Project) -> None:
     created.index.stop()
     ended = created.ok("create", "tiny", "--json")
     assert ended.data["changed"] is False
-    assert ended.err == f"tiny is ready in {created.prefix}: nothing to do\n" or "--json" in ended.err or not ended.err
     assert snapshot(created.prefix) == before
 
 
@@ -62,14 +66,16 @@ def test_is_the_same_files_when_made_again(created: Project) -> None:
 
 
 def test_locks_anew_what_is_stale_and_says_why(created: Project) -> None:
+    created.narrow()
     created.ask_for('gamma = "*"')
     err = created.ok("create", "tiny").err
     assert "linux-64: gamma is not in the lock" in err
-    assert created.state()["packages"]["gamma"] == "1.0"
+    assert created.state()["packages"]["gamma"][0] == "1.0"
 
 
 def test_locked_stops_at_a_stale_lock_and_changes_nothing(created: Project) -> None:
     lock, before = created.lock.read_bytes(), snapshot(created.prefix)
+    created.narrow()
     created.ask_for('gamma = "*"')
     err = created.fails(7, "lock-stale", "create", "tiny", "--locked")
     assert f"{created.lock} no longer satisfies the manifest:\n  linux-64: gamma is not in the lock\n" in err
@@ -80,6 +86,7 @@ def test_locked_stops_at_a_stale_lock_and_changes_nothing(created: Project) -> N
 
 def test_frozen_takes_a_stale_lock_as_it_is(locked: Project) -> None:
     lock = locked.lock.read_bytes()
+    locked.narrow()
     locked.ask_for('gamma = "*"')
     locked.ok("create", "tiny", "--frozen")
     assert "gamma" not in locked.state()["packages"]
@@ -88,10 +95,11 @@ def test_frozen_takes_a_stale_lock_as_it_is(locked: Project) -> None:
 
 
 def test_frozen_is_not_taken_for_what_the_manifest_asks(locked: Project) -> None:
+    locked.narrow()
     locked.ask_for('gamma = "*"')
     locked.ok("create", "tiny", "--frozen")
     locked.ok("create", "tiny")
-    assert locked.state()["packages"]["gamma"] == "1.0"
+    assert locked.state()["packages"]["gamma"][0] == "1.0"
 
 
 @pytest.mark.parametrize("flag", ["--locked", "--frozen"])
@@ -116,20 +124,11 @@ def test_takes_the_lock_that_it_is_handed(project: Project, tmp_path: Path) -> N
 def test_follows_the_lock_and_keeps_what_is_not_its_own(created: Project) -> None:
     unpack(created.index.folder / "large-1.0-py3-none-any.whl", created.site())
     make_wheel(created.index.folder, "alpha", "1.1")
+    created.narrow()
     created.edit('alpha  = ">=1"', 'alpha  = ">=1.1"')
     created.ok("create", "tiny")
     installed = Environment(created.prefix).installed()
     assert installed == {"alpha": "1.1", "native": "1.0", "large": "1.0"}  # alpha 1.1 needs no beta
-
-
-def test_keeps_the_last_three_locks(created: Project) -> None:
-    for version in ("1.1", "1.2", "1.3"):
-        make_wheel(created.index.folder, "alpha", version)
-        created.edit("alpha  = ", f'alpha  = ">={version}" # ')
-        created.ok("create", "tiny")
-    kept = sorted((created.prefix / "tenv-meta" / "locks").iterdir())
-    assert [path.name for path in kept] == ["000002.lock", "000003.lock", "000004.lock"]
-    assert kept[-1].read_bytes() == created.lock.read_bytes()
 
 
 def test_a_new_variable_needs_no_download(created: Project) -> None:
@@ -204,14 +203,17 @@ def test_another_wheel_of_the_same_name_is_a_hash_mismatch(locked: Project) -> N
     check_not_ready(locked)
 
 
-def test_a_ready_environment_is_not_ready_after_a_failed_change(created: Project, impatient: None) -> None:
+def test_a_ready_environment_stays_ready_when_a_download_fails(created: Project, impatient: None) -> None:
+    before = created.state()
+    created.narrow()
     created.ask_for('large = "*"')
     created.ok("lock", "tiny")
     with created.index.failing(Fault.ERROR):
         created.fails(6, "network", "create", "tiny")
-    check_not_ready(created)
+    assert created.state() == before
+    created.ok("activate", "tiny")
     created.ok("create", "tiny")
-    assert created.state()["packages"]["large"] == "1.0"
+    assert created.state()["packages"]["large"][0] == "1.0"
 
 
 def test_offline_takes_everything_from_the_cache(created: Project) -> None:
@@ -272,6 +274,7 @@ EVERYTHING = {"gamma.py", "editable.pth", "notes.txt"}
 def test_what_was_installed_by_hand_survives(created: Project) -> None:
     install_by_hand(created)
     assert created.ok("create", "tiny", "--json").data["changed"] is False
+    created.narrow()
     created.ask_for('large = "*"')
     created.ok("create", "tiny")
     assert by_hand(created) == EVERYTHING
@@ -279,6 +282,7 @@ def test_what_was_installed_by_hand_survives(created: Project) -> None:
 
 def test_what_was_installed_by_hand_survives_a_failure_and_its_repair(created: Project, impatient: None) -> None:
     install_by_hand(created)
+    created.narrow()
     created.ask_for('large = "*"')
     created.ok("lock", "tiny")
     for _ in range(2):
@@ -337,7 +341,9 @@ def test_a_removed_package_is_put_back(created: Project) -> None:
 def test_a_package_in_another_version_is_put_right(created: Project) -> None:
     (created.site() / "alpha-1.0.dist-info").rename(created.site() / "alpha-0.9.dist-info")
     metadata = created.site() / "alpha-0.9.dist-info" / "METADATA"
-    metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 0.9"))
+    text = metadata.read_text()
+    metadata.unlink()  # uv's cache may hold the same file under another name
+    metadata.write_text(text.replace("Version: 1.0", "Version: 0.9"))
     created.ok("create", "tiny")
     assert Environment(created.prefix).installed()["alpha"] == "1.0"
 
@@ -406,3 +412,19 @@ def test_speaks_json_when_it_fails(project: Project) -> None:
     ended = call("create", "tinny", "--json")
     error = json.loads(ended.out)["error"]
     assert (ended.status, error["code"]) == (2, "unknown-target")
+
+
+def test_an_active_environment_can_be_made_anew(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{created.prefix / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("VIRTUAL_ENV", str(created.prefix))
+    before = snapshot(created.prefix)
+    created.ok("create", "tiny", "--exact")
+    assert snapshot(created.prefix) == before
+
+
+def test_what_a_killed_write_left_behind_goes(created: Project) -> None:
+    before = snapshot(created.prefix)
+    for name in (".state.json.abcdefgh", "locks/.000001.lock.abcdefgh"):
+        (created.prefix / "tenv-meta" / name).write_text("{")
+    created.ok("create", "tiny", "--exact")
+    assert snapshot(created.prefix) == before

@@ -99,12 +99,14 @@ def test_chooses_anew_what_no_longer_fits(locked: Project) -> None:
     assert versions(locked) == {"alpha": "1.1", "beta": "1.1", "native": "1.0"}
 
 
-def test_keeps_versions_when_the_index_fails_for_a_moment(project: Project, impatient: None) -> None:
+def test_keeps_versions_when_the_index_fails_for_a_moment(
+    project: Project, impatient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     project.ok("lock", "tiny")
     before = project.lock.read_bytes()
     make_wheel(project.index.folder, "beta", "1.1")
     project.ask_for('gamma = "*"')
-    (project.folder.parent / "cache" / "wheels-v8").rename(project.folder.parent / "gone")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "empty"))
     with project.index.failing(Fault.ERROR, r"beta-1\.0.*metadata"):
         project.fails(6, "network", "lock", "tiny")
     assert project.lock.read_bytes() == before

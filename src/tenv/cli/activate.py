@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tenv.cli.command import command, target_argument
-from tenv.cli.output import Result, Voice
+from tenv.cli.output import Result, Voice, is_terminal
 
 __all__ = ["activate", "deactivate", "hook"]
 
@@ -41,7 +41,7 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_nam
 
     shell = find_shell(shell_name or _own_shell())
     name, script = find_script(Context(), target, prefix, shell.SCRIPT)
-    if sys.stdout.isatty() and not voice.json:
+    if is_terminal(sys.stdout) and not voice.json:
         voice.say(f'this only prints the command; run: eval "$(tenv activate {name})"')
         voice.say('or once, in your shell\'s start file: eval "$(tenv hook bash)"  (or zsh)')
     return Result({"target": name, "script": str(script)}, text=shell.render_source(str(script)))
@@ -67,5 +67,7 @@ def hook(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every com
     from tenv.shells.interface import find_shell  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
-    text = find_shell(shell_name).render_hook(os.path.abspath(sys.argv[0]), Context().places)  # noqa: PTH100
+    program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
+    words = [sys.executable, "-m", "tenv"] if program.endswith("__main__.py") else [program]
+    text = find_shell(shell_name).render_hook(words, Context().places)
     return Result({"script": text}, text=text)

@@ -11,9 +11,9 @@ import click
 
 from tenv import engine
 from tenv.cli.output import Result, Voice
-from tenv.errors import BugError, CancelledError, Exit, TenvError
+from tenv.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
-__all__ = ["JSON_HELP", "command", "leave", "target_argument"]
+__all__ = ["JSON_HELP", "command", "hush", "leave", "target_argument", "unusable"]
 
 JSON_HELP = "Print one JSON envelope to standard output."
 
@@ -42,14 +42,20 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], cli
 def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
     """Run a command's function and turn every way in which it can end into an exit status."""
     try:
-        return voice.finish(name, function(voice))
+        status = voice.finish(name, function(voice))
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
+        return status
     except TenvError as error:
         return voice.fail(name, error)
     except KeyboardInterrupt:
         return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
     except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        hush()
         return Exit.DONE
+    except OSError as error:
+        hush()
+        return voice.fail(name, unusable(error))
     except click.ClickException:
         raise
     except Exception as error:  # noqa: BLE001 (a bug of ours is told as one, not as a stack of frames)
@@ -61,6 +67,16 @@ def _bug(name: str, voice: Voice, error: Exception) -> Exit:
         traceback.print_exc()
     hint = "this is a bug of tenv; run it again with TENV_TRACEBACK=1 and report what it prints"
     return voice.fail(name, BugError(f"{type(error).__name__}: {error}", hint=hint))
+
+
+def unusable(error: OSError) -> StorageError:
+    """Return the error for a file, or our own output, with which the system would not do what was asked."""
+    return StorageError(f"{error.filename or 'standard output'}: {error.strerror or error}")
+
+
+def hush() -> None:
+    """Send what is still to be written to standard output nowhere, so that the end of the process is quiet."""
+    sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (kept open until the end)
 
 
 def leave(status: int) -> NoReturn:

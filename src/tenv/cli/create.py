@@ -1,12 +1,13 @@
 """``tenv create``."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice, format_bytes, format_seconds
+from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds
 from tenv.cli.progress import Terminal
 
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     lines = [f"note: {note}" for note in made.notes]
     if not made.changed:
         return [*lines, f"{made.target} is ready in {made.prefix}: nothing to do"]
-    name = made.target if prefix is None else f"{made.target} --prefix {prefix}"
+    name = made.target if prefix is None else f"--prefix {shlex.quote(str(prefix))} {made.target}"
+    wheels = count(len(made.state.packages), "wheel")
     size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)
     return [
         *lines,
         f"{made.target} is ready in {made.prefix}",
-        f"  {len(made.state.packages)} wheels, Python {made.state.python}, {size}, {seconds}, from {made.lock}",
+        f"  {wheels}, Python {made.state.python}, {size}, {seconds}, from {made.lock}",
         f'  use it: eval "$(tenv activate {name})"  or  tenv run {name} -- COMMAND',
     ]

@@ -1,14 +1,18 @@
 """``tenv lock``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice
+from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress import Terminal
 
-__all__ = ["lock"]
+if TYPE_CHECKING:
+    from tenv.workflows.lock import Locked
+
+__all__ = ["lock", "locked_result"]
 
 
 @command("lock", short_help="Write the lock of a target, or check it.")
@@ -31,9 +35,16 @@ def lock(voice: Voice, *, target: str, check: bool, lock_file: Path | None, offl
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file)
         locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found)
-    counts = workflow.counts(locked.lock)
-    data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": counts}
-    told = ", ".join(f"{platform} {row['wheels']} wheels" for platform, row in counts.items())
     verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
+    return locked_result(target, locked, verb)
+
+
+def locked_result(target: str, locked: "Locked", verb: str) -> Result:
+    """Return what `tenv lock` and `tenv update` tell of a lock."""
+    from tenv.workflows.lock import counts  # noqa: PLC0415
+
+    platforms = counts(locked.lock)
+    data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
+    told = ", ".join(f"{platform} {count(row['wheels'], 'wheel')}" for platform, row in platforms.items())
     findings = [finding.to_json() for finding in locked.findings]
     return Result(data, summary=[f"{locked.path} {verb}: {told}"], findings=findings)

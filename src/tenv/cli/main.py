@@ -10,6 +10,7 @@ COMMANDS = {
     "targets": ("targets", "targets"),
     "show": ("show", "show"),
     "lock": ("lock", "lock"),
+    "update": ("update", "update"),
     "create": ("create", "create"),
     "list": ("list", "list_environments"),
     "activate": ("activate", "activate"),
@@ -30,6 +31,13 @@ COMMANDS = {
 def main() -> None:
     """Run the program."""
     arguments = sys.argv[1:]
+    try:
+        _run(arguments)
+    except KeyboardInterrupt:  # while the program was still being loaded
+        sys.exit(130)
+
+
+def _run(arguments: list[str]) -> None:
     if arguments in (["--version"], ["-V"]):  # asked by every script that looks for tenv: no library is loaded
         from tenv import __version__  # noqa: PLC0415
 
@@ -41,8 +49,8 @@ def main() -> None:
 def _main(arguments: list[str]) -> None:
     import click  # noqa: PLC0415 (late: `tenv --version` needs none of it)
 
-    from tenv.cli.command import leave  # noqa: PLC0415
-    from tenv.cli.output import Voice  # noqa: PLC0415
+    from tenv.cli.command import hush, leave, unusable  # noqa: PLC0415
+    from tenv.cli.output import Voice, tell  # noqa: PLC0415
     from tenv.errors import CancelledError, UsageError  # noqa: PLC0415
 
     voice = Voice(json="--json" in arguments)
@@ -50,12 +58,15 @@ def _main(arguments: list[str]) -> None:
     try:
         _program().main(arguments, prog_name="tenv", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message(), file=sys.stderr)
+        tell(error.format_message())
         leave(UsageError.status)
     except click.ClickException as error:
         command = f"tenv {name}" if name in COMMANDS else "tenv"
         hint = f"`{command} --help` shows what it takes"
         leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
+    except OSError as error:  # the help could not be written
+        hush()
+        leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
 

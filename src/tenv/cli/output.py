@@ -1,5 +1,6 @@
 """How every command speaks: data to standard output, talk to standard error, and one JSON envelope."""
 
+import contextlib
 import json
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import Any, TextIO
 from tenv import __version__
 from tenv.errors import Exit, TenvError
 
-__all__ = ["Result", "Voice", "format_bytes", "format_seconds"]
+__all__ = ["Result", "Voice", "count", "format_bytes", "format_seconds", "is_terminal", "tell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Voice:
     def say(self, sentence: str) -> None:
         """Say something on standard error, unless told to be quiet."""
         if not self.quiet:
-            print(sentence, file=sys.stderr)
+            tell(sentence)
 
     def finish(self, command: str, result: Result) -> Exit:
         """Print what a command returned."""
@@ -57,7 +58,7 @@ class Voice:
         if callable(result.text):
             result.text()
         elif result.text:
-            sys.stdout.write(result.text if result.text.endswith("\n") else result.text + "\n")
+            print(result.text, end="" if result.text.endswith("\n") else "\n")
         for line in result.summary:
             self.say(line)
         return result.status
@@ -68,9 +69,9 @@ class Voice:
             described = {"code": error.code, "message": error.message, "hint": error.hint}
             self._envelope(command, False, None, (), described)
         label = _paint(f"error[{error.code}]", "1;31", sys.stderr)
-        print(f"{label}: {error.message}", file=sys.stderr)
+        tell(f"{label}: {error.message}")
         if error.hint:
-            print(f"{_paint('hint', '1;36', sys.stderr)}: {error.hint}", file=sys.stderr)
+            tell(f"{_paint('hint', '1;36', sys.stderr)}: {error.hint}")
         return error.status
 
     def _envelope(
@@ -87,10 +88,25 @@ class Voice:
         print(json.dumps(envelope, indent=2))
 
 
-def _paint(text: str, code: str, stream: TextIO) -> str:
+def tell(text: str) -> None:
+    """Write a line to standard error; where nobody can hear it (closed, full), the work goes on all the same."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=sys.stderr, flush=True)
+
+
+def _paint(text: str, code: str, stream: TextIO | None) -> str:
     """Colour a text where the stream is a terminal and the user has not said no (no-color.org)."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(stream)
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a stream leads to a terminal; one that is closed does not."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
 
 
 def format_bytes(count: float) -> str:
@@ -108,3 +124,8 @@ def format_seconds(seconds: float) -> str:
         return f"{seconds * 1000:.0f} ms"
     minutes, rest = divmod(seconds, 60)
     return f"{minutes:.0f} min {rest:.0f} s" if minutes else f"{rest:.1f} s"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as ``1 wheel`` or ``2 wheels``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tenv.cli.output import Voice
+from tenv.cli.output import Voice, is_terminal
 from tenv.providers.interface import Transfer
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Terminal:
         """Begin a step."""
         if self._voice.quiet:
             return
-        if not sys.stderr.isatty():
+        if not is_terminal(sys.stderr):
             self._voice.say(f"{title} …")
             return
         bars = self._start()

@@ -31,6 +31,11 @@ def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tu
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
         raise UsageError("there is no command to run", hint=f"for example: tenv run {target} -- cmake --version")
+    if arguments[0] in ("--prefix", "--json", "--quiet"):
+        raise UsageError(
+            f"`{arguments[0]}` stands after the target, where the command begins",
+            hint=f"options of tenv come first: tenv run {arguments[0]} … {target} -- COMMAND",
+        )
     return Result(status=_status(run(Context(), target, prefix, words)))
 
 

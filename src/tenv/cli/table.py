@@ -1,6 +1,5 @@
 """Plain tables on standard output: columns apart by two blanks, whole words, no frame, good for `grep` and `cut`."""
 
-import sys
 from collections.abc import Iterable, Sequence
 
 __all__ = ["print_table"]
@@ -12,4 +11,4 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        print("  ".join(cells).rstrip())

@@ -1,4 +1,4 @@
-"""The package indexes that the user has already set up, for uv and for pip, as an environment for uv.
+"""The package indexes that the user has already set up, for uv and for pip, as settings for uv.
 
 uv reads its own environment and configuration. pip's it does not, and on many machines (a company's mirror, a
 cluster without the internet) pip's is the one that is there: so where nothing names an index to uv, pip's is handed on.
@@ -7,16 +7,19 @@ cluster without the internet) pip's is the one that is there: so where nothing n
 import configparser
 import os
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["pip_settings", "uv_environment"]
+from tenv.errors import UsageError
+from tenv.tables import read_toml
+
+__all__ = ["UvSettings", "pip_settings", "uv_settings"]
 
 _UV_KEPT = (
     "UV_CACHE_DIR",
     "UV_CONCURRENT_",
-    "UV_CONFIG_FILE",
     "UV_DEFAULT_INDEX",
     "UV_EXTRA_INDEX_URL",
     "UV_FIND_LINKS",
@@ -27,7 +30,6 @@ _UV_KEPT = (
     "UV_LINK_MODE",
     "UV_NATIVE_TLS",
     "UV_NO_CACHE",
-    "UV_NO_CONFIG",
     "UV_NO_INDEX",
     "UV_PYTHON_CPYTHON_BUILD",
     "UV_PYTHON_DOWNLOADS",
@@ -38,34 +40,71 @@ _UV_KEPT = (
 """Settings of where uv gets files from and how it keeps them. All others (UV_CONSTRAINT, UV_RESOLUTION, UV_PYTHON …)
 would change what is chosen from one machine to the next, so they are not handed on."""
 
+_CONFIG_INDEX = ("index", "index-url", "extra-index-url", "find-links", "no-index")
+_CONFIG_KEPT = (
+    *_CONFIG_INDEX,
+    *("allow-insecure-host", "cache-dir", "concurrent-downloads", "concurrent-installs", "http-proxy", "https-proxy"),
+    *("index-strategy", "keyring-provider", "link-mode", "native-tls", "no-proxy", "offline", "python-downloads"),
+    *("python-downloads-json-url", "python-install-mirror", "system-certs"),
+)
+"""The same for uv.toml: `exclude-newer`, `resolution`, `constraint-dependencies` … are not handed on."""
+
 _UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
 _DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "RUST_LOG")
 
 
-def uv_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return the environment in which uv is run.
+@dataclass(frozen=True, slots=True)
+class UvSettings:
+    """How uv is to be run for this user.
+
+    Attributes:
+        environment: Its environment.
+        configuration: What its configuration file shall say; nothing where it is empty.
+        offline: Whether the user has told uv to stay off the network.
+    """
+
+    environment: Mapping[str, str]
+    configuration: Mapping[str, Any]
+    offline: bool
+
+
+def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
+    """Return the settings in which uv is run: the user's own on where files come from, and no others.
 
     Args:
         environment: The environment of this process.
         home: The user's home folder.
+
+    Raises:
+        UsageError: A configuration file of uv can't be read.
     """
+    configuration = _uv_configuration(environment, home)
     kept = {
         name: value
         for name, value in environment.items()
         if name not in _DROPPED and (not name.startswith("UV_") or name.startswith(_UV_KEPT))
     }
-    if not _uv_names_an_index(kept, home):
+    if not any(kept.get(name) for name in _UV_INDEX) and configuration.keys().isdisjoint(_CONFIG_INDEX):
         kept.update(_for_uv(pip_settings(environment, home)))
-    return kept
+    offline = environment.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+    return UvSettings(kept, configuration, offline)
 
 
-def _uv_names_an_index(environment: Mapping[str, str], home: Path) -> bool:
-    if any(environment.get(name) for name in _UV_INDEX):
-        return True
-    return any(_has_index(path) for path in _uv_files(environment, home))
+def _uv_configuration(environment: Mapping[str, str], home: Path) -> dict[str, Any]:
+    """Return what the user's and the system's ``uv.toml`` say about where files come from; the user's wins."""
+    found: dict[str, Any] = {}
+    for path in reversed(list(_uv_files(environment, home))):
+        if path.is_file() or path == Path(environment.get("UV_CONFIG_FILE", "")):
+            data = read_toml(path, UsageError).data
+            settings = {**data.get("pip", {}), **data}
+            found |= {key: value for key, value in settings.items() if key in _CONFIG_KEPT}
+            if isinstance(links := found.get("find-links"), list):
+                found["find-links"] = [_absolute(str(link), path.parent) for link in links]
+    return found
 
 
 def _uv_files(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Yield where uv looks for its configuration, the one that wins first."""
     if named := environment.get("UV_CONFIG_FILE"):
         yield Path(named)
     elif not environment.get("UV_NO_CONFIG"):
@@ -77,17 +116,13 @@ def _uv_files(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
             yield Path("/etc/uv/uv.toml")
 
 
+def _absolute(link: str, folder: Path) -> str:
+    """Return a folder of wheels so that it means the same whatever folder uv is run in."""
+    return link if "://" in link else os.path.abspath(folder / os.path.expanduser(link))  # noqa: PTH100, PTH111
+
+
 def _system_folders(environment: Mapping[str, str]) -> list[str]:
     return [folder for folder in environment.get("XDG_CONFIG_DIRS", "/etc/xdg").split(os.pathsep) if folder]
-
-
-def _has_index(path: Path) -> bool:
-    try:
-        data = tomllib.loads(path.read_text())
-    except (OSError, ValueError):  # not there, or uv itself will say what is wrong with it
-        return False
-    keys = ("index", "index-url", "extra-index-url", "find-links", "no-index", "default-index")
-    return any(key in data or key in data.get("pip", {}) for key in keys)
 
 
 def pip_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
@@ -133,11 +168,7 @@ def _for_uv(pip: Mapping[str, str]) -> dict[str, str]:
     if extra := pip.get("extra-index-url"):
         found["UV_INDEX"] = " ".join(extra.split())
     if links := pip.get("find-links"):
-        # Relative to the folder the user is in, not to the one in which uv is run.
-        found["UV_FIND_LINKS"] = ",".join(
-            link if "://" in link else os.path.abspath(os.path.expanduser(link))  # noqa: PTH100, PTH111
-            for link in links.split()
-        )
+        found["UV_FIND_LINKS"] = ",".join(_absolute(link, Path.cwd()) for link in links.split())
     if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         found["UV_NO_INDEX"] = "1"
     if hosts := pip.get("trusted-host"):

@@ -1,13 +1,15 @@
 """What a shell module offers, and the list of those that there are."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from tenv.activation import Activation
 from tenv.errors import UsageError
-from tenv.tables import nearest
+from tenv.shells import posix
 from tenv.targets import Places
 
-__all__ = ["Shell", "find_shell", "known_shells"]
+__all__ = ["SHELLS", "Shell", "find_shell", "known_shells"]
 
 
 class Shell(Protocol):
@@ -30,19 +32,23 @@ class Shell(Protocol):
     def render_deactivation(self) -> str:
         """Return the script that undoes the innermost activation."""
 
-    def render_hook(self, program: str, places: Places) -> str:
+    def render_hook(self, program: Sequence[str], places: Places) -> str:
         """Return the definition of a function ``tenv`` that activates without starting Python."""
 
+    def start(self, program: str, script: str, environment: Mapping[str, str], folder: Path) -> list[str] | None:
+        """Return the words that start a shell in which a script has been run, None where this shell can't.
 
-def _shells() -> tuple[Shell, ...]:
-    from tenv.shells import posix  # noqa: PLC0415 (the modules of this list import this one)
+        What the shell needs for that is written into `folder`, an empty one, which the shell removes once it is up.
+        """
 
-    return (posix,)
+
+SHELLS: tuple[Shell, ...] = (posix,)
+"""Every module; a new shell is one more name here."""
 
 
 def known_shells() -> tuple[str, ...]:
     """Return the names of the shells that tenv can speak to."""
-    return tuple(name for shell in _shells() for name in shell.NAMES)
+    return tuple(name for shell in SHELLS for name in shell.NAMES)
 
 
 def find_shell(name: str) -> Shell:
@@ -51,8 +57,8 @@ def find_shell(name: str) -> Shell:
     Raises:
         UsageError: No module speaks to that shell.
     """
-    for shell in _shells():
+    for shell in SHELLS:
         if name in shell.NAMES:
             return shell
-    hint = nearest(name, known_shells()) or f"tenv speaks to {', '.join(known_shells())}"
+    hint = f"tenv speaks to {', '.join(known_shells())}"
     raise UsageError(f"`{name}` is not a shell that tenv knows", hint=hint)

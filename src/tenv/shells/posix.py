@@ -5,12 +5,23 @@ undo what its parent did. The scripts start no program, work under ``set -eu`` a
 """
 
 import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tenv.activation import Action, Activation
 from tenv.environment import META
 from tenv.targets import Places
 
-__all__ = ["NAMES", "SCRIPT", "quote", "render_activation", "render_deactivation", "render_hook", "render_source"]
+__all__ = [
+    "NAMES",
+    "SCRIPT",
+    "quote",
+    "render_activation",
+    "render_deactivation",
+    "render_hook",
+    "render_source",
+    "start",
+]
 
 quote = shlex.quote
 
@@ -119,19 +130,43 @@ def render_source(script: str) -> str:
     return f". {shlex.quote(script)}\n"
 
 
+def start(program: str, script: str, environment: Mapping[str, str], folder: Path) -> list[str] | None:
+    """Return the words that start bash or zsh with an environment active; None for others.
+
+    Start files put folders before PATH, so they are read first. zsh finds them by ZDOTDIR, which is put back.
+    """
+    tidy = f"command rm -rf {quote(str(folder))}\n"
+    activate = render_source(script)
+    match Path(program).name:
+        case "bash":
+            (folder / "start.sh").write_text(f"if [ -f ~/.bashrc ]; then . ~/.bashrc; fi\n{activate}{tidy}")
+            return [program, "--rcfile", str(folder / "start.sh"), "-i"]
+        case "zsh":
+            own = environment.get("ZDOTDIR", "")
+            home = quote(own or environment.get("HOME", ""))
+            back = f"export ZDOTDIR={quote(own)}\n" if own else "unset ZDOTDIR\n"
+            for name in (".zshenv", ".zshrc"):
+                again = f"export ZDOTDIR={quote(str(folder))}\n" if name == ".zshenv" else activate + tidy
+                read = f"if [ -f {home}/{name} ]; then . {home}/{name}; fi\n"
+                (folder / name).write_text(back + read + again)
+            return ["env", f"ZDOTDIR={folder}", program, "-i"]
+        case _:
+            return None
+
+
 def render_deactivation() -> str:
     """Return the script that undoes the innermost activation."""
     return f"{_FUNCTIONS.lstrip()}_tenv_pop || :\n{_FORGET}"
 
 
-def render_hook(program: str, places: Places) -> str:
+def render_hook(program: Sequence[str], places: Places) -> str:
     """Return the definition of a function ``tenv`` that activates by sourcing the stored script.
 
     Args:
-        program: The tenv program, for everything else.
+        program: The words that start tenv, for everything else.
         places: Where environments outside a project are.
     """
-    names = {"@PROGRAM@": shlex.quote(program), "@META@": META, "@DATA@": shlex.quote(str(places.data / "envs"))}
+    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@DATA@": shlex.quote(str(places.data / "envs"))}
     text = _HOOK.replace("@DEACTIVATE@", render_deactivation())
     for name, value in names.items():
         text = text.replace(name, value)
@@ -160,9 +195,9 @@ _tenv_eval() { # let tenv itself find the environment, or say what is wrong
         unset _tenv_script
         return "$1"
     }
-    case "$*" in
-        *--json* | *--help*) printf '%s\n' "$_tenv_script" ;;
-        *) eval "$_tenv_script" ;;
+    case $_tenv_script in
+        ". "*) eval "$_tenv_script" ;;
+        *) printf '%s\n' "$_tenv_script" ;; # help, or JSON
     esac
     unset _tenv_script
 }

@@ -9,10 +9,11 @@ from tenv import engine
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
 from tenv.lock import Lock, Wheel, differences, from_manifest, read_lock, render_lock
-from tenv.manifest import Manifest
-from tenv.providers.pypi import Uv, join
+from tenv.manifest import Manifest, normalize
+from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
+from tenv.tables import nearest
 from tenv.targets import Target
 from tenv.workflows.context import Context
 
@@ -59,7 +60,7 @@ def check_target_lock(target: Target) -> Locked:
         LockStaleError: It no longer satisfies the manifest.
     """
     lock = read_lock(target.lock_file, target.name)
-    found = differences(lock, target.manifest)
+    found = _faults(lock, target)
     if found:
         listed = "".join(f"\n  {line}" for line in found)
         raise LockStaleError(
@@ -84,8 +85,13 @@ def lock_target(
         NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
         NetworkError: An index does not answer.
     """
-    path = path or target.lock_home
-    old, stale = _read_old(target, path)
+    home = path or target.lock_home
+    upgrade = None if upgrade is None else tuple(map(normalize, upgrade))
+    old, stale = _read_old(target, home)
+    if old and not stale and upgrade == () and path is None and context.places.project is None:
+        return Locked(old, target.lock_file, changed=False)  # no copy that would hide the built-in lock's successors
+    path = home
+    _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
         lock = old
     else:
@@ -110,7 +116,22 @@ def _read_old(target: Target, path: Path) -> tuple[Lock | None, list[str]]:
         if type(error) is not LockCorruptError:  # a conflict or a newer tenv's: not ours to overwrite
             raise
         return None, [error.message]
-    return lock, differences(lock, target.manifest)
+    return lock, _faults(lock, target)
+
+
+def _faults(lock: Lock, target: Target) -> list[str]:
+    """Return why a lock does not do: it does not answer the manifest, or what it holds does not belong together."""
+    errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
+    return differences(lock, target.manifest) + [f"{row.subject} {row.message} ({row.code})" for row in errors]
+
+
+def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> None:
+    known = {wheel.name for wheel in _all_wheels(lock)}
+    known |= {name for platform in target.manifest.platforms for name in target.manifest.on(platform).wheels}
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or f"`tenv show {target.name}` lists its packages"
+            raise UsageError(f"{target.name} has no package `{name}`", hint=hint)
 
 
 def _refuse_unsupported(manifest: Manifest) -> None:
@@ -140,9 +161,12 @@ def _resolve(context: Context, manifest: Manifest, old: Lock | None, upgrade: Se
         return chosen
 
     resolved: dict[str, list[dict[str, tuple[Wheel, str]]]] = {platform: [] for platform in manifest.platforms}
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    pool = ThreadPoolExecutor(_WORKERS)
+    try:
         for (platform, _), chosen in zip(cases, pool.map(one, cases), strict=True):
             resolved[platform].append(chosen)
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C or an error, what has not begun is not begun
     return resolved
 
 
@@ -153,7 +177,7 @@ def _wheels(context: Context, resolved: Resolved, old: Lock | None) -> dict[str,
     urls = {url: wheel.sha256 for wheel, url in rows if wheel.size is None and wheel.sha256 not in known}
     if urls:
         context.progress.step("asking for sizes", len(urls))
-        sizes = Uv(context.environ, Path.home()).sizes(urls, context.progress) if not context.offline else {}
+        sizes = context.uv().sizes(urls, context.progress) if not context.offline else {}
         known |= {urls[url]: size for url, size in sizes.items()}
     return {platform: join(choices, known) for platform, choices in resolved.items()}
 

@@ -1,13 +1,12 @@
 """Run a program, or a shell, in an environment."""
 
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tenv import process
 from tenv.errors import UsageError
-from tenv.shells import posix
+from tenv.shells.interface import SHELLS
 from tenv.workflows.activate import find_activation, find_script
 from tenv.workflows.context import Context
 
@@ -30,35 +29,22 @@ def run(context: Context, target: str, prefix: Path | None, words: Sequence[str]
 def start_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> int:
     """Become the user's shell with an environment active.
 
-    bash and zsh read their start files first and activate after them, since start files put folders before PATH.
-    Other shells get the variables before they start.
+    A shell that tenv knows reads its start files first and activates after them; another one gets the variables before
+    it starts.
     """
-    name, script = find_script(context, target, prefix, posix.SCRIPT)
     shell = context.environ.get("SHELL") or process.find("bash") or "/bin/sh"
     program = process.find(shell, context.environ.get("PATH"))
     if program is None:
         raise UsageError(f"the shell `{shell}` ($SHELL) is not there")
-    say(f"{name} is active in this shell; `exit` leaves it")
     environment = dict(context.environ)
-    kind = Path(program).name
-    if kind == "bash":
-        start = _start_file("[ -f ~/.bashrc ] && . ~/.bashrc\n" + posix.render_source(str(script)))
-        return process.replace([program, "--rcfile", str(start), "-i"], environment)
-    if kind == "zsh":
-        own = environment.get("ZDOTDIR", "")
-        home = own or environment.get("HOME", "")
-        restore = f"export ZDOTDIR={posix.quote(own)}" if own else "unset ZDOTDIR"
-        text = f"{restore}\n[ -f {posix.quote(home)}/.zshrc ] && . {posix.quote(home)}/.zshrc\n"
-        start = _start_file(text + posix.render_source(str(script)), ".zshrc")
-        environment["ZDOTDIR"] = str(start.parent)
-        return process.replace([program, "-i"], environment)
-    return process.replace([program], find_activation(context, name, prefix).apply(environment))
-
-
-def _start_file(text: str, name: str = "start.sh") -> Path:
-    """Write a start file that removes itself once it has been read."""
-    folder = Path(tempfile.mkdtemp(prefix="tenv-shell-"))
-    path = folder / name
-    path.write_text(f"{text}command rm -rf {posix.quote(str(folder))}\n")
-    os.chmod(folder, 0o700)  # noqa: PTH101
-    return path
+    for kind in SHELLS:
+        name, script = find_script(context, target, prefix, kind.SCRIPT)
+        folder = Path(tempfile.mkdtemp(prefix="tenv-shell-"))
+        words = kind.start(program, str(script), environment, folder)
+        if words:
+            say(f"{name} is active in this shell; `exit` leaves it")
+            return process.replace(words, environment)
+        folder.rmdir()
+    activation = find_activation(context, target, prefix)
+    say(f"{activation.target} is active in this shell; `exit` leaves it")
+    return process.replace([program], activation.apply(environment))

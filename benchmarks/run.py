@@ -1,0 +1,225 @@
+"""Measure tenv against the tools it stands on, in one run on one machine.
+
+Run it with an interpreter that has tenv installed; the program `tenv` beside that interpreter is what is measured:
+
+    python benchmarks/run.py --runs 5 --target cuda130
+
+Both sides of a row take turns, use the same cache, the same wheels, the same Python and the same kind of links, and
+check every hash. A first round that is not counted fills the caches. Figures are medians.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uv import find_uv_bin
+
+from tenv import __version__
+from tenv.environment import Environment
+from tenv.lock import Wheel, read_lock
+from tenv.providers.indexes import uv_environment
+from tenv.targets import find_places
+
+TENV = Path(sys.executable).with_name("tenv")
+UV = find_uv_bin()
+QUICK_ROUNDS = 4  # short commands are run so many times more often
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a program: its wall time in seconds, and the memory of its largest process in bytes."""
+
+    seconds: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: what tenv does, what it is measured against, and what is aimed at."""
+
+    name: str
+    ours: Callable[[], Run]
+    theirs: Callable[[], Run]
+    compare: Callable[[Run, Run], str]
+    aim: str
+    rounds: int = 1
+
+
+def run(words: Sequence[object], folder: Path, environment: Mapping[str, str], text: Path | None = None) -> Run:
+    """Run a program to its end, which must be a good one."""
+    command = [str(word) for word in words]
+    with (text or Path(os.devnull)).open("rb") as stdin, tempfile.TemporaryFile() as talk:
+        start = time.perf_counter()
+        child = subprocess.Popen(command, cwd=folder, env=environment, stdin=stdin, stdout=talk, stderr=talk)
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            talk.seek(0)
+            raise SystemExit(f"{' '.join(command)}: status {child.returncode}\n{talk.read().decode(errors='replace')}")
+    return Run(seconds, usage.ru_maxrss * 1024)
+
+
+def add(first: Run, second: Run) -> Run:
+    """Join two runs that follow each other."""
+    return Run(first.seconds + second.seconds, max(first.memory, second.memory))
+
+
+class Bench:
+    """The commands that are measured.
+
+    Attributes:
+        target: The target that is created.
+        folder: Where to; outside any project.
+    """
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.target = target
+        self.folder = folder
+        self.ours = folder / "tenv"
+        self.theirs = folder / "uv"
+        self.requirements = folder / "requirements.txt"
+        # Without PYTHONDONTWRITEBYTECODE and its like: the uncounted round compiles what an installer would have.
+        dropped = ("PWD", "VIRTUAL_ENV", "PYTHON")
+        self.plain = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        self.uv = uv_environment(self.plain, Path.home())
+
+    def tenv(self, *words: object) -> Run:
+        return run([TENV, *words], self.folder, self.plain)
+
+    def bare(self) -> Run:
+        return run([sys.executable, "-c", "pass"], self.folder, self.plain)
+
+    def create(self) -> Run:
+        shutil.rmtree(self.ours, ignore_errors=True)
+        return self.tenv("create", self.target, "--frozen", "--prefix", self.ours, "--quiet")
+
+    def install(self) -> Run:
+        shutil.rmtree(self.theirs, ignore_errors=True)
+        made = run([UV, "venv", self.theirs, "--python", self.python()], self.folder, self.uv)
+        words = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--index-strategy", "unsafe-best-match")
+        program = self.theirs / "bin" / "python"
+        command = [UV, "pip", "install", "--python", program, *words, "--requirement", "-"]
+        return add(made, run(command, self.folder, self.uv, self.requirements))
+
+    def nothing(self) -> Run:
+        return self.tenv("create", self.target, "--frozen", "--prefix", self.ours)
+
+    def python(self) -> Path:
+        """Return the Python that tenv took."""
+        return (self.ours / "bin" / "python").resolve()
+
+    def prepare(self) -> list[Wheel]:
+        """Fill the caches and write down what tenv installs, for uv to install the same."""
+        self.create()
+        state = Environment(self.ours).state()
+        if state is None:
+            raise SystemExit(f"{self.ours} has no state")
+        lock = read_lock(find_places(self.folder).find(self.target).lock_file, self.target)
+        wheels = lock.wheels_for(state.platform, state.python)
+        self.requirements.write_text(
+            "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
+        )
+        self.install()
+        self.check_same()
+        return list(wheels)
+
+    def check_same(self) -> None:
+        """Stop when the two sides did not do the same work."""
+        ours, theirs = Environment(self.ours), Environment(self.theirs)
+        if ours.installed() != theirs.installed():
+            raise SystemExit("the two environments do not hold the same packages")
+        if self.links(ours) != self.links(theirs):
+            raise SystemExit("the two environments are not linked to the cache in the same way")
+
+    @staticmethod
+    def links(environment: Environment) -> str:
+        """Tell how a package's files came from the cache."""
+        record = environment.distributions()[0] / "METADATA"
+        return "hard links" if record.stat().st_nlink > 1 else "copies or reflinks"
+
+
+def ratio(ours: Run, theirs: Run) -> str:
+    return f"{ours.seconds / theirs.seconds:.2f}x"
+
+
+def extra(ours: Run, theirs: Run) -> str:
+    return f"+{(ours.seconds - theirs.seconds) * 1000:.0f} ms"
+
+
+def memory(ours: Run, theirs: Run) -> str:
+    return f"{ours.memory / (1 << 20):.0f} MiB, {theirs.memory / (1 << 20):.0f} MiB"
+
+
+def median(runs: Sequence[Run]) -> Run:
+    return Run(statistics.median(run.seconds for run in runs), max(run.memory for run in runs))
+
+
+def measure(case: Case, runs: int) -> tuple[Run, Run]:
+    """Return the medians of both sides, which take turns; the first turn is not counted."""
+    ours, theirs = [], []
+    for _ in range(runs * case.rounds + 1):
+        ours.append(case.ours())
+        theirs.append(case.theirs())
+    return median(ours[1:]), median(theirs[1:])
+
+
+def cases(bench: Bench) -> list[Case]:
+    return [
+        Case(
+            f"create {bench.target}, warm cache / uv venv + uv pip install", bench.create, bench.install, ratio, "1.2x"
+        ),
+        Case("create, nothing to do / python -c pass", bench.nothing, bench.bare, extra, "150 ms", QUICK_ROUNDS),
+        Case("tenv --version / python -c pass", lambda: bench.tenv("--version"), bench.bare, ratio, "5x", QUICK_ROUNDS),
+        Case(
+            "tenv check-driver / python -c pass",
+            lambda: bench.tenv("check-driver"),
+            bench.bare,
+            extra,
+            "150 ms",
+            QUICK_ROUNDS,
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure tenv against the tools it stands on.")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each side (short commands: four times as many)")
+    parser.add_argument("--target", default="cuda130", help="the target to create")
+    parser.add_argument(
+        "--folder", type=Path, help="where environments are made; on the disk of uv's cache it is quickest"
+    )
+    given = parser.parse_args()
+    if not TENV.is_file():
+        raise SystemExit(f"there is no {TENV}: install tenv in this interpreter")
+    with tempfile.TemporaryDirectory(prefix="tenv-bench-", dir=given.folder) as folder:
+        bench = Bench(given.target, Path(folder))
+        wheels = bench.prepare()
+        size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
+        how = bench.links(Environment(bench.ours))
+        print(
+            f"tenv {__version__}, {len(wheels)} wheels of {size:.0f} MiB, {how}, Python {sys.version.split()[0]}, ",
+            end="",
+        )
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.runs}\n")
+        print(f"{'':<58}{'tenv':>10}{'other':>10}{'':>12}{'aim':>9}")
+        for case in cases(bench):
+            ours, theirs = measure(case, given.runs)
+            times = f"{ours.seconds * 1000:>7.0f} ms{theirs.seconds * 1000:>7.0f} ms"
+            print(f"{case.name:<58}{times}{case.compare(ours, theirs):>12}{case.aim:>9}", flush=True)
+            if case.compare is ratio and case.rounds == 1:
+                print(
+                    f"{'  memory of the largest process (most of all runs)':<58}{memory(ours, theirs):>32}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()

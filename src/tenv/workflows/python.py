@@ -1,0 +1,39 @@
+"""Choose the Python that an environment is made with."""
+
+from pathlib import Path
+
+from tenv.environment import State
+from tenv.errors import EnvironmentBrokenError, UsageError
+from tenv.lock import Lock
+from tenv.providers.pypi import Interpreter, Uv
+from tenv.targets import Target
+from tenv.versions import Version
+
+__all__ = ["choose_python"]
+
+
+def choose_python(
+    uv: Uv, target: Target, lock: Lock, platform: str, wanted: str | None, old: State | None
+) -> Interpreter:
+    """Return the Python to use: the one asked for, the one the environment has, the host's best, or a fetched one."""
+    minors = lock.python_minors(platform) or target.manifest.python_minors()
+    if wanted and (Path(wanted).is_file() or "/" in wanted):
+        found = uv.inspect(Path(wanted).absolute())
+        if found is None or found.version.major_minor not in minors:
+            have = f"is Python {found.version}" if found else "is not a working Python"
+            raise UsageError(f"`--python {wanted}` {have}; the lock of {target.name} serves {', '.join(minors)}")
+        return found
+    if wanted and wanted not in minors:
+        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}")
+    here = [python for python in uv.interpreters(target.manifest) if python.version.major_minor in minors]
+    preferred = wanted or (old.python if old and old.python in minors else "")
+    if preferred:
+        here = [python for python in here if python.version.major_minor == preferred]
+    if here:
+        return here[0]
+    minor = preferred or max(minors, key=Version)
+    program = uv.fetch_python(minor)
+    fetched = uv.inspect(program)
+    if fetched is None:
+        raise EnvironmentBrokenError(f"the fetched Python {program} does not run")
+    return fetched

@@ -1,0 +1,52 @@
+"""Real environments: made once a session by the real command line, from the package index, and removed after it."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration import debian
+from tests.integration.bench import Bench, TorchPrefix, check, own_environment
+
+_TORCH = "2.13.0"
+_TORCH_NEEDS = ("filelock", "fsspec", "jinja2", "networkx", "sympy")
+_CHECKOUT = "TENV_TEST_PYTORCH"
+"""Names a checkout of PyTorch to take the find modules from, where there is no Debian to take them from."""
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The environments `cpu` and `cuda130`, outside any project."""
+    if not (shutil.which("gcc") and shutil.which("g++")):
+        pytest.skip("no host compiler")
+    folder = tmp_path_factory.mktemp("real")
+    (folder / "work").mkdir()
+    made = Bench(folder, own_environment(folder))
+    for target in ("cpu", "cuda130"):
+        assert f"{target} is ready in {made.prefix(target)}" in made.tenv("create", target)
+    yield made
+    shutil.rmtree(folder)  # several GB, and pytest would keep those of the last three sessions
+
+
+@pytest.fixture(scope="session")
+def torch(bench: Bench) -> TorchPrefix:
+    """PyTorch in an environment of its own, without its dependencies: those of the CUDA wheel would replace ours."""
+    prefix = bench.folder / "torch"
+    bench.tenv("create", "cuda130", "--prefix", prefix)
+    bench.run(prefix, "python", "-m", "pip", "install", "--quiet", "--no-deps", f"torch=={_TORCH}")
+    bench.run(prefix, "python", "-m", "pip", "install", "--quiet", *_TORCH_NEEDS)
+    (packages,) = prefix.glob("lib/python3*/site-packages")
+    cmake = bench.folder / "torch-cmake"
+    shutil.copytree(packages / "torch" / "share" / "cmake" / "Caffe2", cmake)
+    return TorchPrefix(prefix, cmake)
+
+
+@pytest.fixture(scope="session")
+def checkout(bench: Bench) -> Path:
+    """The `cmake` folder of a PyTorch source tree, which has find modules that no wheel carries."""
+    if given := os.environ.get(_CHECKOUT):
+        return Path(given) / "cmake"
+    archive = debian.fetch_source("pytorch", bench.folder / "apt", check)
+    return debian.extract(archive, "cmake", bench.folder / "checkout")

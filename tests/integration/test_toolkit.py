@@ -1,0 +1,116 @@
+"""The toolkit folder, as CMake's own FindCUDAToolkit takes it."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.bench import Bench, Build, check
+
+pytestmark = pytest.mark.real
+
+_NO_GPU = {"cudaErrorInsufficientDriver", "cudaErrorNoDevice"}
+
+
+@pytest.fixture(scope="module")
+def toolkit(bench: Bench) -> Build:
+    """A project that uses every library, built."""
+    build = bench.configure("cuda130", "toolkit", bench.folder / "toolkit")
+    bench.compile("cuda130", build)
+    return build
+
+
+def answers(talk: str) -> dict[str, str]:
+    """Return what the program says, one answer a line."""
+    return dict(re.findall(r"^([\w -]+)=(.*)$", talk, re.MULTILINE))
+
+
+def cut(version: str, parts: int = 3) -> str:
+    return ".".join(version.split(".")[:parts])
+
+
+def test_cmake_and_ninja_are_the_environments(bench: Bench) -> None:
+    prefix = bench.prefix("cuda130")
+    for name in ("cmake", "ninja", "nvcc", "python"):
+        found = Path(bench.run("cuda130", "sh", "-c", f"command -v {name}").strip())
+        assert found.is_relative_to(prefix)
+    assert bench.run("cuda130", "printenv", "TENV_TARGET") == "cuda130\n"
+
+
+def test_everything_is_found_in_the_environment(bench: Bench, toolkit: Build) -> None:
+    cuda = bench.prefix("cuda130") / "cuda"
+    cache = toolkit.cache()
+    assert f"Found CUDAToolkit: {cuda / 'include'}" in toolkit.talk
+    assert cache["CMAKE_CUDA_COMPILER"] == str(cuda / "bin" / "nvcc")
+    assert cache["CMAKE_MAKE_PROGRAM"] == str(bench.prefix("cuda130") / "bin" / "ninja")
+    assert cache["CUDA_cudart_LIBRARY"] == str(cuda / "lib" / "libcudart.so")
+    assert bench.strange_toolkits(toolkit) == []
+
+
+def test_a_program_runs_with_the_libraries_of_the_environment(bench: Bench, toolkit: Build) -> None:
+    cuda = bench.prefix("cuda130") / "cuda"
+    found = bench.libraries(toolkit.folder / "versions")
+    ours = {name: path for name, path in found.items() if re.match(r"lib(cu|nv|nccl)", name)}
+    assert {"libcudart.so.13", "libcublas.so.13", "libcudnn.so.9", "libcusparseLt.so.0", "libnccl.so.2"} <= ours.keys()
+    assert {name for name, path in ours.items() if not Path(path).is_relative_to(cuda)} == set()
+    assert "libcuda.so.1" not in found
+
+
+def test_every_library_says_the_version_of_its_wheel(bench: Bench, toolkit: Build) -> None:
+    wheels = bench.packages("cuda130")
+    said = answers(bench.run("cuda130", toolkit.folder / "versions", "."))
+    for name in ("cublas", "cusparse", "cusolver", "cufft", "curand"):
+        assert said[name] == cut(wheels[f"nvidia_{name}"]), name
+    assert said["cusparselt"] == cut(wheels["nvidia_cusparselt_cu13"])
+    assert said["nvrtc"] == cut(wheels["nvidia_cuda_nvrtc"], 2) == "13.0"
+    assert said["nvjitlink"] == cut(wheels["nvidia_nvjitlink"], 2) == "13.0"
+    assert said["cudart"] == "13000"
+    major, minor, patch = map(int, wheels["nvidia_cudnn_cu13"].split(".")[:3])
+    assert said["cudnn"] == str(major * 10000 + minor * 100 + patch)
+    major, minor, patch = map(int, wheels["nvidia_nccl_cu13"].split("."))
+    assert said["nccl"] == str(major * 10000 + minor * 100 + patch)
+    assert int(said["cupti"]) > 0
+
+
+def test_a_program_gets_as_far_as_the_driver(bench: Bench, toolkit: Build) -> None:
+    said = answers(bench.run("cuda130", toolkit.folder / "versions", "."))
+    if said["device"] == "cudaSuccess":
+        assert said["kernel"] == "right"
+    else:
+        assert said["device"] in _NO_GPU
+
+
+def test_kernels_compile_at_run_time(bench: Bench, toolkit: Build) -> None:
+    # NVRTC opens its second library by name alone: the loader has to be told where, as with NVIDIA's own installer.
+    cuda = bench.prefix("cuda130") / "cuda"
+    loader = f"LD_LIBRARY_PATH={cuda / 'lib64'}"
+    talk = bench.run("cuda130", "env", loader, toolkit.folder / "versions", cuda / "include")
+    assert answers(talk)["run-time compilation"] == "NVRTC_SUCCESS"
+
+
+def test_the_driver_is_linked_and_not_the_stub(bench: Bench) -> None:
+    build = bench.configure("cuda130", "driver", bench.folder / "driver")
+    bench.compile("cuda130", build)
+    cuda = bench.prefix("cuda130") / "cuda"
+    assert Path(build.cache()["CUDA_cuda_driver_LIBRARY"]).resolve() == cuda / "lib" / "stubs" / "libcuda.so"
+    assert bench.strange_toolkits(build) == []
+    # It is not run: whether there is a libcuda.so.1 here is the machine's affair.
+    dynamic = check(["readelf", "--dynamic", build.folder / "driver"], bench.work)
+    assert "Shared library: [libcuda.so.1]" in dynamic
+    assert "stubs" not in dynamic
+
+
+def test_another_toolkit_that_the_host_names_is_not_taken(bench: Bench, tmp_path: Path) -> None:
+    cuda = bench.prefix("cuda130") / "cuda"
+    decoy = tmp_path / "cuda"
+    decoy.mkdir()
+    for name in ("bin", "include", "lib", "lib64", "nvvm", "version.json"):
+        (decoy / name).symlink_to(cuda / name)
+    names = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDAToolkit_ROOT", "CUDNN_ROOT", "CUSPARSELT_ROOT", "NCCL_ROOT")
+    host = dict.fromkeys(names, str(decoy))
+    host |= {"CUDACXX": f"{decoy}/bin/nvcc", "PATH": f"{decoy}/bin:{bench.environment['PATH']}"}
+    misled = replace(bench, environment={**bench.environment, **host})
+    for project in ("toolkit", "driver"):
+        build = misled.configure("cuda130", project, tmp_path / project)
+        assert [value for value in build.cache().values() if str(decoy) in value] == []

@@ -1,0 +1,104 @@
+"""Which Python an environment is made with."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tenv.environment import State, Status
+from tenv.errors import UsageError
+from tenv.lock import Lock, Wheel
+from tenv.manifest import Manifest
+from tenv.providers.pypi import Interpreter, Uv
+from tenv.targets import Origin, Target
+from tenv.versions import Range, Version
+from tenv.workflows.python import choose_python
+
+MINORS = ("3.11", "3.12", "3.13")
+TARGET = Target(
+    "t", Path("t.toml"), Origin.PROJECT, Manifest("t", "t.toml", python=Range(">=3.11,<3.14")), Path(), Path()
+)
+
+
+def python(version: str, *, headers: bool = True) -> Interpreter:
+    return Interpreter(Path(f"/usr/bin/python{version}"), Version(version), headers)
+
+
+@dataclass
+class FakeUv(Uv):
+    """A machine with the Pythons that a test gives it, best first; any other is fetched."""
+
+    here: list[Interpreter] = field(default_factory=list)
+    fetched: list[str] = field(default_factory=list)
+
+    def interpreters(self, manifest: Manifest) -> list[Interpreter]:  # noqa: ARG002 (a fake's answer is fixed)
+        return self.here
+
+    def inspect(self, program: Path) -> Interpreter | None:
+        found = {one.path: one for one in self.here}
+        fetched = [python(f"{minor}.9") for minor in self.fetched]
+        return found.get(program) or next((one for one in fetched if one.path == program), None)
+
+    def fetch_python(self, minor: str) -> Path:
+        self.fetched.append(minor)
+        return python(f"{minor}.9").path
+
+
+def choose(uv: Uv, wanted: str | None = None, old: str | None = None, minors: tuple[str, ...] = MINORS) -> str:
+    wheel = Wheel("a", "1", "a-1-py3-none-any.whl", "0" * 64, 1, minors)
+    lock = Lock("t", ("linux-64",), {"linux-64": (wheel,)}, {}, {}, "0")
+    state = None if old is None else State(Status.READY, "t", python=old)
+    return choose_python(uv, TARGET, lock, "linux-64", wanted, state).version.text
+
+
+MACHINE = [python("3.13.1"), python("3.11.7"), python("3.12.4", headers=False)]
+
+
+def test_the_hosts_best_is_taken() -> None:
+    assert choose(FakeUv(MACHINE)) == "3.13.1"
+
+
+def test_only_what_the_lock_serves_is_taken() -> None:
+    assert choose(FakeUv(MACHINE), minors=("3.11", "3.12")) == "3.11.7"
+
+
+def test_an_environment_keeps_its_python() -> None:
+    assert choose(FakeUv(MACHINE), old="3.12") == "3.12.4"
+    assert choose(FakeUv(MACHINE), old="") == "3.13.1"
+
+
+def test_an_environment_whose_python_is_no_longer_served_gets_another() -> None:
+    assert choose(FakeUv(MACHINE), old="3.10") == "3.13.1"
+
+
+def test_the_one_asked_for_wins() -> None:
+    assert choose(FakeUv(MACHINE), wanted="3.11", old="3.12") == "3.11.7"
+    assert choose(FakeUv(MACHINE), wanted="/usr/bin/python3.12.4", old="3.11") == "3.12.4"
+
+
+def test_what_the_host_lacks_is_fetched() -> None:
+    uv = FakeUv()
+    assert choose(uv) == "3.13.9"
+    assert choose(uv, wanted="3.11") == "3.11.9"
+    assert choose(uv, old="3.12") == "3.12.9"
+    assert uv.fetched == ["3.13", "3.11", "3.12"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("3.10", "`--python 3.10`: the lock of t serves 3.11, 3.12, 3.13"),
+        (
+            "/nowhere/python",
+            "`--python /nowhere/python` is not a working Python; the lock of t serves 3.11, 3.12, 3.13",
+        ),
+        (
+            "/usr/bin/python3.14.1",
+            "`--python /usr/bin/python3.14.1` is Python 3.14.1; the lock of t serves 3.11, 3.12, 3.13",
+        ),
+    ],
+)
+def test_one_that_does_not_do_is_refused(wanted: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        choose(FakeUv([*MACHINE, python("3.14.1")]), wanted=wanted)
+    assert caught.value.message == message
