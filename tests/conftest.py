@@ -41,6 +41,7 @@ def _isolated(
     ):
         monkeypatch.setenv(name, str(around / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setattr(engine, "leave", sys.exit)  # this process has tests to go on with
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -114,7 +115,6 @@ def project(
     made.manifest.write_text(TINY)
     monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
     monkeypatch.setenv("PATH", str(pythons))
-    monkeypatch.setattr(engine, "leave", sys.exit)  # this process has tests to go on with
     _stand_in(monkeypatch, made.folder)
     with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
         yield made

@@ -240,6 +240,11 @@ class Environment:
                     (self.prefix / name).unlink(missing_ok=True)
             _prune(self.prefix)
 
+    def tidy(self) -> None:
+        """Remove what writes that were killed have left among tenv's notes."""
+        for leftover in (*self.meta.glob(".*"), *self.meta.glob("locks/.*")):
+            leftover.unlink(missing_ok=True)
+
     def keep_lock(self, text: bytes) -> None:
         """Keep the bytes of the lock that the environment is made from, and those of the last few before it."""
         folder = self.meta / "locks"

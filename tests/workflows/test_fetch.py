@@ -66,7 +66,7 @@ def test_a_python_that_the_host_lacks_is_fetched(offered: Project) -> None:
     offered.ok("create", "tiny", "--python", OTHER)
     assert offered.state()["python"] == OTHER
     assert any(path.endswith("python.tar.gz") for path in offered.index.asked)
-    command = [offered.prefix / "bin" / "python", "-c", "import native; print(native.TAG)"]
+    command = [str(offered.prefix / "bin" / "python"), "-c", "import native; print(native.TAG)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"cp{OTHER.replace('.', '')}-")
 

@@ -101,6 +101,7 @@ def begin(environment: Environment, target: str, plan: Plan, old: State | None) 
     """Write down that the environment is being changed, and what in it is not tenv's."""
     with storage_errors(f"can't create {environment.prefix}"):
         environment.meta.mkdir(parents=True, exist_ok=True)
+        environment.tidy()
         for shell in SHELLS:
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
     python = old.python if old else plan.python.version.major_minor
