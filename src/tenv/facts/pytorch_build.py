@@ -259,6 +259,13 @@ class PytorchBuildTable:
                 return archs, matrix.basis
         return None
 
+    def newest_archs(self, cuda: Version, machine: str) -> tuple[tuple[str, ...], Basis] | None:
+        """Return the GPU architectures of the newest of PyTorch's own wheels for a CUDA, as `wheel_archs` does."""
+        for matrix in sorted(self.matrices, key=lambda matrix: matrix.last, reverse=True):
+            if archs := matrix.archs(cuda, machine):
+                return archs, matrix.basis
+        return None
+
 
 def _cudas(row: Table, key: str) -> tuple[Version, ...]:
     """Return the CUDA versions in a cell such as ``12.6 (cudnn 9.10.2.21); 12.8 (cudnn 9.10.2.21)``."""

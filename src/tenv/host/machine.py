@@ -10,7 +10,7 @@ from pathlib import Path
 from tenv.host.interface import Fact, Missing
 from tenv.versions import Version
 
-__all__ = ["Machine", "current_platform", "glibc", "probe"]
+__all__ = ["Machine", "current_platform", "glibc", "probe", "sees_gpu"]
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -32,6 +32,11 @@ class Machine:
 
     cores: Fact[int]
     memory: Fact[int] | Missing
+
+
+def sees_gpu(root: Path = Path("/")) -> bool:
+    """Tell whether a device of NVIDIA's driver is there, under WSL the one that leads to Windows's driver."""
+    return any((root / "dev").glob("nvidia[0-9]*")) or (root / "dev/dxg").exists()
 
 
 def current_platform(machine: str | None = None) -> str:
