@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, Activation, Change, derive, jobs, read_activation
+from tenv.activation import Action, Activation, Archs, Change, derive, jobs, read_activation
 from tenv.errors import EnvironmentBrokenError
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import Machine
@@ -120,3 +120,19 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
 
 def test_a_toolchain_without_nvcc_names_no_compiler() -> None:
     assert "CUDACXX" not in values(replace(WHOLE, nvcc=None))
+
+
+def test_without_a_gpu_the_architectures_are_named() -> None:
+    archs = Archs(("8.0", "12.0+PTX"), "RELEASE.md")
+    found = {change.name: change for change in derive(Manifest("t", "m.toml"), WHOLE, MACHINE, archs).changes}
+    assert found["TORCH_CUDA_ARCH_LIST"].value == "8.0;12.0+PTX"
+    assert "RELEASE.md" in found["TORCH_CUDA_ARCH_LIST"].reason
+    assert "TORCH_CUDA_ARCH_LIST" not in values(WHOLE)
+    bare = derive(Manifest("t", "m.toml"), BARE, MACHINE, archs)
+    assert "TORCH_CUDA_ARCH_LIST" not in {change.name for change in bare.changes}
+
+
+def test_the_manifest_s_own_architectures_win() -> None:
+    manifest = Manifest("t", "m.toml", environment={"TORCH_CUDA_ARCH_LIST": "9.0"})
+    changes = derive(manifest, WHOLE, MACHINE, Archs(("8.0",), "x")).changes
+    assert [change.value for change in changes if change.name == "TORCH_CUDA_ARCH_LIST"] == ["9.0"]

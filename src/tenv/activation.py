@@ -17,7 +17,7 @@ from tenv.host.machine import Machine
 from tenv.manifest import Manifest
 from tenv.toolchain import Toolchain
 
-__all__ = ["Action", "Activation", "Change", "derive", "jobs", "read_activation"]
+__all__ = ["Action", "Activation", "Archs", "Change", "derive", "jobs", "read_activation"]
 
 _SCHEMA = 1
 _GIB = 1 << 30
@@ -125,15 +125,36 @@ def jobs(machine: Machine, *, cuda: bool) -> tuple[int, str]:
     return min(cores.value, fit), why
 
 
-def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Activation:
+@dataclass(frozen=True, slots=True)
+class Archs:
+    """GPU architectures to compile for.
+
+    Attributes:
+        names: Such as ``("8.0", "9.0", "12.0+PTX")``.
+        source: Where it is written.
+    """
+
+    names: tuple[str, ...]
+    source: str
+
+
+def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine, archs: Archs | None = None) -> Activation:
     """Return what activating a prefix changes: what the toolchain needs, then what the manifest says.
 
     Args:
         manifest: The manifest as it reads on this platform.
         toolchain: Where things are in the prefix.
         machine: What a build here may use.
+        archs: What to compile for; None to leave that to PyTorch, which asks the GPUs that it sees.
     """
     changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
+    if archs and toolchain.nvcc:
+        reason = (
+            "no GPU is seen here, and then PyTorch falls back on a list that this nvcc refuses; these are what its own "
+            f"wheels are built for ({archs.source})"
+        )
+        value = ";".join(archs.names)
+        changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, reason)
     for name, value in manifest.environment.items():
         replaced = changes.get(name)
         reason = f"the manifest of {manifest.name} says so ([activation.env])"

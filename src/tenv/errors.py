@@ -14,9 +14,11 @@ __all__ = [
     "EnvironmentBusyError",
     "EnvironmentMissingError",
     "Exit",
+    "FactsError",
     "ForeignFolderError",
     "HashMismatchError",
     "HostError",
+    "HostReportError",
     "LockConflictError",
     "LockCorruptError",
     "LockMissingError",
@@ -85,6 +87,23 @@ class UnknownTargetError(UsageError):
     """No manifest of that name in the project, the user's folder or the built-in targets."""
 
     code = "unknown-target"
+
+
+class HostReportError(UsageError):
+    """A host report can't be read, or a newer tenv wrote it."""
+
+    code = "host-report"
+
+
+class FactsError(TenvError):
+    """A file of facts that the user added can't be used.
+
+    The status is that of usage, not of the manifest: the file is named by the caller's settings, and no target is at
+    fault.
+    """
+
+    code = "facts"
+    status = Exit.USAGE
 
 
 class ManifestError(TenvError):

@@ -74,6 +74,7 @@ def run(
     folder: Path | None = None,
     text: str | None = None,
     timeout: float | None = None,
+    bound: bool = True,
 ) -> Completed | Missing:
     """Run a program to its end and capture what it prints.
 
@@ -83,29 +84,50 @@ def run(
         folder: Its working folder.
         text: Its standard input; nothing when None.
         timeout: Seconds after which it is killed.
+        bound: Whether it ends with this process. Not to be had where threads run, since Python code between fork and
+            exec is not safe there.
 
     Returns:
         The ended program, or `Missing` when it could not be started or ran out of time.
     """
     try:
-        done = subprocess.run(
+        child = subprocess.Popen(
             list(arguments),
             env=environment,
             cwd=folder,
-            input=text,
-            stdin=subprocess.DEVNULL if text is None else None,
-            capture_output=True,
-            check=False,
-            timeout=timeout,
-            **_bound(),
+            stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **(_bound() if bound else {}),
             encoding="utf-8",
             errors="replace",
         )
-    except subprocess.TimeoutExpired:
-        return Missing(f"{arguments[0]} gave no answer within {timeout:g} s")
     except OSError as error:
         return Missing(f"{arguments[0]} can't be started: {error.strerror or error}")
-    return Completed(tuple(arguments), done.returncode, done.stdout, done.stderr)
+    with contextlib.ExitStack() as streams:
+        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
+            streams.push(functools.partial(_close, stream))
+        try:
+            stdout, stderr = child.communicate(text, timeout)
+        except subprocess.TimeoutExpired:
+            _abandon(child)
+            return Missing(f"{arguments[0]} gave no answer within {timeout:g} s")
+        except BaseException:
+            _abandon(child)
+            raise
+    return Completed(tuple(arguments), child.returncode, stdout, stderr)
+
+
+def _abandon(child: "subprocess.Popen[str]") -> None:
+    """Kill a child, but do not wait for one that can't be: a driver that hangs holds its callers inside the kernel."""
+    child.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(1)
+
+
+def _close(stream: "IO[str]", *_: object) -> None:
+    with contextlib.suppress(OSError):  # a pipe to a child that is gone
+        stream.close()
 
 
 def watch(

@@ -1,57 +1,28 @@
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tenv.host.driver import Places, is_wsl, parse_proc, parse_smi, parse_sys, probe
+from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra, probe
 from tenv.host.interface import Fact, Missing
+from tenv.host.smi import parse
 from tenv.versions import Version
+from tests.host import builders
+from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put
 
-HOSTS = Path(__file__).parent / "hosts"
 NO_LIBRARY = "libtenv-has-no-such-library.so.1"
-COMPILER = shutil.which("cc")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler to make a library with")
-
-NVML = """
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int nvmlInitWithFlags(unsigned int flags) { (void)flags; %s }
-int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
-int nvmlSystemGetDriverVersion(char *text, unsigned int size) { strncpy(text, "%s", size); return 0; }
-const char *nvmlErrorString(int status) { (void)status; return "Driver Not Loaded"; }
-"""
 
 
 def text(name: str) -> str:
-    return (HOSTS / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def places(root: Path, *, library: str = NO_LIBRARY, timeout: float = 20.0) -> Places:
-    """A machine of which every part lies below `root`."""
-    return Places(root=root, path=str(root / "bin"), library=library, timeout=timeout)
-
-
-def put(path: Path, content: str, *, program: bool = False) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    if program:
-        path.chmod(0o755)
-    return path
+    return builders.text(f"{name}.txt")
 
 
 def smi(root: Path, script: str, folder: str = "bin") -> Path:
-    return put(root / folder / "nvidia-smi", f"#!/bin/sh\n{script}\n", program=True)
+    return program(root / folder / "nvidia-smi", script)
 
 
-def nvml(folder: Path, init: str = "return 0;", version: str = "580.65.06") -> str:
-    assert COMPILER is not None
-    source = put(folder / "nvml.c", NVML % (init, version))
-    library = folder / "libnvidia-ml.so.1"
-    subprocess.run([COMPILER, "-shared", "-fPIC", "-o", library, source], check=True)
-    return str(library)
+def parse_smi(recorded: str) -> Version | Missing:
+    return parse(recorded, ("driver_version",)).driver
 
 
 def reason(answer: object) -> str:
@@ -109,7 +80,7 @@ def test_a_long_error_is_cut() -> None:
 
 def test_nothing_there(tmp_path: Path) -> None:
     said = reason(probe(places(tmp_path)))
-    assert said.startswith(f"NVML: {NO_LIBRARY}: cannot open shared object file")
+    assert said.startswith(f"NVML: the loader finds no {NO_LIBRARY}; ")
     for part in (
         "; nvidia-smi: not found on PATH; ",
         "/sys/module/nvidia/version: No such file or directory; ",
@@ -122,7 +93,7 @@ def test_nothing_there_starts_no_program(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError(arguments)
 
-    monkeypatch.setattr("tenv.host.driver.run", refuse)
+    monkeypatch.setattr("tenv.process.run", refuse)
     assert isinstance(probe(places(tmp_path)), Missing)
 
 
@@ -156,17 +127,31 @@ def test_a_file_that_is_a_folder(tmp_path: Path) -> None:
 
 def test_smi_is_asked_before_the_files(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
-    smi(tmp_path, f"cat '{HOSTS}/smi-four-gpus.txt'")
-    assert probe(places(tmp_path)) == Fact(Version("550.54.15"), "nvidia-smi")
+    smi(tmp_path, "echo '570.133.20, NVIDIA L4, 23034, 00000000:01:00.0, 0x27B810DE, 8.9, [N/A]'")
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "nvidia-smi")
 
 
-def test_smi_is_asked_for_the_driver_alone(tmp_path: Path) -> None:
-    smi(tmp_path, '[ "$*" = "--query-gpu=driver_version --format=csv,noheader" ] && echo 550.54.15')
+def test_the_loaded_module_wins_over_an_smi_of_another_driver(tmp_path: Path) -> None:
+    put(tmp_path / "sys/module/nvidia/version", text("sys"))
+    smi(tmp_path, f"cat '{HOSTS}/query-laptop.csv'")
+    origin = "/sys/module/nvidia/version, where nvidia-smi says 550.54.15"
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), origin)
+
+
+def test_smi_is_asked_once_for_everything(tmp_path: Path) -> None:
+    asked = "driver_version,name,memory.total,pci.bus_id,pci.device_id,compute_cap,mig.mode.current"
+    smi(
+        tmp_path,
+        f"echo asked >> '{tmp_path}/log'\n"
+        f'[ "$*" = "--query-gpu={asked} --format=csv,noheader,nounits" ] && cat \'{HOSTS}/query-laptop.csv\'',
+    )
     assert probe(places(tmp_path)) == Fact(Version("550.54.15"), "nvidia-smi")
+    assert (tmp_path / "log").read_text() == "asked\n"
 
 
 def test_smi_of_wsl_is_found_off_path(tmp_path: Path) -> None:
-    smi(tmp_path, f"cat '{HOSTS}/smi-wsl.txt'", "usr/lib/wsl/lib")
+    row = "537.58, NVIDIA GeForce RTX 3080, 10240, 00000000:01:00.0, 0x220610DE, 8.6, [N/A]"
+    smi(tmp_path, f"echo '{row}'", "usr/lib/wsl/lib")
     assert probe(places(tmp_path)) == Fact(Version("537.58"), "nvidia-smi")
 
 
@@ -192,7 +177,7 @@ def test_smi_errors_are_told(tmp_path: Path, script: str, said: str) -> None:
 
 
 def test_smi_that_can_not_be_started(tmp_path: Path) -> None:
-    put(tmp_path / "bin/nvidia-smi", "not a program", program=True)
+    put(tmp_path / "bin/nvidia-smi", "not a program").chmod(0o755)
     assert "nvidia-smi can't be started: " in reason(probe(places(tmp_path)))
 
 
@@ -206,7 +191,7 @@ def test_smi_that_hangs(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_nvml_is_asked_first(tmp_path: Path) -> None:
-    smi(tmp_path, "echo 550.54.15")
+    smi(tmp_path, f"cat '{HOSTS}/query-laptop.csv'")
     assert probe(places(tmp_path, library=nvml(tmp_path))) == Fact(Version("580.65.06"), "NVML")
 
 
@@ -214,8 +199,9 @@ def test_nvml_is_asked_first(tmp_path: Path) -> None:
 def test_nvml_of_wsl_is_found_off_the_loaders_path(tmp_path: Path) -> None:
     folder = tmp_path / "usr/lib/wsl/lib"
     folder.mkdir(parents=True)
-    nvml(folder, version="537.58")
-    assert probe(places(tmp_path)) == Fact(Version("537.58"), "NVML")
+    nvml(folder, driver="537.58")
+    found = probe(places(tmp_path, library="libnvidia-ml.so.1"))
+    assert found == Fact(Version("537.58"), "NVML")
 
 
 @needs_compiler
@@ -229,12 +215,12 @@ def test_nvml_of_wsl_is_found_off_the_loaders_path(tmp_path: Path) -> None:
     ],
 )
 def test_nvml_errors_are_told(tmp_path: Path, init: str, version: str, said: str) -> None:
-    assert said in reason(probe(places(tmp_path, library=nvml(tmp_path, init, version))))
+    assert said in reason(probe(places(tmp_path, library=nvml(tmp_path, init=init, driver=version))))
 
 
 @needs_compiler
 def test_nvml_that_hangs(tmp_path: Path) -> None:
-    library = nvml(tmp_path, "sleep(60); return 0;")
+    library = nvml(tmp_path, init="sleep(60); return 0;")
     said = reason(probe(places(tmp_path, library=library, timeout=0.5)))
     assert said.startswith(f"NVML: asking {library}: ")
     assert "gave no answer within 0.5 s; nvidia-smi: " in said
@@ -242,7 +228,7 @@ def test_nvml_that_hangs(tmp_path: Path) -> None:
 
 def test_nvml_that_is_no_library(tmp_path: Path) -> None:
     library = put(tmp_path / "libnvidia-ml.so.1", "not a library at all, but long enough to have a header" * 4)
-    assert reason(probe(places(tmp_path, library=str(library)))).startswith(f"NVML: {library}: ")
+    assert "NVML: NVML Shared Library Not Found;" in reason(probe(places(tmp_path, library=str(library))))
 
 
 @pytest.mark.parametrize(
@@ -268,3 +254,13 @@ def test_wsl_by_its_device_and_libraries(tmp_path: Path) -> None:
 
 def test_no_wsl_where_nothing_can_be_read(tmp_path: Path) -> None:
     assert not is_wsl(tmp_path)
+
+
+def test_a_jetson_without_a_number_is_told(tmp_path: Path) -> None:
+    put(tmp_path / "proc/driver/nvidia/version", text("proc-unnumbered"))
+    put(tmp_path / "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic\n")
+    assert "/etc/nv_tegra_release: Jetson Linux 36.4.3" in reason(probe(places(tmp_path)))
+
+
+def test_parse_tegra_garbage() -> None:
+    assert parse_tegra("R36") is None

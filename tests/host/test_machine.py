@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenv.host.interface import Fact, Missing
-from tenv.host.machine import current_platform, glibc, probe
+from tenv.host.machine import current_platform, glibc, probe, sees_gpu
 
 GIB = 1 << 30
 OWN_CORES = len(os.sched_getaffinity(0))
@@ -71,3 +71,10 @@ def test_no_meminfo_is_told(tmp_path: Path) -> None:
 def test_this_host_has_a_platform_and_a_c_library() -> None:
     assert current_platform() in ("linux-64", "linux-aarch64")
     assert isinstance(glibc(), Fact)
+
+
+@pytest.mark.parametrize(("device", "seen"), [("nvidia0", True), ("dxg", True), ("nvidiactl", False), ("null", False)])
+def test_a_gpu_is_seen_by_its_device(tmp_path: Path, device: str, seen: bool) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / device).touch()
+    assert sees_gpu(tmp_path) is seen

@@ -20,6 +20,8 @@ COMMANDS = {
     "shell": ("run", "shell"),
     "env": ("env", "env"),
     "check-driver": ("check_driver", "check_driver"),
+    "host": ("host", "host"),
+    "facts": ("facts", "facts"),
     "remove": ("remove", "remove"),
     "clean": ("clean", "clean"),
 }

@@ -6,19 +6,39 @@ the toolkit runs at all; from CUDA 11 on it is the same for every release of a m
 native one.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
-from tenv.errors import TenvError
-from tenv.tables import Table, read_toml
+from tenv.facts.interface import Basis, expand, number, required_version
+from tenv.facts.store import Data, read_data
+from tenv.tables import Table
 from tenv.versions import Version
 
-__all__ = ["CudaDriverTable", "Minimum", "MinorVersionFloor", "ToolkitDriver", "load"]
+__all__ = [
+    "CudaDriverTable",
+    "Forward",
+    "ForwardVerdict",
+    "Minimum",
+    "MinorVersionFloor",
+    "ToolkitDriver",
+    "load",
+    "read",
+]
 
 _ABSENT = ("", "N/A", "none")
-_ABBREVIATION = re.compile(r"\b[A-Z]{2,}\b")
+
+
+class ForwardVerdict(StrEnum):
+    """What a cuda-compat package does on a driver branch, as NVIDIA's table marks it."""
+
+    COMPATIBLE = "C"
+    """The package lets programs of its CUDA version run on that branch, on the GPUs for which it is made."""
+    NATIVE = "N"
+    """The branch is the package's own: its CUDA version needs no package there."""
+    EXCLUDED = "X"
+    """The package is not for that branch, which is newer than it and runs its CUDA version without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +86,11 @@ class MinorVersionFloor:
             row: The row.
             sources: What the abbreviations in its source stand for.
         """
-        major = row.data.get("cuda_major")
-        if not isinstance(major, int):
-            raise row.fail("cuda_major", "expected a number")
         return cls(
-            cuda_major=major,
+            cuda_major=number(row, "cuda_major"),
             min_linux=_version(row, "min_linux"),
             min_windows=_version(row, "min_windows"),
-            source=_source(row, sources),
+            source=expand(row, sources),
             confirmed=row.flag("confirmed"),
             note=row.text("note"),
         )
@@ -120,7 +137,7 @@ class ToolkitDriver:
             sources: What the abbreviations in its source stand for.
         """
         return cls(
-            toolkit=_release(row),
+            toolkit=required_version(row, "toolkit"),
             major_minor=row.required_text("major_minor"),
             rn_linux=_version(row, "rn_linux"),
             rn_windows=_version(row, "rn_windows"),
@@ -129,7 +146,7 @@ class ToolkitDriver:
             mvc_min_linux=_version(row, "mvc_min_linux"),
             mvc_min_windows=_version(row, "mvc_min_windows"),
             driver_branch=_version(row, "driver_branch"),
-            source=_source(row, sources),
+            source=expand(row, sources),
             confirmed=row.flag("confirmed"),
             note=row.text("note"),
         )
@@ -148,16 +165,40 @@ class ToolkitDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class Forward:
+    """What a cuda-compat package does on a driver branch.
+
+    It says nothing of the GPU: the package works on data-centre GPUs, on some workstation GPUs that NVIDIA calls
+    NGC-ready, and on Jetson; on a GeForce, programs end with `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE` (804).
+
+    Attributes:
+        package: The package, ``cuda-compat-12-8``.
+        cuda: The CUDA version that it brings.
+        branch: The driver branch, the first number of the driver's version.
+        verdict: What it does there.
+        basis: How well this is known.
+    """
+
+    package: str
+    cuda: Version
+    branch: int
+    verdict: ForwardVerdict
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
 class CudaDriverTable:
     """Every row of the table.
 
     Attributes:
         floors: One row per CUDA major version, newest first.
         toolkits: One row per release of the toolkit, newest first.
+        forwards: One row per cuda-compat package and driver branch, those of NVIDIA's current table first.
     """
 
     floors: tuple[MinorVersionFloor, ...]
     toolkits: tuple[ToolkitDriver, ...]
+    forwards: tuple[Forward, ...] = ()
 
     def floor(self, cuda: Version, windows: bool) -> Minimum | None:
         """Return the oldest driver on which a program built with a toolkit runs.
@@ -206,6 +247,20 @@ class CudaDriverTable:
             return Minimum(driver, row.source, row.confirmed, f"only the branch R{driver} is published")
         return None
 
+    def forward(self, cuda: Version, driver: Version) -> Forward | None:
+        """Return what the cuda-compat package of a toolkit's minor version does on a driver's branch.
+
+        Args:
+            cuda: The version of the toolkit.
+            driver: The version of the Linux driver, or its branch alone.
+
+        Returns:
+            The row, or None when NVIDIA's tables have none for that pair.
+        """
+        minor = cuda.major_minor
+        found = (row for row in self.forwards if row.branch == driver.major and row.cuda.major_minor == minor)
+        return next(found, None)
+
     def _rows(self, cuda: Version) -> list[ToolkitDriver]:
         return [row for row in self.toolkits if row.major_minor == cuda.major_minor]
 
@@ -227,13 +282,6 @@ def _lowest(rows: list[ToolkitDriver], windows: bool) -> Minimum | None:
     return Minimum(driver, row.source, row.confirmed, row.note)
 
 
-def _release(row: Table) -> Version:
-    release = row.parsed("toolkit", Version, None)
-    if release is None:
-        raise row.fail("toolkit", "is required")
-    return release
-
-
 def _version(row: Table, key: str) -> Version | None:
     def parse(text: str) -> Version | None:
         return None if text in _ABSENT else Version(text.removeprefix("R"))
@@ -241,20 +289,50 @@ def _version(row: Table, key: str) -> Version | None:
     return row.parsed(key, parse, None)
 
 
-def _source(row: Table, sources: Mapping[str, str]) -> str:
-    return _ABBREVIATION.sub(lambda match: sources.get(match.group(), match.group()), row.required_text("source"))
+def _forwards(data: Data) -> Iterator[Forward]:
+    """Yield the pairs of package and branch, those of the current edition of NVIDIA's table first."""
+    current = data.table("forward_compat")[0].strings("driver_branches")
+    for row, sources in data.rows("forward_compat_row"):
+        marks = row.data.get("by_branch")
+        pairs = marks.items() if isinstance(marks, dict) else _pairs(row, current, row.text("by_branch"))
+        cuda, package = required_version(row, "cuda"), row.required_text("package")
+        for branch, mark in pairs:
+            yield _forward(row, package, cuda, branch, mark, Basis.read(row, sources))
+    older, sources = data.table("forward_compat_v575")
+    basis = Basis.read(older, sources)
+    rows = older.table("rows")
+    for text in rows.data:
+        package = f"cuda-compat-{text.replace('.', '-')}"
+        for branch, mark in _pairs(older, older.strings("driver_branches"), rows.text(text)):
+            yield _forward(older, package, Version(text), branch, mark, basis)
+
+
+def _pairs(row: Table, branches: tuple[str, ...], marks: str) -> list[tuple[str, str]]:
+    if len(marks) != len(branches):
+        raise row.fail("by_branch", f"expected one mark for each of {len(branches)} driver branches, got {len(marks)}")
+    return list(zip(branches, marks, strict=True))
+
+
+def _forward(row: Table, package: str, cuda: Version, branch: str, mark: str, basis: Basis) -> Forward:
+    try:
+        return Forward(package, cuda, int(branch), ForwardVerdict(mark), basis)
+    except ValueError as error:
+        message = f"expected a driver branch and one of C, N and X, got `{branch}` and `{mark}`"
+        raise row.fail("by_branch", message) from error
+
+
+def read(data: Data) -> CudaDriverTable:
+    """Make the table of its rows; raises FactsError when one is damaged."""
+    floors = (MinorVersionFloor.read(*row) for row in data.rows("minor_version_compat"))
+    toolkits = (ToolkitDriver.read(*row) for row in data.rows("toolkit"))
+    return CudaDriverTable(
+        floors=tuple(sorted(floors, key=lambda row: row.cuda_major, reverse=True)),
+        toolkits=tuple(sorted(toolkits, key=lambda row: row.toolkit, reverse=True)),
+        forwards=tuple(_forwards(data)),
+    )
 
 
 @lru_cache(maxsize=1)
 def load() -> CudaDriverTable:
-    """Read the table that comes with tenv; raises TenvError when the file is damaged."""
-    from importlib.resources import as_file, files  # noqa: PLC0415 (late: 5 ms that most commands do not need)
-
-    with as_file(files("tenv.facts") / "data" / "cuda_driver.toml") as path:
-        table = read_toml(path, TenvError, "tenv/facts/data/cuda_driver.toml")
-    names = table.table("sources")
-    sources = {key: names.text(key) for key in names.data}
-    return CudaDriverTable(
-        floors=tuple(MinorVersionFloor.read(row, sources) for row in table.rows("minor_version_compat")),
-        toolkits=tuple(ToolkitDriver.read(row, sources) for row in table.rows("toolkit")),
-    )
+    """Read the table that comes with tenv, without the rows of the user; raises FactsError when it is damaged."""
+    return read(read_data("cuda_driver"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from tenv.host.interface import Fact, Missing
 from tenv.versions import Version
 
-__all__ = ["Machine", "current_platform", "glibc", "probe"]
+__all__ = ["Machine", "current_platform", "glibc", "probe", "sees_gpu"]
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -34,9 +34,18 @@ class Machine:
     memory: Fact[int] | Missing
 
 
-def current_platform() -> str:
-    """Return the host's platform by its conda name."""
-    machine = std_platform.machine().lower()
+def sees_gpu(root: Path = Path("/")) -> bool:
+    """Tell whether a device of NVIDIA's driver is there, under WSL the one that leads to Windows's driver."""
+    return any((root / "dev").glob("nvidia[0-9]*")) or (root / "dev/dxg").exists()
+
+
+def current_platform(machine: str | None = None) -> str:
+    """Return the host's platform by its conda name.
+
+    Args:
+        machine: The processor family; None means this host's.
+    """
+    machine = (machine or std_platform.machine()).lower()
     return _PLATFORMS.get((sys.platform, machine), f"{sys.platform}-{machine}")
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tenv import __version__
-from tenv.activation import Activation, derive, read_activation
+from tenv.activation import Activation, Archs, derive, read_activation
 from tenv.environment import MARKER, Environment, State, Status
 from tenv.errors import (
     ForeignFolderError,
@@ -23,7 +23,7 @@ from tenv.errors import (
 )
 from tenv.files import digest_bytes, exclusive, folder_size, make_folder, remove_tree, write_atomic
 from tenv.host.interface import Missing
-from tenv.host.machine import current_platform, glibc, probe
+from tenv.host.machine import current_platform, glibc, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.rules.toolkit import check_lock
@@ -31,6 +31,7 @@ from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import assemble, discover
 from tenv.workflows.context import Context
+from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, begin, install, make_plan
 from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.python import choose_python
@@ -250,7 +251,7 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
     except TenvError as error:
         _after_failure(environment, plan, old, error)
         raise
-    return _finish(environment, target, lock, platform, plan, request.mode)
+    return _finish(context, environment, target, lock, platform, plan, request.mode)
 
 
 def _after_failure(environment: Environment, plan: Plan, old: State | None, error: TenvError) -> None:
@@ -263,11 +264,24 @@ def _after_failure(environment: Environment, plan: Plan, old: State | None, erro
             remove_tree(environment.prefix, MARKER)
 
 
-def _finish(environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode) -> State:
+def _archs(context: Context, manifest: Manifest) -> Archs | None:
+    """Return what to compile for where no GPU tells; None where one does, or nothing is known."""
+    cuda = manifest.requirements.cuda
+    if cuda is None or sees_gpu():
+        return None
+    machine = "aarch64" if current_platform().endswith("aarch64") else "x86_64"
+    found = user_facts(context).pytorch_build.newest_archs(cuda, machine)
+    return Archs(found[0], found[1].source) if found else None
+
+
+def _finish(
+    context: Context, environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode
+) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
     nvidia = discover(environment.prefix).site_packages / "nvidia"
     toolchain = assemble(environment.prefix, platform, environment.folders_of(plan.packages, nvidia))
-    _store_activation(environment, derive(target.manifest.on(platform), toolchain, probe()))
+    manifest = target.manifest.on(platform)
+    _store_activation(environment, derive(manifest, toolchain, probe(), _archs(context, manifest)))
     environment.keep_lock(lock.text)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
     satisfied = mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()

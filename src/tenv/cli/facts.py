@@ -1,0 +1,64 @@
+"""``tenv facts``."""
+
+from typing import Any
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice
+from tenv.cli.table import print_table
+
+__all__ = ["facts"]
+
+
+@command("facts", short_help="Show what fits with what, and by which source.")
+@click.argument("table", required=False)
+def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
+    """Show the rows of TABLE with their sources; without TABLE, list the tables.
+
+    Your own rows are read from the files and folders in TENV_FACTS and from the folder `facts` of your configuration.
+    """
+    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.workflows.facts import list_tables, show_table  # noqa: PLC0415
+
+    if table is None:
+        rows = list_tables(Context())
+        return Result(rows, text=lambda: _print_list(rows), summary=("`tenv facts TABLE` shows one with its sources",))
+    data = show_table(Context(), table)
+    return Result(data, text=lambda: _print_table(data))
+
+
+def _print_list(rows: list[dict[str, Any]]) -> None:
+    print_table(
+        ("TABLE", "ROWS", "NOT CONFIRMED", "OWN", "WHAT IT ANSWERS"),
+        [(row["name"], row["rows"], row["unconfirmed"], row["own"], row["about"]) for row in rows],
+    )
+
+
+def _print_table(data: dict[str, Any]) -> None:
+    from tenv.facts.store import LAYOUTS  # noqa: PLC0415
+
+    for number, (name, section) in enumerate(LAYOUTS[data["name"]].sections.items()):
+        if number:
+            click.echo()
+        columns = (*section.key, *section.columns)
+        click.echo(f"[{name}]")
+        print_table(
+            (*(column.upper() for column in columns), "CONFIRMED", "SOURCE"),
+            [
+                (*(_cell(row.get(column, "")) for column in columns), "yes" if row["confirmed"] else "NO", _source(row))
+                for row in data["sections"][name]
+            ],
+        )
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key}:{item}" for key, item in value.items())
+    text = " ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+    return text or "-"
+
+
+def _source(row: dict[str, Any]) -> str:
+    own = "" if row["from"] == "built-in" else f" ({row['from']})"
+    return f"{row['source']}{own}"

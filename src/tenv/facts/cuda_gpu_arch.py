@@ -1,0 +1,185 @@
+"""Which GPU architectures a CUDA toolkit compiles for, and which compute capability a GPU has."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tenv.facts.interface import Basis, number, numbers, required_version, versions
+from tenv.facts.store import Data
+from tenv.tables import Table
+from tenv.versions import Version
+
+__all__ = ["Family", "Gpu", "GpuArchTable", "GpuClass", "ToolkitArchs", "read", "sm_of"]
+
+_BRANDS = ("nvidia", "geforce", "tesla", "corporation")
+
+
+class GpuClass(StrEnum):
+    """What a GPU is sold as; forward compatibility is open to some of these only."""
+
+    GEFORCE = "geforce"
+    DATA_CENTRE = "data-centre"
+    PROFESSIONAL = "professional"
+    JETSON = "jetson"
+    OTHER = "other"
+
+
+def sm_of(capability: Version) -> int:
+    """Return a compute capability as nvcc names it: ``7.5`` is 75, ``12.0`` is 120."""
+    return capability.major * 10 + capability.minor
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitArchs:
+    """The architectures of one minor version of the CUDA toolkit.
+
+    Attributes:
+        major_minor: The version of the toolkit.
+        sm: The real architectures that it compiles for, rising, in the notation of `sm_of`.
+        min: The lowest of them.
+        max: The highest of them.
+        deprecated: Those that it warns about.
+        variants: The architecture-specific (``90a``) and family-specific (``100f``) ones.
+        basis: How well this is known.
+    """
+
+    major_minor: str
+    sm: tuple[int, ...]
+    min: int
+    max: int
+    deprecated: tuple[int, ...]
+    variants: tuple[str, ...]
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "ToolkitArchs":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            major_minor=required_version(row, "major_minor").major_minor,
+            sm=numbers(row, "sm"),
+            min=number(row, "min"),
+            max=number(row, "max"),
+            deprecated=numbers(row, "deprecated"),
+            variants=row.strings("variants"),
+            basis=Basis.read(row, sources),
+        )
+
+    def supports(self, capability: Version) -> bool:
+        """Tell whether the toolkit compiles for a compute capability itself."""
+        return sm_of(capability) in self.sm
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A generation of GPUs.
+
+    Attributes:
+        name: Its name.
+        capabilities: The compute capabilities that belong to it.
+        toolkits: The toolkits that compile for it, in words.
+        basis: How well this is known.
+    """
+
+    name: str
+    capabilities: tuple[Version, ...]
+    toolkits: str
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "Family":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(row.required_text("name"), versions(row, "cc"), row.text("toolkits"), Basis.read(row, sources))
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU.
+
+    Attributes:
+        name: Its marketing name.
+        capability: Its compute capability.
+        kind: The series that it is sold in.
+        basis: How well this is known.
+    """
+
+    name: str
+    capability: Version
+    kind: str
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "Gpu":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            row.required_text("name"), required_version(row, "cc"), row.required_text("kind"), Basis.read(row, sources)
+        )
+
+    @property
+    def gpu_class(self) -> GpuClass:
+        """What it is sold as; a Titan counts as a GeForce, as it does in NVIDIA's list of brands."""
+        if self.kind.startswith("GeForce") or "TITAN" in self.name:
+            return GpuClass.GEFORCE
+        classes = {"data centre": GpuClass.DATA_CENTRE, "pro": GpuClass.PROFESSIONAL, "Jetson": GpuClass.JETSON}
+        return classes.get(self.kind, GpuClass.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuArchTable:
+    """Every row of the table.
+
+    Attributes:
+        toolkits: One row per minor version of the toolkit, oldest first.
+        families: One row per generation of GPUs, oldest first.
+        gpus: One row per GPU, the longest name first.
+    """
+
+    toolkits: tuple[ToolkitArchs, ...]
+    families: tuple[Family, ...]
+    gpus: tuple[Gpu, ...]
+
+    def archs(self, cuda: Version) -> ToolkitArchs | None:
+        """Return the architectures of a toolkit, None when the table has no row for its minor version."""
+        return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
+
+    def range(self, capability: Version) -> tuple[ToolkitArchs, ToolkitArchs] | None:
+        """Return the oldest and the newest toolkit of the table that compile for a compute capability."""
+        rows = [row for row in self.toolkits if row.supports(capability)]
+        return (rows[0], rows[-1]) if rows else None
+
+    def family(self, capability: Version) -> Family | None:
+        """Return the generation of GPUs that a compute capability belongs to."""
+        return next((row for row in self.families if capability in row.capabilities), None)
+
+    def gpu(self, name: str) -> Gpu | None:
+        """Return the GPU that a marketing name means, None when the table has none.
+
+        Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor does what
+        follows the name (``Laptop GPU``, ``SXM4-40GB``). The longest name that stands in it in whole words wins.
+
+        Args:
+            name: The name, as the driver, ``lspci`` or a person gives it.
+        """
+        asked = _words(name)
+        for row in self.gpus:
+            words = _words(row.name)
+            starts = range(len(asked) - len(words) + 1)
+            if any(asked[start : start + len(words)] == words for start in starts) or "".join(words) == "".join(asked):
+                return row
+        return None
+
+
+def _words(name: str) -> tuple[str, ...]:
+    plain = re.sub(r"\(.*?\)", "", name.lower())
+    return tuple(word for word in re.findall(r"[a-z0-9]+", plain) if word not in _BRANDS)
+
+
+def read(data: Data) -> GpuArchTable:
+    """Make the table of its rows; raises FactsError when one is damaged."""
+    toolkits = (ToolkitArchs.read(*row) for row in data.rows("toolkit"))
+    gpus = (Gpu.read(*row) for row in data.rows("gpu"))
+    return GpuArchTable(
+        toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),
+        families=tuple(Family.read(*row) for row in data.rows("family")),
+        gpus=tuple(sorted(gpus, key=lambda row: -len(_words(row.name)))),
+    )

@@ -1,0 +1,34 @@
+"""Which releases of cuDNN there are, and for which CUDA major versions."""
+
+from dataclasses import dataclass
+
+from tenv.facts.archives import Archive, majors, releases
+from tenv.facts.store import Data
+from tenv.versions import Version
+
+__all__ = ["CudnnTable", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class CudnnTable:
+    """Every row of the table.
+
+    Attributes:
+        archives: One row per version, platform and CUDA major version, oldest first.
+    """
+
+    archives: tuple[Archive, ...]
+
+    def versions(self, platform: str | None = None) -> tuple[Version, ...]:
+        """Return the known versions, rising; those with an archive for NVIDIA's `platform` when it is given."""
+        return releases(self.archives, platform)
+
+    def cuda_majors(self, version: Version) -> tuple[int, ...]:
+        """Return the CUDA major versions that a version has archives for, rising; empty when it is not known."""
+        return majors(self.archives, version)
+
+
+def read(data: Data) -> CudnnTable:
+    """Make the table of its rows; raises FactsError when one is damaged."""
+    archives = (Archive.read(*row, data.base) for row in data.rows("archive"))
+    return CudnnTable(tuple(sorted(archives, key=lambda row: row.version)))

@@ -1,0 +1,65 @@
+"""Which GPU a PCI device id means; for a machine that has the card but no driver yet."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tenv.facts.interface import Basis
+from tenv.facts.store import Data
+from tenv.tables import Table
+
+__all__ = ["GpuPciTable", "PciDevice", "read"]
+
+_ID = re.compile(r"(?:0x)?([0-9a-f]{4})[:\s]*(?:0x)?([0-9a-f]{4})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """A GPU on the PCI bus.
+
+    Attributes:
+        pci_id: Vendor and device, ``10de:2182``.
+        chip: The code name of its chip.
+        name: Its marketing name.
+        gpu: Its name in the table of GPUs.
+        basis: How well this is known.
+    """
+
+    pci_id: str
+    chip: str
+    name: str
+    gpu: str
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "PciDevice":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            pci_id=row.required_text("id").lower(),
+            chip=row.text("chip"),
+            name=row.required_text("name"),
+            gpu=row.required_text("gpu"),
+            basis=Basis.read(row, sources),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPciTable:
+    """Every row of the table.
+
+    Attributes:
+        devices: One row per device.
+    """
+
+    devices: tuple[PciDevice, ...]
+
+    def device(self, pci_id: str) -> PciDevice | None:
+        """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None when the table has none."""
+        match = _ID.fullmatch(pci_id.strip())
+        wanted = f"{match[1]}:{match[2]}".lower() if match else ""
+        return next((row for row in self.devices if row.pci_id == wanted), None)
+
+
+def read(data: Data) -> GpuPciTable:
+    """Make the table of its rows; raises FactsError when one is damaged."""
+    return GpuPciTable(tuple(PciDevice.read(*row) for row in data.rows("device")))

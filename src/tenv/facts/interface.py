@@ -1,0 +1,90 @@
+"""What the rows of all tables share: how well a row is known, and how its values are read."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tenv.tables import Table
+from tenv.versions import Version
+
+__all__ = ["Basis", "expand", "number", "numbers", "optional_version", "required_version", "versions"]
+
+_ABBREVIATION = re.compile(r"\b[A-Z]{2,}\d*\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """How well a row is known.
+
+    Attributes:
+        source: Where its values were read.
+        confirmed: Whether they were read in a source for just this row, and not inferred from its neighbours.
+        note: What there is to know about them, or an empty string.
+    """
+
+    source: str
+    confirmed: bool
+    note: str
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "Basis":
+        """Read the three columns that every row has; raises FactsError when the source is not given.
+
+        Args:
+            row: The row.
+            sources: What the abbreviations in its source stand for.
+        """
+        return cls(expand(row, sources), row.flag("confirmed"), row.text("note"))
+
+    @property
+    def doubt(self) -> str:
+        """What a finding has to add about this row: an empty string when it is confirmed."""
+        if self.confirmed:
+            return ""
+        return f"not confirmed: {self.note}" if self.note else "not confirmed"
+
+    def doubted(self, reason: str) -> "Basis":
+        """Return this basis for a case that the row does not speak of itself."""
+        return replace(self, confirmed=False, note=reason)
+
+
+def expand(row: Table, sources: Mapping[str, str]) -> str:
+    """Return a row's source with its abbreviations written out; raises an error when there is none."""
+    return _ABBREVIATION.sub(lambda match: sources.get(match.group(), match.group()), row.required_text("source"))
+
+
+def required_version(row: Table, key: str) -> Version:
+    """Return a version that must be there."""
+    version = row.parsed(key, Version, None)
+    if version is None:
+        raise row.fail(key, "is required")
+    return version
+
+
+def optional_version(row: Table, key: str) -> Version | None:
+    """Return a version, None when the column is absent or empty."""
+    return row.parsed(key, Version, None)
+
+
+def versions(row: Table, key: str) -> tuple[Version, ...]:
+    """Return a list of versions."""
+    try:
+        return tuple(Version(text) for text in row.strings(key))
+    except ValueError as error:
+        raise row.fail(key, str(error)) from error
+
+
+def number(row: Table, key: str) -> int:
+    """Return a whole number that must be there."""
+    value = row.data.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise row.fail(key, "is required" if value is None else "expected a number")
+    return value
+
+
+def numbers(row: Table, key: str) -> tuple[int, ...]:
+    """Return a list of whole numbers, empty when it is not there."""
+    value = row.data.get(key, [])
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
+        raise row.fail(key, "expected a list of numbers")
+    return tuple(value)

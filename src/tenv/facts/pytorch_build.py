@@ -1,0 +1,291 @@
+"""What each PyTorch release needs to be built from source."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tenv.facts.interface import Basis, optional_version, required_version
+from tenv.facts.store import Data
+from tenv.tables import Table
+from tenv.versions import Version
+
+__all__ = ["ArchMatrix", "CusparseltNote", "EnvVariable", "PytorchBuildTable", "Release", "read"]
+
+_SCIKIT = Version("2.14")
+_WHEEL_ABI = Version("2.7")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A PyTorch release.
+
+    Attributes:
+        version: Its version.
+        requires_python: The Python versions that it takes, as its metadata says (``>=3.10``).
+        cmake_min: The oldest CMake.
+        cmake_min_confirmed: Whether that was read in the release itself.
+        cuda_min: The oldest CUDA that ``cmake/public/cuda.cmake`` does not refuse.
+        cudnn_min: The oldest cuDNN that it does not refuse.
+        gcc_min_header: The oldest GCC that ``c10/util/C++17.h`` does not refuse; None when nothing checks it there.
+        gcc_min_readme: The oldest GCC that the README names.
+        clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not refuse.
+        cxx_standard: The C++ standard, 17 for C++17.
+        wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None when it is not known.
+        build_backend: What the PyPI wheel was built with, with its version.
+        cuda_stable: The CUDA versions that its release notes call stable.
+        cuda_experimental: Those that they call experimental.
+        has_find_cusparselt: Whether its CMake looks for cuSPARSELt.
+        wheel_cuda: The CUDA version of the PyPI wheel.
+        basis: How well this is known.
+    """
+
+    version: Version
+    requires_python: str
+    cmake_min: Version | None
+    cmake_min_confirmed: bool
+    cuda_min: Version | None
+    cudnn_min: Version | None
+    gcc_min_header: Version | None
+    gcc_min_readme: Version | None
+    clang_min_header: Version | None
+    cxx_standard: int | None
+    wheel_abi: int | None
+    build_backend: str
+    cuda_stable: tuple[Version, ...]
+    cuda_experimental: tuple[Version, ...]
+    has_find_cusparselt: bool
+    wheel_cuda: Version | None
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "Release":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        version = required_version(row, "version")
+        return cls(
+            version=version,
+            requires_python=row.text("requires_python"),
+            cmake_min=optional_version(row, "cmake_min"),
+            cmake_min_confirmed=row.flag("cmake_min_confirmed"),
+            cuda_min=optional_version(row, "cuda_min_enforced"),
+            cudnn_min=optional_version(row, "cudnn_min_enforced"),
+            gcc_min_header=optional_version(row, "min_gcc_header"),
+            gcc_min_readme=optional_version(row, "gcc_readme"),
+            clang_min_header=optional_version(row, "min_clang_header"),
+            cxx_standard=row.parsed("cxx_config", lambda text: int(text.removeprefix("C++")), None),
+            wheel_abi=row.parsed("wheel_abi", int, 1 if version >= _WHEEL_ABI else None),
+            build_backend=row.text("build_backend"),
+            cuda_stable=_cudas(row, "cuda_stable"),
+            cuda_experimental=_cudas(row, "cuda_experimental"),
+            has_find_cusparselt=row.flag("has_find_cusparselt"),
+            wheel_cuda=optional_version(row, "wheel_cuda"),
+            basis=Basis.read(row, sources),
+        )
+
+    @property
+    def gcc_min(self) -> Version | None:
+        """The oldest GCC: the higher of what the header enforces and what the README asks for."""
+        named = [version for version in (self.gcc_min_header, self.gcc_min_readme) if version is not None]
+        return max(named, default=None)
+
+    @property
+    def scikit_build(self) -> bool:
+        """Whether it is built by scikit-build-core (from 2.14 on), and no longer by its setup.py."""
+        return self.version >= _SCIKIT
+
+    def asked(self) -> dict[str, str]:
+        """Return what it asks for by the names that `tenv.source.from_release` takes; what is not known is left out."""
+        values = {
+            "python": self.requires_python,
+            "cmake_min": str(self.cmake_min or ""),
+            "gcc_min": str(self.gcc_min or ""),
+            "clang_min": str(self.clang_min_header or ""),
+            "cuda_min": str(self.cuda_min or ""),
+            "cudnn_min": str(self.cudnn_min or ""),
+            "cxx_standard": str(self.cxx_standard or ""),
+            "build_backend": "scikit-build-core" if self.scikit_build else "setuptools",
+        }
+        return {name: value for name, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class EnvVariable:
+    """An environment variable that PyTorch's build reads.
+
+    Attributes:
+        name: Its name.
+        meaning: What it does.
+        read_in: Where it is read.
+        basis: How well this is known.
+    """
+
+    name: str
+    meaning: str
+    read_in: str
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "EnvVariable":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(row.required_text("name"), row.text("meaning"), row.text("read_in"), Basis.read(row, sources))
+
+
+@dataclass(frozen=True, slots=True)
+class CusparseltNote:
+    """What there is to know about cuSPARSELt in a PyTorch release; the words are the note of its basis.
+
+    Attributes:
+        torch: The release, or the minor version.
+        basis: What is known, and how well.
+    """
+
+    torch: Version
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "CusparseltNote":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(required_version(row, "torch"), Basis.read(row, sources))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchMatrix:
+    """The GPU architectures of PyTorch's own wheels.
+
+    Attributes:
+        first: The first minor version of PyTorch.
+        last: The last one.
+        x86_64: The architectures by CUDA release, for Linux on x86_64 and for Windows.
+        aarch64: The same for Linux on aarch64.
+        basis: How well this is known.
+    """
+
+    first: Version
+    last: Version
+    x86_64: tuple[tuple[Version, tuple[str, ...]], ...]
+    aarch64: tuple[tuple[Version, tuple[str, ...]], ...]
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "ArchMatrix":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        first, _, last = row.required_text("torch").partition("-")
+        try:
+            span = Version(first), Version(last or first)
+        except ValueError as error:
+            raise row.fail("torch", f"expected a range such as 2.12-2.14: {error}") from error
+        x86_64, aarch64 = (_archs(row.table(key)) for key in ("linux_x86_and_windows", "linux_aarch64"))
+        return cls(*span, x86_64, aarch64, Basis.read(row, sources))
+
+    def archs(self, cuda: Version, machine: str) -> tuple[str, ...] | None:
+        """Return the architectures of the wheels of a CUDA minor version; None when there are no such wheels.
+
+        Args:
+            cuda: The CUDA version.
+            machine: ``x86_64`` or ``aarch64``.
+        """
+        rows = self.aarch64 if machine == "aarch64" else self.x86_64
+        return next((archs for release, archs in rows if release.major_minor == cuda.major_minor), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PytorchBuildTable:
+    """Every row of the table.
+
+    Attributes:
+        releases: One row per release, oldest first.
+        variables: One row per environment variable.
+        cusparselt: What there is to know about cuSPARSELt.
+        matrices: The architectures of PyTorch's own wheels.
+    """
+
+    releases: tuple[Release, ...]
+    variables: tuple[EnvVariable, ...]
+    cusparselt: tuple[CusparseltNote, ...]
+    matrices: tuple[ArchMatrix, ...]
+
+    def release(self, version: str) -> Release | None:
+        """Return the row nearest to a version.
+
+        That is the release itself, else a release of the same minor version, else the last one before it, which is
+        then not confirmed. What follows the dotted numbers does not count (``2.15.0a0+git1234``).
+
+        Args:
+            version: The version as written.
+
+        Returns:
+            The row; None for a version older than the table, or a text that does not begin with a version.
+        """
+        match = re.match(r"\d+(\.\d+)*", version)
+        if match is None:
+            return None
+        asked = Version(match.group())
+        same = [row for row in self.releases if row.version.major_minor == asked.major_minor]
+        if same:
+            return next((row for row in same if row.version == asked), same[-1])
+        before = [row for row in self.releases if row.version < asked]
+        if not before:
+            return None
+        basis = before[-1].basis.doubted(f"taken from the row of {before[-1].version}: the table has none for {asked}")
+        return replace(before[-1], basis=basis)
+
+    def variable(self, name: str) -> EnvVariable | None:
+        """Return an environment variable by its name."""
+        return next((row for row in self.variables if row.name == name), None)
+
+    def cusparselt_notes(self, version: str) -> tuple[CusparseltNote, ...]:
+        """Return what there is to know about cuSPARSELt in a release: the notes on it and on its minor version."""
+        row = self.release(version)
+        if row is None:
+            return ()
+        named = (row.version, Version(row.version.major_minor))
+        return tuple(note for note in self.cusparselt if note.torch in named)
+
+    def wheel_archs(self, version: str, cuda: Version, machine: str) -> tuple[tuple[str, ...], Basis] | None:
+        """Return the GPU architectures that PyTorch's own wheels of a release are built for.
+
+        Args:
+            version: The version of PyTorch.
+            cuda: The CUDA version.
+            machine: ``x86_64`` or ``aarch64``.
+
+        Returns:
+            The architectures and how well they are known; None when the table says nothing about them.
+        """
+        row = self.release(version)
+        minor = Version(row.version.major_minor) if row else Version("0")
+        for matrix in self.matrices:
+            archs = matrix.archs(cuda, machine)
+            if matrix.first <= minor <= matrix.last and archs:
+                return archs, matrix.basis
+        return None
+
+    def newest_archs(self, cuda: Version, machine: str) -> tuple[tuple[str, ...], Basis] | None:
+        """Return the GPU architectures of the newest of PyTorch's own wheels for a CUDA, as `wheel_archs` does."""
+        for matrix in sorted(self.matrices, key=lambda matrix: matrix.last, reverse=True):
+            if archs := matrix.archs(cuda, machine):
+                return archs, matrix.basis
+        return None
+
+
+def _cudas(row: Table, key: str) -> tuple[Version, ...]:
+    """Return the CUDA versions in a cell such as ``12.6 (cudnn 9.10.2.21); 12.8 (cudnn 9.10.2.21)``."""
+    plain = re.sub(r"\([^)]*\)", "", row.text(key))
+    return tuple(Version(text) for text in re.findall(r"\d+\.\d+", plain))
+
+
+def _archs(table: Table) -> tuple[tuple[Version, tuple[str, ...]], ...]:
+    try:
+        return tuple((Version(cuda), tuple(table.text(cuda).split())) for cuda in table.data)
+    except ValueError as error:
+        raise table.fail("", str(error)) from error
+
+
+def read(data: Data) -> PytorchBuildTable:
+    """Make the table of its rows; raises FactsError when one is damaged."""
+    releases = (Release.read(*row) for row in data.rows("release"))
+    return PytorchBuildTable(
+        releases=tuple(sorted(releases, key=lambda row: row.version)),
+        variables=tuple(EnvVariable.read(*row) for row in data.rows("env")),
+        cusparselt=tuple(CusparseltNote.read(*row) for row in data.rows("cusparselt_compat")),
+        matrices=tuple(ArchMatrix.read(*row) for row in data.rows("cuda_arch_matrix")),
+    )

@@ -1,0 +1,114 @@
+"""All tables in one value; each is read when it is first asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.facts.store import Data, default_overrides, find_overrides, read_data
+
+if TYPE_CHECKING:
+    from tenv.facts.cuda_driver import CudaDriverTable
+    from tenv.facts.cuda_gpu_arch import GpuArchTable
+    from tenv.facts.cuda_host_compiler import HostCompilerTable
+    from tenv.facts.cudnn import CudnnTable
+    from tenv.facts.cusparselt import CusparseltTable
+    from tenv.facts.gpu_pci import GpuPciTable
+    from tenv.facts.libstdcxx import LibstdcxxTable
+    from tenv.facts.magma import MagmaTable
+    from tenv.facts.pytorch_build import PytorchBuildTable
+
+__all__ = ["Facts", "default_overrides", "load_facts"]
+
+# ruff: noqa: PLC0415 (a rule that asks for one table must not load the others)
+
+
+@dataclass(frozen=True)  # without slots, which `cached_property` can't do with
+class Facts:
+    """The compatibility tables.
+
+    Attributes:
+        files: The user's files of each table, the one that wins first.
+    """
+
+    files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    def data(self, name: str) -> Data:
+        """Read the rows of a table as they are written; raises FactsError when a file of the user is broken."""
+        return read_data(name, self.files.get(name, ()))
+
+    @cached_property
+    def cuda_driver(self) -> "CudaDriverTable":
+        """The driver that a CUDA toolkit needs."""
+        from tenv.facts.cuda_driver import read
+
+        return read(self.data("cuda_driver"))
+
+    @cached_property
+    def cuda_gpu_arch(self) -> "GpuArchTable":
+        """The architectures of a CUDA toolkit, the compute capability of a GPU."""
+        from tenv.facts.cuda_gpu_arch import read
+
+        return read(self.data("cuda_gpu_arch"))
+
+    @cached_property
+    def gpu_pci(self) -> "GpuPciTable":
+        """The GPU behind a PCI device id."""
+        from tenv.facts.gpu_pci import read
+
+        return read(self.data("gpu_pci"))
+
+    @cached_property
+    def cuda_host_compiler(self) -> "HostCompilerTable":
+        """The host compilers and the glibc that a CUDA toolkit works with."""
+        from tenv.facts.cuda_host_compiler import read
+
+        return read(self.data("cuda_host_compiler"))
+
+    @cached_property
+    def libstdcxx(self) -> "LibstdcxxTable":
+        """The libstdc++ symbols of a GCC and of a distribution."""
+        from tenv.facts.libstdcxx import read
+
+        return read(self.data("libstdcxx"))
+
+    @cached_property
+    def pytorch_build(self) -> "PytorchBuildTable":
+        """What a PyTorch release needs to be built."""
+        from tenv.facts.pytorch_build import read
+
+        return read(self.data("pytorch_build"))
+
+    @cached_property
+    def cusparselt(self) -> "CusparseltTable":
+        """The releases of cuSPARSELt."""
+        from tenv.facts.cusparselt import read
+
+        return read(self.data("cusparselt"))
+
+    @cached_property
+    def cudnn(self) -> "CudnnTable":
+        """The releases of cuDNN."""
+        from tenv.facts.cudnn import read
+
+        return read(self.data("cudnn"))
+
+    @cached_property
+    def magma(self) -> "MagmaTable":
+        """The MAGMA binaries that PyTorch builds use."""
+        from tenv.facts.magma import read
+
+        return read(self.data("magma"))
+
+
+def load_facts(overrides: Sequence[Path] = ()) -> Facts:
+    """Return the tables; nothing is read before a table is asked for.
+
+    Args:
+        overrides: Files and folders of the user, the place that wins first.
+
+    Raises:
+        FactsError: A place does not exist, or a file has not the name of a table.
+    """
+    return Facts(find_overrides(overrides))

@@ -1,0 +1,69 @@
+"""What NVML and nvidia-smi both tell, and how their texts become values."""
+
+import re
+from dataclasses import dataclass
+
+from tenv.host.interface import Missing
+from tenv.host.report import Gpu
+from tenv.versions import Version
+
+__all__ = ["Answer", "cuda_version", "driver_version", "is_driver", "pci_address", "pci_id", "quoted"]
+
+_DRIVER = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}", re.ASCII)
+_ADDRESS = re.compile(r"(?P<domain>[0-9a-f]{4,8}):(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])")
+_QUOTED = 120
+_NVIDIA = 0x10DE
+_CUDA = range(1000, 100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the driver's own tools tell.
+
+    Attributes:
+        driver: The kernel driver's version.
+        cuda: The CUDA version of libcuda.
+        gpus: The GPUs that answered.
+        lost: What is said of GPUs that are there and did not answer.
+    """
+
+    driver: Version | Missing
+    cuda: Version | Missing
+    gpus: tuple[Gpu, ...] | Missing
+    lost: tuple[str, ...] = ()
+
+
+def is_driver(text: str) -> bool:
+    """Tell whether a text is a driver's version and no more."""
+    return _DRIVER.fullmatch(text.strip()) is not None
+
+
+def driver_version(text: str) -> Version | Missing:
+    """Return the driver's version from a text that is nothing else."""
+    return Version(text.strip()) if is_driver(text) else quoted(text)
+
+
+def quoted(text: str) -> Missing:
+    """Return why a text holds no driver version: the first line of it."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if not line:
+        return Missing("gave nothing")
+    return Missing(f"no driver version in `{line if len(line) <= _QUOTED else line[:_QUOTED] + '…'}`")
+
+
+def cuda_version(number: int) -> Version | Missing:
+    """Return the CUDA version that a driver means by a number such as 12040."""
+    if number not in _CUDA:
+        return Missing(f"{number} is no CUDA version")
+    return Version(f"{number // 1000}.{number % 1000 // 10}")
+
+
+def pci_address(text: str) -> str:
+    """Return a PCI address as sysfs writes it (``0000:01:00.0``), an empty string for what is none."""
+    match = _ADDRESS.fullmatch(text.strip().lower())
+    return f"{int(match['domain'], 16):04x}:{match['rest']}" if match else ""
+
+
+def pci_id(number: int) -> str:
+    """Return vendor and device from NVML's number, which has the device in its upper half."""
+    return f"{number & 0xFFFF:04x}:{number >> 16:04x}" if number & 0xFFFF == _NVIDIA else ""

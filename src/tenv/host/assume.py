@@ -1,0 +1,53 @@
+"""Reports on hosts that are not this one: a report with some of its values assumed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tenv.errors import UsageError
+from tenv.host.compat import in_compat_folder
+from tenv.host.cuda_api import OVERRIDE
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import Gpu, HostReport
+from tenv.versions import Version
+
+__all__ = ["Lookup", "assume_cuda", "assume_driver", "assume_gpu"]
+
+Lookup = Callable[[str], tuple[str, Version, str] | None]
+"""Finds a GPU's full name, compute capability and PCI id by a name that a person gives it."""
+
+
+def assume_driver(report: HostReport, driver: Version) -> HostReport:
+    """Return the report of a host with another kernel driver.
+
+    What the driver brings along goes with it: its CUDA version, unless a person gave that one too, and the leftovers of
+    another driver. cuda-compat stays, since it is installed apart from the driver.
+    """
+    cuda, compat = report.cuda, report.compat
+    if not (isinstance(cuda, Fact) and cuda.origin in (OVERRIDE, "assumed")):
+        cuda = Missing(f"driver {driver} is assumed, and nobody asked it")
+    if isinstance(compat, Fact) and not in_compat_folder(compat.value.path):
+        compat = Missing(f"driver {driver} is assumed, with libraries of its own")
+    return replace(report, driver=Fact(driver, "assumed"), cuda=cuda, compat=compat)
+
+
+def assume_cuda(report: HostReport, cuda: Fact[Version] | Missing) -> HostReport:
+    """Return the report of a host whose driver offers another CUDA version, or none."""
+    return replace(report, cuda=cuda)
+
+
+def assume_gpu(report: HostReport, name: str, lookup: Lookup) -> HostReport:
+    """Return the report of a host with one GPU of a name.
+
+    Args:
+        report: The report.
+        name: The name, as a person gives it.
+        lookup: Finds the GPU by its name.
+
+    Raises:
+        UsageError: No GPU of that name is known.
+    """
+    found = lookup(name)
+    if found is None:
+        raise UsageError(f"no GPU is known by the name `{name}`", hint="name it as nvidia-smi does: `GTX 1660 Ti`")
+    full, capability, pci = found
+    return replace(report, gpus=Fact((Gpu(full, capability, pci_id=pci),), "assumed"))

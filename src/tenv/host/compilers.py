@@ -1,0 +1,181 @@
+"""The C and C++ compilers on PATH, and those that CC, CXX and CUDAHOSTCXX name."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tenv.host.interface import Fact, Missing
+from tenv.host.parallel import each
+from tenv.host.places import Places
+from tenv.host.report import Compiler
+from tenv.versions import Version
+
+__all__ = ["parse_kind", "parse_version", "probe"]
+
+_NAMES = re.compile(r"(gcc|g\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?|cc|c\+\+")
+_KIND = re.compile(r"(^|-)(?P<kind>gcc|g\+\+|clang|clang\+\+)(-[\d.]+)?$")
+_VARIABLES = ("CC", "CXX", "CUDAHOSTCXX")
+_LINKS = 40  # as many as Linux follows
+_LAUNCHERS = {"ccache", "sccache", "distcc", "icecc"}
+# What CMake takes when neither CC nor CXX is set (CMakeDetermineCCompiler.cmake), in its order.
+_FIRST = {"C": ("cc", "gcc", "clang"), "C++": ("c++", "g++", "clang++")}
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A program that may be a compiler.
+
+    Attributes:
+        program: The program, links resolved as far as its name still says what it is.
+        kind: Its kind, an empty string where only the program itself can tell.
+        language: ``C`` or ``C++``.
+        variables: The variables that name it.
+        names: Its names on PATH.
+        default: Whether a build would take it.
+    """
+
+    program: str
+    kind: str
+    language: str
+    variables: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    default: bool = False
+
+    def asked(self) -> str:
+        """Return what is started for the version: clang and clang++ are one file, and say the same."""
+        real = os.path.realpath(self.program)
+        return real if _KIND.search(Path(real).name) else self.program
+
+    def found_by(self) -> str:
+        """Return what led to it, in words."""
+        ways = [*self.variables, *([f"{', '.join(self.names)} on PATH"] if self.names else [])]
+        return "; ".join(ways)
+
+
+def parse_version(text: str) -> Version | None:
+    """Return the version from what ``-dumpfullversion -dumpversion`` prints, None for another text."""
+    line = text.strip()
+    return Version(line) if re.fullmatch(r"\d+(\.\d+)*", line, re.ASCII) else None
+
+
+def parse_kind(text: str, language: str) -> str | None:
+    """Return the kind of a compiler from what its ``--version`` prints, None for one that is neither GCC nor clang."""
+    if "clang version" in text:
+        return "clang++" if language == "C++" else "clang"
+    if "Free Software Foundation" in text:
+        return "g++" if language == "C++" else "gcc"
+    return None
+
+
+def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
+    """Return the compilers, those that a build would take first; each real file is started once.
+
+    Args:
+        places: Where to look; None means this machine.
+    """
+    places = places or Places()
+    problems: list[str] = []
+    candidates = _candidates(places, problems)
+    _mark_defaults(candidates)
+    programs = list(dict.fromkeys(candidate.asked() for candidate in candidates))
+    versions = dict(zip(programs, each(partial(_version, places), programs), strict=True))
+    found = []
+    for candidate in candidates:
+        version = versions[candidate.asked()]
+        if isinstance(version, Missing):
+            problems.append(f"{candidate.program} is left out: {version.reason}")
+        elif kind := candidate.kind or _ask_kind(candidate, places):
+            found.append(Compiler(kind, candidate.program, version, candidate.default, candidate.found_by()))
+        else:
+            problems.append(f"{candidate.program} is left out: neither GCC nor clang")
+    found.sort(key=lambda compiler: not compiler.default)
+    return Fact(tuple(found), "; ".join([f"PATH, {', '.join(_VARIABLES)}", *dict.fromkeys(problems)]))
+
+
+def _candidates(places: Places, problems: list[str]) -> list[_Candidate]:
+    found: dict[tuple[str, str], _Candidate] = {}
+
+    def candidate(path: Path, language: str) -> _Candidate:
+        program = _resolve(path, language)
+        match = _KIND.search(program.name)
+        return found.setdefault(
+            (language, str(program)), _Candidate(str(program), match["kind"] if match else "", language)
+        )
+
+    for variable, path in _named(places, problems):
+        candidate(path, "C" if variable == "CC" else "C++").variables.append(variable)
+    for folder in places.folders():
+        for name in _compilers_in(folder):
+            names = candidate(folder / name, "C++" if "++" in name else "C").names
+            if name not in names:
+                names.append(name)
+    return list(found.values())
+
+
+def _resolve(path: Path, language: str) -> Path:
+    """Follow links as long as the name fits the language: clang++ links to clang, and gcc may link to ccache."""
+    best = path
+    for _ in range(_LINKS):
+        if not path.is_symlink():
+            break
+        path = Path(os.path.realpath(path.parent)) / path.readlink()
+        path = Path(os.path.realpath(path.parent)) / path.name
+        if (match := _KIND.search(path.name)) and match["kind"].endswith("++") == (language == "C++"):
+            best = path
+    return Path(os.path.realpath(best.parent)) / best.name
+
+
+def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
+    for variable in _VARIABLES:
+        try:
+            words = shlex.split(places.environ.get(variable, ""))
+        except ValueError:
+            words = [places.environ[variable]]
+        if len(words) > 1 and Path(words[0]).name in _LAUNCHERS:
+            words = words[1:]
+        if not words:
+            continue
+        program = places.find(words[0])
+        if program:
+            yield variable, Path(program)
+        else:
+            problems.append(f"{variable} names {words[0]}, which is not there")
+
+
+def _compilers_in(folder: Path) -> list[str]:
+    try:
+        names = [path.name for path in folder.iterdir() if _NAMES.fullmatch(path.name)]
+    except OSError:
+        return []
+    # The short names first: they are what a person would type.
+    return sorted((name for name in names if os.access(folder / name, os.X_OK)), key=lambda name: (len(name), name))
+
+
+def _mark_defaults(candidates: list[_Candidate]) -> None:
+    for language, variable in (("C", "CC"), ("C++", "CXX")):
+        mine = [candidate for candidate in candidates if candidate.language == language]
+        chosen = next((candidate for candidate in mine if variable in candidate.variables), None)
+        for name in _FIRST[language]:
+            chosen = chosen or next((candidate for candidate in mine if name in candidate.names), None)
+        if chosen:
+            chosen.default = True
+
+
+def _version(places: Places, program: str) -> Version | Missing:
+    done = places.run(program, "-dumpfullversion", "-dumpversion", LC_ALL="C")
+    if isinstance(done, Missing):
+        return done
+    version = parse_version(done.stdout) if done.status == 0 else None
+    if version is None:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()[:1]
+        return Missing(f"exit status {done.status}" + (f", `{said[0]}`" if said else ""))
+    return version
+
+
+def _ask_kind(candidate: _Candidate, places: Places) -> str | None:
+    done = places.run(candidate.program, "--version", LC_ALL="C")
+    return None if isinstance(done, Missing) else parse_kind(done.stdout, candidate.language)

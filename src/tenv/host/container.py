@@ -1,0 +1,54 @@
+"""The kind of container that this process is in."""
+
+import re
+
+from tenv.host.interface import Fact, Missing
+from tenv.host.places import Places, read
+
+__all__ = ["parse_cgroup", "probe"]
+
+_VARIABLES = {"APPTAINER_CONTAINER": "apptainer", "SINGULARITY_CONTAINER": "singularity"}
+_FILES = {"/run/.containerenv": "podman", "/.dockerenv": "docker", "/singularity": "singularity"}
+_GROUPS = {
+    "kubepods": "kubernetes",
+    "docker": "docker",
+    "libpod": "podman",
+    "lxc": "lxc",
+    "containerd": "containerd",
+}
+_CGROUP = "/proc/1/cgroup"
+_SYSTEMD = "/run/systemd/container"
+
+
+def parse_cgroup(text: str) -> str | None:
+    """Return the kind of container that the control groups of the first process tell of, or None."""
+    for line in text.splitlines():
+        group = line.rpartition(":")[2]
+        for word, kind in _GROUPS.items():
+            if re.search(rf"(^|[/.:-]){word}\b", group):
+                return kind
+    return None
+
+
+def probe(places: Places | None = None) -> Fact[str] | Missing:
+    """Return the kind of container, or `Missing` where nothing tells of one.
+
+    Args:
+        places: Where to look; None means this machine.
+    """
+    places = places or Places()
+    for variable, kind in _VARIABLES.items():
+        if places.environ.get(variable):
+            return Fact(kind, variable)
+    if places.environ.get("KUBERNETES_SERVICE_HOST"):
+        return Fact("kubernetes", "KUBERNETES_SERVICE_HOST")
+    for path, kind in _FILES.items():
+        if places.at(path).exists():
+            return Fact(kind, path)
+    if said := places.environ.get("container"):  # systemd's convention, which podman and lxc follow
+        return Fact(said, "the variable `container`")
+    for path, parse in ((_SYSTEMD, str.strip), (_CGROUP, parse_cgroup)):
+        text = read(places.at(path))
+        if isinstance(text, str) and (found := parse(text)):
+            return Fact(found, path)
+    return Missing("nothing tells of a container")

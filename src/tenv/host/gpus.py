@@ -1,0 +1,153 @@
+"""The GPUs: by the driver's own tools, and where those fail by what the kernel knows of the PCI bus.
+
+A GPU that only the bus shows has no name here; its PCI id leads to one in the tables of facts.
+"""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from tenv.host.answer import pci_address
+from tenv.host.interface import Fact, Missing
+from tenv.host.nvidia import Nvidia
+from tenv.host.places import Places, is_wsl, read
+from tenv.host.report import Gpu
+from tenv.versions import Version
+
+__all__ = ["parse_proc", "parse_tegra", "probe"]
+
+_PROC = "/proc/driver/nvidia/gpus"
+_BUS = "/sys/bus/pci/devices"
+_TREE = "/proc/device-tree"
+_DISPLAY = "0x03"  # PCI class 03: VGA compatible, 3D and other display controllers
+# The compute capability that is built into each chip: developer.nvidia.com/cuda-gpus and -legacy-gpus, Jetson products.
+_CHIPS = {
+    "tegra210": "5.3",
+    "tegra186": "6.2",
+    "tegra194": "7.2",
+    "tegra234": "8.7",
+    "tegra264": "11.0",
+}
+
+_Found = Fact[tuple[Gpu, ...]]
+
+
+def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> _Found | Missing:
+    """Return the GPUs.
+
+    Args:
+        places: Where to look; None means this machine.
+        nvidia: The driver's tools, where others ask them too.
+
+    Returns:
+        The GPUs with the probe that told; no GPU where the PCI bus can be read and has none; else `Missing`.
+    """
+    nvidia = nvidia or Nvidia(places)
+    places = nvidia.places
+    bus = _bus(places)
+    on_bus = () if isinstance(bus, Missing) else bus
+    told, reasons = _by_tools(nvidia, on_bus)
+    if told and told.value:
+        return told
+    for seen in (_proc(places, on_bus), Fact(on_bus, _BUS) if on_bus else None, _tegra(places)):
+        if seen:
+            return Fact(seen.value, f"{seen.origin}, where {told.origin} finds none") if told else seen
+    if told:
+        return told
+    if isinstance(bus, Missing):
+        return Missing("; ".join([*reasons, f"{_BUS}: {bus.reason}"]))
+    if is_wsl(places.root):  # Windows keeps its GPU off the bus that Linux sees
+        return Missing("; ".join([*reasons, f"{_BUS}: under WSL it does not show the GPU"]))
+    return Fact((), _BUS)
+
+
+def _by_tools(nvidia: Nvidia, on_bus: tuple[Gpu, ...]) -> tuple[_Found | None, list[str]]:
+    """Return the answer of the first tool that has one, and why those before it have none."""
+    reasons = []
+    for name, ask in nvidia.tools():
+        answer = ask()
+        gpus = answer if isinstance(answer, Missing) else answer.gpus
+        if isinstance(gpus, Missing):
+            reasons.append(f"{name}: {gpus.reason}")
+        elif isinstance(answer, Missing) or not answer.lost:
+            return _completed(Fact(gpus, name), on_bus), reasons
+        else:
+            silent = _silent(gpus, on_bus)
+            if gpus or silent:
+                origin = f"{name}, which also says: {'; '.join(answer.lost)}"
+                return _completed(Fact(gpus + silent, origin), on_bus), reasons
+            reasons.append(f"{name}: {'; '.join(answer.lost)}")
+    return None, reasons
+
+
+def _silent(gpus: tuple[Gpu, ...], on_bus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """Return the GPUs that are on the bus and gave no answer."""
+    answered = {gpu.pci_address for gpu in gpus}
+    return tuple(gpu for gpu in on_bus if gpu.pci_address not in answered)
+
+
+def _completed(found: _Found, on_bus: tuple[Gpu, ...]) -> _Found:
+    """Fill in the ids that a tool left out."""
+    ids = {gpu.pci_address: gpu.pci_id for gpu in on_bus}
+    gpus = (gpu if gpu.pci_id else replace(gpu, pci_id=ids.get(gpu.pci_address, "")) for gpu in found.value)
+    return Fact(tuple(gpus), found.origin)
+
+
+def parse_proc(text: str) -> Gpu | None:
+    """Return the GPU of a ``/proc/driver/nvidia/gpus/*/information``, None for another text."""
+    values = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+    if not (name := values.get("Model")):
+        return None
+    return Gpu(name="" if name == "Unknown" else name, pci_address=pci_address(values.get("Bus Location", "")))
+
+
+def _proc(places: Places, on_bus: tuple[Gpu, ...]) -> _Found | None:
+    texts = [read(folder / "information") for folder in _folders(places.at(_PROC))]
+    gpus = tuple(gpu for text in texts if isinstance(text, str) and (gpu := parse_proc(text)))
+    return _completed(Fact(gpus, _PROC), on_bus) if gpus else None
+
+
+def _bus(places: Places) -> tuple[Gpu, ...] | Missing:
+    devices = _folders(places.at(_BUS))
+    if not devices and not places.at(_BUS).is_dir():
+        return Missing("there is no such folder")
+    found = []
+    for device in devices:
+        vendor, number, kind = (_word(device / name) for name in ("vendor", "device", "class"))
+        if vendor == "0x10de" and kind.startswith(_DISPLAY) and re.fullmatch("0x[0-9a-f]{4}", number):
+            found.append(Gpu(name="", pci_id=f"10de:{number[2:]}", pci_address=pci_address(device.name)))
+    return tuple(found)
+
+
+def parse_tegra(model: str, compatible: str) -> Gpu | None:
+    """Return the GPU of a Jetson from its device tree, None for another board.
+
+    Args:
+        model: The text of ``/proc/device-tree/model``.
+        compatible: The text of ``/proc/device-tree/compatible``: the board and its chip, apart by zero bytes.
+    """
+    chips = re.findall(r"nvidia,(tegra\d+)", compatible)
+    name = model.strip("\0\n ")
+    if not chips and not re.search("jetson|nvidia", name, re.IGNORECASE):
+        return None
+    capability = next((_CHIPS[chip] for chip in chips if chip in _CHIPS), None)
+    return Gpu(name=name, compute_capability=Version(capability) if capability else None)
+
+
+def _tegra(places: Places) -> _Found | None:
+    texts = [read(places.at(f"{_TREE}/{name}")) for name in ("model", "compatible")]
+    model, compatible = ("" if isinstance(text, Missing) else text for text in texts)
+    gpu = parse_tegra(model, compatible)
+    return Fact((gpu,), f"{_TREE}/model") if gpu else None
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _word(path: Path) -> str:
+    text = read(path)
+    return "" if isinstance(text, Missing) else text.strip().lower()

@@ -1,0 +1,102 @@
+"""Which file the system's loader takes for a library."""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tenv.host.interface import Missing
+from tenv.host.places import WSL_LIBRARIES, Places
+
+__all__ = ["Library", "Loader", "parse_cache"]
+
+_LINE = re.compile(r"\s+(?P<name>\S+) \((?P<attributes>[^)]*)\) => (?P<path>/.*)")
+# By `uname -m`: the word that `ldconfig -p` has for the family, its folder on Debian, and its number in ELF files.
+_FAMILIES = {
+    "x86_64": ("x86-64", "x86_64-linux-gnu", 62),
+    "aarch64": ("AArch64", "aarch64-linux-gnu", 183),
+    "ppc64le": ("64bit", "powerpc64le-linux-gnu", 21),
+}
+_ELF64 = 2
+_HEADER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library that was found.
+
+    Attributes:
+        path: The file as it was found, links not resolved.
+        origin: What led to it: ``LD_LIBRARY_PATH``, ``ldconfig -p`` or its folder.
+        known: Whether the loader itself would find it by its name.
+    """
+
+    path: Path
+    origin: str
+    known: bool
+
+
+def parse_cache(text: str, machine: str) -> dict[str, tuple[str, ...]]:
+    """Return the files by library name that ``ldconfig -p`` lists for a processor family, in the loader's order."""
+    word = _FAMILIES.get(machine, (machine, "", 0))[0]
+    found: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match and word in [attribute.strip() for attribute in match["attributes"].split(",")]:
+            found[match["name"]] = (*found.get(match["name"], ()), match["path"].strip())
+    return found
+
+
+class Loader:
+    """The search of ld.so(8) without the run paths of programs: LD_LIBRARY_PATH, the cache, the default folders."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+
+    @cached_property
+    def cache(self) -> dict[str, tuple[str, ...]]:
+        """The loader's cache; empty where there is no ldconfig (musl, NixOS)."""
+        # Only root has these folders on PATH on some distributions.
+        known = [str(self.places.at(path)) for path in ("/sbin/ldconfig", "/usr/sbin/ldconfig")]
+        program = next((path for path in known if os.access(path, os.X_OK)), self.places.find("ldconfig"))
+        done = self.places.run(program, "-p", LC_ALL="C") if program else Missing("no ldconfig")
+        return {} if isinstance(done, Missing) else parse_cache(done.stdout, self.places.machine)
+
+    def find(self, name: str) -> Library | Missing:
+        """Return the file that is taken for a library.
+
+        Args:
+            name: Its name (``libcuda.so.1``), or the path of a file.
+        """
+        if "/" in name:
+            return Library(Path(name), name, known=False) if Path(name).exists() else Missing(f"{name} is not there")
+        for library in self._candidates(name):
+            if library.path.is_file() and self._fits(library.path):
+                return library
+        return Missing(f"the loader finds no {name}")
+
+    def _candidates(self, name: str) -> list[Library]:
+        places = self.places
+        set_ = re.split("[:;]", places.environ.get("LD_LIBRARY_PATH", ""))
+        triplet = _FAMILIES.get(places.machine, ("", places.machine, 0))[1]
+        defaults = [f"lib/{triplet}", f"usr/lib/{triplet}", "lib64", "usr/lib64", "lib", "usr/lib"]
+        outside = [WSL_LIBRARIES, "run/opengl-driver/lib"]  # the latter is NixOS's
+        return [
+            *(Library(Path(folder) / name, "LD_LIBRARY_PATH", known=True) for folder in set_ if folder),
+            *(Library(places.at(path), "ldconfig -p", known=True) for path in self.cache.get(name, ())),
+            *(Library(places.root / folder / name, f"/{folder}", known=True) for folder in defaults),
+            *(Library(places.root / folder / name, f"/{folder}", known=False) for folder in outside),
+        ]
+
+    def _fits(self, path: Path) -> bool:
+        """Tell whether a file is for this processor; the loader skips one that is not, and no other fault."""
+        number = _FAMILIES.get(self.places.machine, ("", "", 0))[2]
+        try:
+            with path.open("rb") as file:
+                header = file.read(_HEADER)
+        except OSError:
+            return False
+        if len(header) < _HEADER or not header.startswith(b"\x7fELF") or not number:
+            return True
+        return header[4] == _ELF64 and int.from_bytes(header[18:20], "little") == number

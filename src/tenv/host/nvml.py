@@ -1,0 +1,74 @@
+"""NVML, the driver's management library, through nvidia-ml-py in a child process."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tenv.host.answer import Answer, cuda_version, driver_version, pci_address, pci_id
+from tenv.host.interface import Missing
+from tenv.host.loader import Loader
+from tenv.host.report import Gpu
+from tenv.versions import Version
+
+__all__ = ["ask", "parse"]
+
+_CHILD = Path(__file__).with_name("nvml_child.py")
+
+
+def ask(loader: Loader) -> Answer | Missing:
+    """Ask NVML for the driver, its CUDA version and the GPUs; nothing is started where its library is not there."""
+    places = loader.places
+    library = loader.find(places.library)
+    if isinstance(library, Missing):
+        return library
+    changes = {}
+    if not library.known:  # nvidia-ml-py asks the loader for the bare name
+        known = places.environ.get("LD_LIBRARY_PATH")
+        changes["LD_LIBRARY_PATH"] = os.pathsep.join([str(library.path.parent), *([known] if known else [])])
+    # Without `site` the child starts faster, and nvidia-ml-py is found where this process would find it.
+    folders = [folder for folder in sys.path if Path(folder).is_absolute()]
+    done = places.run(sys.executable, "-I", "-S", str(_CHILD), *folders, **changes)
+    if isinstance(done, Missing):
+        return Missing(f"asking {library.path}: {done.reason}")
+    if done.status < 0:
+        return Missing(f"{library.path} crashed (signal {-done.status})")
+    if done.status > 0:
+        return Missing((done.stderr.strip().splitlines() or [f"exit status {done.status}"])[-1])
+    return parse(done.stdout)
+
+
+def parse(text: str) -> Answer | Missing:
+    """Return the answer from what the child prints."""
+    try:
+        data = json.loads(text)
+        lost = tuple(f"GPU {index}: {gpu['error']}" for index, gpu in enumerate(data["gpus"]) if "error" in gpu)
+        gpus = tuple(_gpu(gpu["value"]) for gpu in data["gpus"] if "value" in gpu)
+        cuda = _value(data["cuda"])
+        driver = _value(data["driver"])
+        return Answer(
+            driver if isinstance(driver, Missing) else driver_version(str(driver)),
+            cuda if isinstance(cuda, Missing) else cuda_version(int(cuda)),
+            Missing(data["count"]["error"]) if "error" in data["count"] else gpus,
+            lost,
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return Missing(f"the answer can't be read: {error}")
+
+
+def _value(answer: dict[str, Any]) -> Any:
+    return Missing(answer["error"]) if "error" in answer else answer["value"]
+
+
+def _gpu(asked: dict[str, Any]) -> Gpu:
+    answers = {name: answer.get("value") for name, answer in asked.items()}
+    capability = answers["capability"]
+    return Gpu(
+        name=answers["name"] or "",
+        compute_capability=Version(".".join(str(part) for part in capability)) if capability else None,
+        memory=answers["memory"],
+        pci_id=pci_id(answers["device"] or 0),
+        pci_address=pci_address(answers["address"] or ""),
+        mig=answers["mig"] == 1,
+    )

@@ -1,0 +1,56 @@
+"""Ask NVML for everything at once.
+
+A program of its own: a driver's library may hang, or crash the process that calls it. It prints one JSON object, in
+which every value is ``{"value": …}`` or ``{"error": …}``.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(folders: list[str]) -> None:
+    """Print what NVML tells.
+
+    Args:
+        folders: Where nvidia-ml-py may be: the interpreter is started without its site packages, which is faster.
+    """
+    sys.path.extend(folders)
+    import pynvml as nvml  # noqa: PLC0415 (late: found in the folders that were given)
+
+    def ask(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        try:
+            return {"value": call(*arguments)}
+        except nvml.NVMLError as error:
+            return {"error": str(error).rstrip(".")}
+
+    def gpu(index: int) -> dict[str, Any]:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        return {
+            "name": ask(nvml.nvmlDeviceGetName, handle),
+            "capability": ask(nvml.nvmlDeviceGetCudaComputeCapability, handle),
+            "memory": ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).total),
+            "device": ask(lambda: nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId),
+            "address": ask(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId),
+            "mig": ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0]),
+        }
+
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        sys.exit(str(error).rstrip("."))
+    count = ask(nvml.nvmlDeviceGetCount)
+    answer = {
+        "driver": ask(nvml.nvmlSystemGetDriverVersion),
+        "cuda": ask(nvml.nvmlSystemGetCudaDriverVersion_v2),
+        "count": count,
+        "gpus": [ask(gpu, index) for index in range(count.get("value", 0))],
+    }
+    print(json.dumps(answer, default=lambda value: value.decode("utf-8", "replace")))  # noqa: T201 (its parent reads it)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

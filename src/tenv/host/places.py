@@ -1,0 +1,77 @@
+"""Where the probes look; a test gives them a folder in place of a machine."""
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenv import process
+from tenv.host.interface import Missing
+
+__all__ = ["WSL_LIBRARIES", "Places", "is_wsl", "read"]
+
+WSL_LIBRARIES = "usr/lib/wsl/lib"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the probes look.
+
+    Attributes:
+        root: The folder that stands for the root of the file system.
+        path: The PATH on which programs are searched; None means that of `environ`.
+        library: NVML's library: a name for the system's loader, or a path.
+        timeout: Seconds that a program or a library may take before it counts as failed.
+        environ: The environment variables.
+        cuda_library: The library of the CUDA driver: a name for the system's loader, or a path.
+        machine: The processor family, as ``uname -m`` names it.
+    """
+
+    root: Path = Path("/")
+    path: str | None = None
+    library: str = "libnvidia-ml.so.1"
+    timeout: float = 5.0
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    cuda_library: str = "libcuda.so.1"
+    machine: str = field(default_factory=platform.machine)
+
+    def at(self, path: str) -> Path:
+        """Return where an absolute path of that machine is."""
+        return self.root / path.lstrip("/")
+
+    def named(self, path: Path) -> str:
+        """Return a path as it is called on that machine."""
+        return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
+
+    def folders(self) -> list[Path]:
+        """Return the folders of PATH, each once; relative ones have no place in a report on a machine."""
+        text = self.environ.get("PATH", os.defpath) if self.path is None else self.path
+        return [Path(folder) for folder in dict.fromkeys(text.split(os.pathsep)) if Path(folder).is_absolute()]
+
+    def find(self, program: str) -> str | None:
+        """Return the absolute path of a program on PATH, or None."""
+        return process.find(program, self.environ.get("PATH", os.defpath) if self.path is None else self.path)
+
+    def run(self, *arguments: str, **changes: str) -> process.Completed | Missing:
+        """Run a program within the time limit, in this environment with some variables changed."""
+        # Probes run in threads; a child of seconds need not be bound to this process.
+        environment = {**self.environ, **changes}
+        return process.run(arguments, environment=environment, timeout=self.timeout, bound=False)
+
+
+def read(path: Path) -> str | Missing:
+    """Return a file's text, or why it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        return Missing(error.strerror or str(error))
+
+
+def is_wsl(root: Path = Path("/")) -> bool:
+    """Tell whether this is Linux under Windows, where the driver is the one of Windows."""
+    release = read(root / "proc/sys/kernel/osrelease")
+    if isinstance(release, str) and "microsoft" in release.casefold():
+        return True
+    # A kernel of one's own need not carry the name; the GPU's device and libraries are there all the same.
+    return (root / WSL_LIBRARIES).is_dir() and (root / "dev/dxg").exists()

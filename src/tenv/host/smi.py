@@ -1,0 +1,80 @@
+"""nvidia-smi, the driver's own program, asked once for everything."""
+
+import os
+import re
+from collections.abc import Sequence
+
+from tenv.host.answer import Answer, driver_version, is_driver, pci_address, pci_id, quoted
+from tenv.host.interface import Missing
+from tenv.host.places import WSL_LIBRARIES, Places
+from tenv.host.report import Gpu
+from tenv.process import Completed
+from tenv.versions import Version
+
+__all__ = ["FIELDS", "ask", "parse"]
+
+FIELDS = ("driver_version", "name", "memory.total", "pci.bus_id", "pci.device_id", "compute_cap", "mig.mode.current")
+_NEW = ("compute_cap", "mig.mode.current")  # older drivers refuse a question with a field that they do not know
+_REFUSED = "is not a valid field to query"
+_NOT_KNOWN = re.compile(r"\[.*\]|N/A|ERR!|")
+_MIB = 1 << 20
+
+
+def ask(places: Places) -> Answer | Missing:
+    """Ask nvidia-smi for the driver and the GPUs; it has no short answer about CUDA."""
+    program = places.find("nvidia-smi")
+    if program is None:
+        # Login shells have this folder on PATH under WSL, others often do not.
+        program = str(places.root / WSL_LIBRARIES / "nvidia-smi")
+        if not os.access(program, os.X_OK):
+            return Missing("not found on PATH")
+    fields: tuple[str, ...] = FIELDS
+    done = _query(places, program, fields)
+    if isinstance(done, Completed) and _REFUSED in done.stdout + done.stderr:
+        fields = tuple(field for field in FIELDS if field not in _NEW)
+        done = _query(places, program, fields)
+    if isinstance(done, Missing):
+        return done
+    answer = parse(done.stdout if done.stdout.strip() else done.stderr, fields)
+    if done.status != 0 and isinstance(answer.driver, Missing):
+        return Missing(f"{answer.driver.reason} (exit status {done.status})")
+    return answer
+
+
+def _query(places: Places, program: str, fields: Sequence[str]) -> Completed | Missing:
+    return places.run(program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
+
+
+def parse(text: str, fields: Sequence[str] = FIELDS) -> Answer:
+    """Return the answer from what ``nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits`` prints.
+
+    It prints one line per GPU, ``ERR!`` or a sentence for a GPU that has failed, and its own errors to standard output
+    too. Such an error may name the version of a library, so only a line with all fields counts.
+    """
+    rows, said = [], []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) == len(fields):
+            rows.append(dict(zip(fields, cells, strict=True)))
+        else:
+            said.append(line)
+    drivers = [row["driver_version"] for row in rows if is_driver(row["driver_version"])]
+    driver = driver_version(drivers[0]) if drivers else quoted(text)
+    known = [row for row in rows if "name" in row and (drivers or not _NOT_KNOWN.fullmatch(row["name"]))]
+    gpus = tuple(_gpu(row) for row in known)
+    if not known:
+        return Answer(driver, Missing("not asked"), Missing(said[0] if said else "names no GPU"))
+    return Answer(driver, Missing("not asked"), gpus, tuple(said))
+
+
+def _gpu(row: dict[str, str]) -> Gpu:
+    known = {field: "" if _NOT_KNOWN.fullmatch(cell) else cell for field, cell in row.items()}
+    memory, device, capability = known["memory.total"], known["pci.device_id"], known.get("compute_cap", "")
+    return Gpu(
+        name=known["name"],
+        compute_capability=Version(capability) if re.fullmatch(r"\d+\.\d+", capability) else None,
+        memory=int(memory) * _MIB if memory.isdecimal() else None,
+        pci_id=pci_id(int(device, 16)) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", device) else "",
+        pci_address=pci_address(known["pci.bus_id"]),
+        mig=known.get("mig.mode.current") == "Enabled",
+    )

@@ -1,0 +1,55 @@
+"""The disk that a folder is on."""
+
+import os
+import re
+from pathlib import Path
+
+from tenv.host.interface import Fact, Missing
+from tenv.host.places import Places, read
+from tenv.host.report import Disk
+
+__all__ = ["parse_mounts", "probe"]
+
+_MOUNTS = "/proc/self/mountinfo"
+_BEFORE_TYPE = 6  # fields that every line has (proc_pid_mountinfo(5)); optional ones and a dash follow
+_MOUNT_POINT = 4
+
+
+def parse_mounts(text: str, folder: str) -> str | None:
+    """Return the type of the file system that a folder is on, from the text of ``/proc/self/mountinfo``.
+
+    Args:
+        text: The mounts, in the order in which they were made: the last one on a folder hides the others.
+        folder: The folder, links resolved.
+    """
+    best: tuple[int, str] | None = None
+    for line in text.splitlines():
+        fields = line.split(" ")
+        if "-" not in fields[_BEFORE_TYPE:]:
+            continue
+        dash = fields.index("-", _BEFORE_TYPE)
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[_MOUNT_POINT])
+        inside = folder == point or folder.startswith(point.rstrip("/") + "/")
+        if inside and len(fields) > dash + 1 and (best is None or len(point) >= best[0]):
+            best = (len(point), fields[dash + 1])
+    return best[1] if best else None
+
+
+def probe(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
+    """Return the free bytes and the file system where a folder is, or would be.
+
+    Args:
+        folder: The folder; where it does not exist yet, its nearest parent that does is asked.
+        places: Where to look; None means this machine.
+    """
+    places = places or Places()
+    real = Path(os.path.realpath(folder))
+    there = next((path for path in (real, *real.parents) if path.is_dir()), real)
+    try:
+        state = os.statvfs(there)
+    except (OSError, AttributeError) as error:  # the latter on Windows
+        return Missing(f"{there} can't be asked: {error}")
+    mounts = read(places.at(_MOUNTS))
+    kind = None if isinstance(mounts, Missing) else parse_mounts(mounts, str(there))
+    origin = f"statvfs of {there}" + (f", {_MOUNTS}" if kind else "")
+    return Fact(Disk(str(folder), state.f_bavail * state.f_frsize, kind or "unknown"), origin)

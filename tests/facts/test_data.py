@@ -1,0 +1,224 @@
+"""Every table that comes with tenv is whole, in order, without contradictions, and names its sources."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.facts.cuda_gpu_arch import sm_of
+from tenv.facts.store import LAYOUTS, read_data
+from tenv.facts.tables import Facts, load_facts
+from tenv.versions import Version
+
+DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
+NAMES = list(LAYOUTS)
+NOT_CONFIRMED = {
+    "cuda_driver": 2,
+    "cuda_gpu_arch": 19,
+    "gpu_pci": 0,
+    "cuda_host_compiler": 6,
+    "libstdcxx": 1,
+    "pytorch_build": 9,
+    "cusparselt": 0,
+    "cudnn": 0,
+    "magma": 1,
+}
+"""How many rows of each file are not confirmed: a row that changes its mark changes this number, too."""
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return load_facts()
+
+
+def written(name: str) -> dict[str, Any]:
+    return tomllib.loads((DATA / f"{name}.toml").read_text())
+
+
+def rows(name: str) -> Iterator[dict[str, Any]]:
+    for value in written(name).values():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from value
+
+
+def rising(values: list[Version]) -> bool:
+    return all(one < other for one, other in pairwise(values))
+
+
+def test_every_data_file_has_a_layout_and_a_loader(facts: Facts) -> None:
+    assert sorted(file.stem for file in DATA.glob("*.toml")) == sorted(NAMES)
+    for name in NAMES:
+        assert getattr(facts, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_is_lost_on_the_way(name: str) -> None:
+    data = read_data(name)
+    assert sum(len(section) for section in data.sections.values()) == len(list(rows(name)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_has_a_source_and_a_mark(name: str) -> None:
+    for row in rows(name):
+        assert row["source"].strip(" ;"), row
+        assert isinstance(row["confirmed"], bool), row
+    assert sum(not row["confirmed"] for row in rows(name)) == NOT_CONFIRMED[name]
+    for section in read_data(name).sections.values():
+        assert all(row.source and not row.origin for row in section)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_abbreviation_is_explained_and_every_explanation_is_used(name: str) -> None:
+    document = written(name)
+    sources = " ".join(re.findall(r'^source = "(.*)"', (DATA / f"{name}.toml").read_text(), re.MULTILINE))
+    used = set(re.findall(r"\b[A-Z]{2,}\d*\b", sources))
+    assert set(document.get("sources", {})) <= used
+    assert used - set(document.get("sources", {})) <= {
+        *("CI", "CUDA", "GM206", "METADATA", "MSVC", "NVIDIA", "PR", "README", "RHEL"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_speaks_of_the_one_who_wrote_it(name: str) -> None:
+    text = (DATA / f"{name}.toml").read_text()
+    assert not re.search(r"\b(by me|I|my|from memory|/home/|/tmp/|/root/|/work/)\b", text)
+
+
+def minors(facts: Facts) -> set[str]:
+    """Return the CUDA minor versions from 10.0 on of which the table of drivers knows a release."""
+    return {row.major_minor for row in facts.cuda_driver.toolkits if row.toolkit.major >= 10}
+
+
+def test_the_tables_of_toolkits_have_every_minor_version(facts: Facts) -> None:
+    known = minors(facts)
+    assert {"10.0", "11.8", "12.9", "13.5"} <= known
+    assert "12.7" not in known  # NVIDIA went from 12.6 to 12.8
+    assert {row.major_minor for row in facts.cuda_gpu_arch.toolkits} == known
+    assert {row.major_minor for row in facts.cuda_host_compiler.toolkits} == known
+
+
+def test_drivers_are_in_order_and_rise_with_the_toolkit(facts: Facts) -> None:
+    table = facts.cuda_driver
+    assert rising([row.toolkit for row in reversed(table.toolkits)])
+    assert [row.cuda_major for row in table.floors] == [13, 12, 11, 10]
+    for windows in (False, True):
+        floors = [floor for major in ("11.0", "12.0", "13.0") if (floor := table.floor(Version(major), windows))]
+        assert rising([floor.driver for floor in floors])
+
+
+def test_every_package_is_native_to_at_most_one_branch_and_excluded_above_it(facts: Facts) -> None:
+    by_package: dict[tuple[str, str], list[str]] = {}
+    for row in facts.cuda_driver.forwards:
+        by_package.setdefault((row.package, row.basis.source), []).append(row.verdict.value)
+    assert len(by_package) == 12 + 7
+    for marks in by_package.values():
+        assert re.fullmatch("C*N?X*", "".join(marks)), marks
+
+
+def test_architectures(facts: Facts) -> None:
+    table = facts.cuda_gpu_arch
+    assert rising([Version(row.major_minor) for row in table.toolkits])
+    for row in table.toolkits:
+        assert list(row.sm) == sorted(set(row.sm))
+        assert (row.min, row.max) == (row.sm[0], row.sm[-1])
+        assert set(row.deprecated) <= set(row.sm)
+        assert {int(variant[:-1]) for variant in row.variants} <= set(row.sm)
+    for older, newer in pairwise(table.toolkits):
+        dropped = set(older.sm) - set(newer.sm)
+        assert older.major_minor in ("10.2", "11.8", "12.9") or not dropped, (older.major_minor, dropped)
+
+
+def test_every_gpu_belongs_to_a_family_and_has_a_toolkit(facts: Facts) -> None:
+    table = facts.cuda_gpu_arch
+    for gpu in table.gpus:
+        assert table.family(gpu.capability), gpu
+        assert table.range(gpu.capability), gpu
+        assert table.gpu(gpu.name) == gpu
+    for family in table.families:
+        for capability in family.capabilities:
+            assert any(sm_of(capability) in row.sm for row in table.toolkits), (family.name, capability)
+
+
+def test_every_pci_device_is_a_gpu_of_the_table(facts: Facts) -> None:
+    names = {gpu.name for gpu in facts.cuda_gpu_arch.gpus}
+    for device in facts.gpu_pci.devices:
+        assert re.fullmatch("10de:[0-9a-f]{4}", device.pci_id)
+        assert device.gpu in names
+        gpu = facts.cuda_gpu_arch.gpu(device.name.partition(" / ")[0])
+        assert gpu is not None
+        assert gpu.name == device.gpu
+
+
+def test_host_compilers(facts: Facts) -> None:
+    table = facts.cuda_host_compiler
+    assert rising([Version(row.major_minor) for row in table.toolkits])
+    for row in table.toolkits:
+        assert row.gcc_min <= row.gcc_max
+        assert row.clang_min <= row.clang_max
+        assert row.msvc_min < row.msvc_below
+    for older, newer in pairwise(table.toolkits):
+        assert older.gcc_max <= newer.gcc_max
+        assert older.clang_max <= newer.clang_max
+        assert older.msvc_below <= newer.msvc_below
+    for conflict in table.conflicts:
+        assert conflict.first <= conflict.last
+        assert conflict.functions
+
+
+def test_libstdcxx(facts: Facts) -> None:
+    table = facts.libstdcxx
+    assert rising([row.since for row in table.gccs])
+    for older, newer in pairwise(table.gccs):
+        assert older.glibcxx <= newer.glibcxx
+        assert older.cxxabi <= newer.cxxabi
+    abi = {row.glibcxx: {other.cxxabi for other in table.gccs if other.glibcxx == row.glibcxx} for row in table.gccs}
+    for distro in table.distros:
+        assert distro.cxxabi in abi[distro.glibcxx], distro.key
+
+
+def test_pytorch(facts: Facts) -> None:
+    table = facts.pytorch_build
+    assert rising([row.version for row in table.releases])
+    for older, newer in pairwise([row for row in table.releases if row.basis.confirmed]):
+        assert older.cmake_min is not None
+        assert newer.cmake_min is not None
+        assert older.cuda_min is not None
+        assert newer.cuda_min is not None
+        assert older.cmake_min <= newer.cmake_min
+        assert older.cuda_min <= newer.cuda_min
+        assert (older.cxx_standard or 0) <= (newer.cxx_standard or 0)
+        for cuda in (*newer.cuda_stable, *newer.cuda_experimental):
+            assert newer.cuda_min <= cuda
+    names = [row.name for row in table.variables]
+    assert len(names) == len(set(names))
+
+
+def test_the_wheels_of_pytorch_and_of_cusparselt_agree(facts: Facts) -> None:
+    for pairing in facts.cusparselt.wheels:
+        row = facts.pytorch_build.release(pairing.torch.text)
+        assert row is not None
+        assert row.version == pairing.torch
+        assert row.wheel_cuda is not None
+        assert pairing.package == f"nvidia-cusparselt-cu{row.wheel_cuda.major}"
+    for taken in facts.cusparselt.ci:
+        assert taken.version in facts.cusparselt.versions("linux-x86_64")
+
+
+@pytest.mark.parametrize("name", ["cudnn", "cusparselt"])
+def test_archives(facts: Facts, name: str) -> None:
+    table = getattr(facts, name)
+    for row in table.archives:
+        assert re.fullmatch("[0-9a-f]{64}", row.sha256)
+        assert row.url.startswith("https://developer.download.nvidia.com/compute/")
+        assert row.version.text in row.url
+    assert rising(list(table.versions()))
+
+
+def test_magma(facts: Facts) -> None:
+    assert facts.magma.tarballs.url(Version("12.6")) == written("magma")["linux_tarball"]["example"]
+    for row in facts.magma.conda:
+        assert row.cuda.major_minor.replace(".", "") == row.name.removeprefix("magma-cuda")

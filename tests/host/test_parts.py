@@ -1,0 +1,145 @@
+"""The small probes: libstdc++, disk, container, names."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenv.host import container, libstdcxx, storage, system
+from tenv.host.interface import Fact, Missing
+from tenv.host.loader import Loader
+from tenv.host.report import Libstdcxx
+from tenv.versions import Version
+from tests.host.builders import library, needs_compiler, places, put
+
+# Hand-made, after proc_pid_mountinfo(5).
+MOUNTS = """\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+30 27 0:40 / /home rw,relatime shared:1 master:2 - nfs4 server:/home rw
+31 30 0:41 / /home/a\\040b rw - xfs /dev/sdb rw
+32 27 0:42 / /over rw - ext4 /dev/sdc rw
+33 27 0:43 / /over rw - overlay overlay rw
+garbage
+34 27 0:44 / /cut
+"""
+
+
+def stdcxx(path: Path, *names: str) -> Path:
+    nodes = "\n".join(f"{name} {{ global: f{number}; }};" for number, name in enumerate(names))
+    script = put(path.parent / "versions", nodes)
+    functions = "\n".join(f"void f{number}(void) {{}}" for number in range(len(names)))
+    return library(path, functions, *([f"-Wl,--version-script={script}"] if names else []))
+
+
+@needs_compiler
+def test_the_newest_symbols_of_the_file(tmp_path: Path) -> None:
+    real = stdcxx(
+        tmp_path / "usr/lib64/libstdc++.so.6.0.33",
+        *("GLIBCXX_3.4", "GLIBCXX_3.4.9", "GLIBCXX_3.4.30", "GLIBCXX_LDBL_3.4", "CXXABI_1.3.9", "CXXABI_1.3.13"),
+        *("CXXABI_TM_1", "CXXABI_FLOAT128"),
+    )
+    real.with_name("libstdc++.so.6").symlink_to(real.name)
+    expected = Libstdcxx(str(real), Version("3.4.30"), Version("1.3.13"))
+    assert libstdcxx.probe(Loader(places(tmp_path))) == Fact(expected, "/usr/lib64")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("names", "said"), [((), "defines no symbol versions"), (("GLIBCXX_3.4",), "no GLIBCXX or no CXXABI version")]
+)
+def test_a_library_without_them(tmp_path: Path, names: tuple[str, ...], said: str) -> None:
+    stdcxx(tmp_path / "usr/lib64/libstdc++.so.6", *names)
+    found = libstdcxx.probe(Loader(places(tmp_path)))
+    assert isinstance(found, Missing)
+    assert said in found.reason
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"INPUT(-lm)", b"\x7fELF\x02\x01\x01" + b"\xff" * 80])
+def test_a_file_that_is_no_library(tmp_path: Path, content: bytes) -> None:
+    path = put(tmp_path / "libstdc++.so.6")
+    path.write_bytes(content)
+    assert isinstance(libstdcxx.defined_versions(path), Missing)
+
+
+@needs_compiler
+def test_a_library_that_is_cut_off(tmp_path: Path) -> None:
+    path = stdcxx(tmp_path / "libstdc++.so.6", "GLIBCXX_3.4", "CXXABI_1.3")
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 997):
+        path.write_bytes(whole[:size])
+        assert isinstance(libstdcxx.defined_versions(path), Missing | tuple)
+
+
+def test_no_libstdcxx(tmp_path: Path) -> None:
+    assert libstdcxx.probe(Loader(places(tmp_path))) == Missing("the loader finds no libstdc++.so.6")
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/", "ext4"),
+        ("/homestead", "ext4"),
+        ("/home", "nfs4"),
+        ("/home/a b/c", "xfs"),
+        ("/over/x", "overlay"),
+        ("/cut", "ext4"),
+    ],
+)
+def test_mounts(folder: str, kind: str) -> None:
+    assert storage.parse_mounts(MOUNTS, folder) == kind
+
+
+@given(st.text(), st.text())
+def test_mounts_never_raise(mounts: str, folder: str) -> None:
+    storage.parse_mounts(mounts, folder)
+
+
+def test_disk_of_a_folder_to_come(tmp_path: Path) -> None:
+    put(tmp_path / "proc/self/mountinfo", MOUNTS)
+    found = storage.probe(tmp_path / "not/yet", places(tmp_path))
+    assert isinstance(found, Fact)
+    assert (found.value.path, found.value.file_system, found.value.free > 0) == (f"{tmp_path}/not/yet", "ext4", True)
+    assert found.origin == f"statvfs of {tmp_path}, /proc/self/mountinfo"
+
+
+def test_disk_without_mounts(tmp_path: Path) -> None:
+    found = storage.probe(tmp_path, places(tmp_path / "nowhere"))
+    assert isinstance(found, Fact)
+    assert found.value.file_system == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "expected"),
+    [
+        ({}, {}, Missing("nothing tells of a container")),
+        ({"/.dockerenv": ""}, {}, Fact("docker", "/.dockerenv")),
+        ({"/run/.containerenv": ""}, {"container": "oci"}, Fact("podman", "/run/.containerenv")),
+        ({}, {"container": "lxc"}, Fact("lxc", "the variable `container`")),
+        ({}, {"APPTAINER_CONTAINER": "/x.sif"}, Fact("apptainer", "APPTAINER_CONTAINER")),
+        ({"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "x"}, Fact("kubernetes", "KUBERNETES_SERVICE_HOST")),
+        ({"/run/systemd/container": "systemd-nspawn\n"}, {}, Fact("systemd-nspawn", "/run/systemd/container")),
+        ({"/proc/1/cgroup": "4:memory:/docker/0123abc\n"}, {}, Fact("docker", "/proc/1/cgroup")),
+        ({"/proc/1/cgroup": "0::/kubepods.slice/kubepods-x.slice\n"}, {}, Fact("kubernetes", "/proc/1/cgroup")),
+        ({"/proc/1/cgroup": "0::/init.scope\n4:x:/dockerlike\n"}, {}, Missing("nothing tells of a container")),
+    ],
+)
+def test_containers(tmp_path: Path, files: dict[str, str], environ: dict[str, str], expected: object) -> None:
+    for path, content in files.items():
+        put(tmp_path / path.lstrip("/"), content)
+    assert container.probe(places(tmp_path, variables=environ)) == expected
+
+
+def test_names_and_debuggers(tmp_path: Path) -> None:
+    here = places(tmp_path, machine="aarch64")
+    scope = tmp_path / "proc/sys/kernel/yama/ptrace_scope"
+    assert isinstance(system.ptrace_scope(here), Missing)
+    put(scope, "1\n")
+    assert system.ptrace_scope(here) == Fact(1, "/proc/sys/kernel/yama/ptrace_scope")
+    put(scope, "x")
+    assert isinstance(system.ptrace_scope(here), Missing)
+    assert isinstance(system.hostname(here), Fact)
+    put(tmp_path / "proc/sys/kernel/hostname", "node7\n")
+    assert system.hostname(here) == Fact("node7", "/proc/sys/kernel/hostname")
+    assert system.host_platform(here).value.endswith("-aarch64")
+    assert system.wsl(here).value is False

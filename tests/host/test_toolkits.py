@@ -1,0 +1,206 @@
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenv.host.interface import Missing
+from tenv.host.places import Places
+from tenv.host.report import Toolkit
+from tenv.host.toolkits import parse_dryrun, parse_nvcc, parse_version_json, probe
+from tests.host.builders import places, program, put, text
+
+NVCC = "Cuda compilation tools, release {0}, V{0}.{1}"
+
+
+def nvcc(root: Path, version: str = "13.0", build: str = "88") -> Path:
+    put(root / "bin/nvcc.profile", "TOP = ..\n")
+    return program(root / "bin/nvcc", f"echo '{NVCC.format(version, build)}'")
+
+
+def headers(root: Path, number: int) -> None:
+    put(root / "include/cuda_runtime_api.h", f"/* Copyright */\n#define CUDART_VERSION  {number}\n")
+
+
+def only(found: Places) -> Toolkit:
+    (toolkit,) = probe(found).value
+    return toolkit
+
+
+def test_parse_nvcc() -> None:
+    found = parse_nvcc(text("nvcc-version.txt"))
+    assert found is not None
+    assert (str(found.release), str(found.build)) == ("13.0", "13.0.88")
+    assert parse_nvcc("nvcc fatal") is None
+
+
+def test_parse_dryrun() -> None:
+    assert parse_dryrun(text("nvcc-dryrun.txt")) == "/usr/local/cuda-13.0/bin/.."
+    assert parse_dryrun("") is None
+
+
+def test_parse_version_json() -> None:
+    found = parse_version_json(text("version-11.8.json"))
+    assert isinstance(found, dict)
+    assert (found["cuda"], found["libcublas"]) == ("11.8.0", "11.11.3.6")
+
+
+@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{"])
+def test_parse_version_json_garbage(garbage: str) -> None:
+    assert isinstance(parse_version_json(garbage), Missing)
+
+
+@given(st.text())
+def test_parsers_never_raise(printed: str) -> None:
+    parse_nvcc(printed)
+    parse_dryrun(printed)
+    parse_version_json(printed)
+
+
+def test_none(tmp_path: Path) -> None:
+    assert probe(places(tmp_path)).value == ()
+
+
+def test_one_toolkit_by_all_its_ways(tmp_path: Path) -> None:
+    root = tmp_path / "usr/local/cuda-13.0"
+    nvcc(root)
+    (tmp_path / "usr/local/cuda").symlink_to("cuda-13.0")
+    found = only(places(tmp_path, CUDA_HOME=f"{tmp_path}/usr/local/cuda/", PATH=f"{tmp_path}/usr/local/cuda/bin"))
+    assert found == Toolkit(
+        str(root),
+        ("CUDA_HOME", "nvcc on PATH", "/usr/local/cuda", "/usr/local/cuda-13.0"),
+        found.version,
+        (("cuda_nvcc", "13.0.88"),),
+        (),
+    )
+    assert str(found.version) == "13.0"
+
+
+def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
+    """As Debian's is."""
+    root = tmp_path / "usr/lib/nvidia-cuda-toolkit"
+    nvcc(root, "12.4", "131")
+    said = f"echo '#$ TOP={root}/bin/..' >&2"
+    program(tmp_path / "bin/nvcc", f'[ "$1" = --dryrun ] && {said} || exec {root}/bin/nvcc "$@"')
+    found = only(places(tmp_path))
+    assert (found.path, found.found_by, str(found.version)) == (str(root), ("nvcc on PATH",), "12.4")
+
+
+def test_an_nvcc_that_does_not_tell(tmp_path: Path) -> None:
+    path = program(tmp_path / "bin/nvcc", "echo oh; exit 1")
+    problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints no TOP"
+    assert only(places(tmp_path)) == Toolkit(str(path), ("nvcc on PATH",), None, (), (problem,))
+
+
+def test_a_second_nvcc_on_path(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        nvcc(tmp_path / name, "12.4" if name == "a" else "12.1")
+    found = probe(places(tmp_path, PATH=f"{tmp_path}/a/bin:{tmp_path}/b/bin:{tmp_path}/a/bin"))
+    assert [(str(one.version), one.found_by) for one in found.value] == [
+        ("12.4", ("nvcc on PATH",)),
+        ("12.1", ("nvcc on PATH, behind another",)),
+    ]
+
+
+def test_a_link_that_points_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "usr/local").mkdir(parents=True)
+    (tmp_path / "usr/local/cuda").symlink_to("cuda-12.1")
+    target = f"{tmp_path}/usr/local/cuda-12.1"
+    problems = (
+        f"CUDA_HOME leads to {target}, which is not there",
+        f"/usr/local/cuda leads to {target}, which is not there",
+    )
+    found = only(places(tmp_path, CUDA_HOME=f"{tmp_path}/usr/local/cuda"))
+    assert found == Toolkit(target, ("CUDA_HOME", "/usr/local/cuda"), None, (), problems)
+
+
+def test_a_link_that_points_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "usr/local").mkdir(parents=True)
+    (tmp_path / "usr/local/cuda").symlink_to("cuda")
+    assert only(places(tmp_path)).version is None
+
+
+def test_what_only_has_the_name_is_none(tmp_path: Path) -> None:
+    (tmp_path / "usr/local/cuda-12.1/compat").mkdir(parents=True)
+    put(tmp_path / "usr/local/cuda.tar")
+    assert probe(places(tmp_path)).value == ()
+
+
+def test_version_json_that_disagrees_with_nvcc(tmp_path: Path) -> None:
+    root = tmp_path / "usr/local/cuda"
+    nvcc(root, "12.4", "131")
+    put(root / "version.json", text("version-11.8.json"))
+    put(root / "lib64/libcudart.so.12.4.127")
+    put(root / "lib64/libcublas.so.11.11.3.6")
+    headers(root, 12030)
+    found = only(places(tmp_path))
+    assert str(found.version) == "12.4"
+    assert found.components == (
+        ("cuda_cudart", "12.4.127"),
+        ("cuda_nvcc", "12.4.131"),
+        ("cuda_nvtx", "11.8.86"),
+        ("libcublas", "11.11.3.6"),
+    )
+    assert found.problems == (
+        "version.json says 11.8.0, nvcc says 12.4",
+        "the headers are those of 12.3, nvcc is of 12.4",
+        "version.json says 11.8.89 of cuda_cudart, which is 12.4.127",
+        "version.json says 11.8.89 of cuda_nvcc, which is 12.4.131",
+    )
+
+
+def test_a_toolkit_that_is_only_half_there(tmp_path: Path) -> None:
+    root = tmp_path / "usr/local/cuda"
+    put(root / "version.json", text("version-11.8.json"))
+    put(root / "targets/x86_64-linux/lib/libcudart_static.a")
+    found = only(places(tmp_path))
+    assert str(found.version) == "11.8.0"
+    assert dict(found.components) == {"cuda_cudart": "11.8.89", "cuda_nvcc": "11.8.89", "cuda_nvtx": "11.8.86"}
+    assert found.problems == (
+        "there is no bin/nvcc in it",
+        "version.json names libcublas, of which there is no library",
+    )
+
+
+def test_libraries_without_numbers_go_by_the_headers(tmp_path: Path) -> None:
+    """As the libraries of wheels are."""
+    root = tmp_path / "usr/local/cuda"
+    nvcc(root)
+    put(root / "lib/libcudart.so.13")
+    headers(root, 13000)
+    assert dict(only(places(tmp_path)).components) == {"cuda_cudart": "13.0", "cuda_nvcc": "13.0.88"}
+
+
+def test_an_old_toolkit(tmp_path: Path) -> None:
+    put(tmp_path / "usr/local/cuda-10.2/version.txt", "CUDA Version 10.2.89\n")
+    assert str(only(places(tmp_path)).version) == "10.2.89"
+
+
+def test_a_version_json_that_is_none(tmp_path: Path) -> None:
+    nvcc(tmp_path / "usr/local/cuda")
+    put(tmp_path / "usr/local/cuda/version.json", "{")
+    assert only(places(tmp_path)).problems[0].startswith("version.json can't be read: not JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exec sleep 60", "gave no answer within 0.3 s"),
+        ("echo 'Segmentation fault'; exit 139", "--version names no release (exit status 139)"),
+    ],
+)
+def test_an_nvcc_that_fails(tmp_path: Path, script: str, said: str) -> None:
+    root = tmp_path / "usr/local/cuda"
+    nvcc(root)
+    program(root / "bin/nvcc", script)
+    start = time.monotonic()
+    found = only(places(tmp_path, timeout=0.3))
+    assert time.monotonic() - start < 5
+    assert (found.version, found.problems[0].endswith(said)) == (None, True)
+
+
+def test_cuda_home_that_is_no_toolkit(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    found = only(places(tmp_path, CUDA_HOME=str(tmp_path / "empty")))
+    assert found.problems == ("there is no bin/nvcc in it",)
