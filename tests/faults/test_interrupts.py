@@ -83,7 +83,7 @@ def test_ctrl_c_in_a_lock_ends_with_130_and_leaves_the_old_one(locked: Project) 
     assert locked.lock.read_bytes() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_to_tenv_alone_takes_its_installer_along(heavy: Project, number: signal.Signals) -> None:
     child = start_slow(heavy)
     child.send_signal(number)
