@@ -261,6 +261,17 @@ def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
     assert project.index.asked == []
 
 
+def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenv.providers.pypi._SIZE_TIMEOUT", 0.2)
+    project.narrow()
+    with project.index.failing(Fault.SILENT):
+        err = project.fails(6, "network", "lock", "tiny")
+    assert "the size of " in err
+    assert not project.lock.exists()
+
+
 def test_needs_no_python_on_the_path(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     project.ok("lock", "tiny")

@@ -181,8 +181,9 @@ class Uv:
             else:
                 try:
                     answer = requests.head(url, allow_redirects=True, timeout=_SIZE_TIMEOUT, verify=authorities)
-                except requests.RequestException:
-                    return url, None
+                except requests.RequestException as error:  # a lock must not depend on who was lucky
+                    file = urlsplit(url).path.rsplit("/", 1)[-1]
+                    raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
                 length = answer.headers.get("Content-Length", "")
                 size = int(length) if answer.ok and length.isdigit() else 0
             progress.advance()
@@ -202,12 +203,12 @@ class Uv:
         """
         others: list[Interpreter] = []
         for programs in self._programs(minors):
-            found = [python for program in programs if (python := self.inspect(program))]
-            fitting = [python for python in found if python.version.major_minor in minors]
-            whole = [python for python in fitting if python.headers]
-            if whole:
-                return [*whole, *others]
-            others += fitting
+            for python in filter(None, map(self.inspect, programs)):
+                if python.version.major_minor not in minors:
+                    continue
+                if python.headers:
+                    return [python, *others]
+                others.append(python)
         return others
 
     def _programs(self, minors: Sequence[str]) -> Iterator[list[Path]]:
