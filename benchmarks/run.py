@@ -25,7 +25,7 @@ from uv import find_uv_bin
 from tenv import __version__
 from tenv.environment import Environment
 from tenv.lock import Wheel, read_lock
-from tenv.providers.indexes import uv_environment
+from tenv.providers.indexes import uv_settings
 from tenv.targets import find_places
 
 TENV = Path(sys.executable).with_name("tenv")
@@ -90,7 +90,7 @@ class Bench:
         # Without PYTHONDONTWRITEBYTECODE and its like: the uncounted round compiles what an installer would have.
         dropped = ("PWD", "VIRTUAL_ENV", "PYTHON")
         self.plain = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-        self.uv = uv_environment(self.plain, Path.home())
+        self.uv = dict(uv_settings(self.plain, Path.home()).environment)
 
     def tenv(self, *words: object) -> Run:
         return run([TENV, *words], self.folder, self.plain)

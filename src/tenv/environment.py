@@ -9,6 +9,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -199,11 +200,14 @@ class Environment:
                 yield from _recorded(info, self.prefix)
 
     def folders_of(self, packages: Iterable[str], below: Path) -> tuple[Path, ...]:
-        """Return the folders directly in `below` that hold files of packages, sorted."""
-        parent = os.path.relpath(below, self.prefix) + os.sep
-        inside = (name[len(parent) :] for name in self.files_of(packages) if name.startswith(parent))
-        names = {name.partition(os.sep)[0] for name in inside if os.sep in name}
-        return tuple(below / name for name in sorted(names))
+        """Return the folders directly in `below` (a folder of site-packages) that hold files of packages, sorted."""
+        names = set(packages)
+        found = set()
+        for info in self.distributions():
+            if normalize(info.name.split("-")[0]) in names and (info / "RECORD").is_file():
+                record = (info / "RECORD").read_text("utf-8")
+                found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
+        return tuple(below / name for name in sorted(found))
 
     def distributions(self) -> list[Path]:
         """Return the ``.dist-info`` folders of the prefix, sorted."""
@@ -289,10 +293,11 @@ def _is_made(name: str) -> bool:
 
 def _recorded(info: Path, prefix: Path) -> Iterator[str]:
     """Yield the files that a RECORD names, relative to the prefix."""
+    base = os.path.relpath(info.parent, prefix)
     with contextlib.suppress(OSError), (info / "RECORD").open(newline="", encoding="utf-8") as file:
         for row in csv.reader(file):
             if row:
-                yield os.path.relpath(os.path.normpath(info.parent / row[0]), prefix)
+                yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118 (fast)
     yield from (os.path.relpath(path, prefix) for path in info.rglob("*") if not path.is_dir())
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-__all__ = ["Completed", "Missing", "find", "replace", "run", "spawn", "watch"]
+__all__ = ["Completed", "Missing", "end_all", "find", "replace", "run", "spawn", "watch"]
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
@@ -61,6 +61,9 @@ def _bound() -> dict[str, Any]:
     return {"preexec_fn": functools.partial(prctl, set_parent_death_signal, int(signal.SIGKILL), 0, 0, 0)}
 
 
+_running: "set[subprocess.Popen[str]]" = set()
+
+
 def find(name: str, path: str | None = None) -> str | None:
     """Return the absolute path of a program on PATH, or None."""
     found = shutil.which(name, path=path)
@@ -104,7 +107,9 @@ def run(
         )
     except OSError as error:
         return Missing(f"{arguments[0]} can't be started: {error.strerror or error}")
+    _running.add(child)
     with contextlib.ExitStack() as streams:
+        streams.callback(_running.discard, child)
         for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             streams.push(functools.partial(_close, stream))
         try:
@@ -116,6 +121,12 @@ def run(
             _abandon(child)
             raise
     return Completed(tuple(arguments), child.returncode, stdout, stderr)
+
+
+def end_all() -> None:
+    """End every program that `run` waits for, in whichever thread; its status is then negative."""
+    for child in tuple(_running):
+        child.terminate()
 
 
 def _abandon(child: "subprocess.Popen[str]") -> None:

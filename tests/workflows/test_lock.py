@@ -38,20 +38,18 @@ def test_serves_every_platform_and_minor_from_one_machine(project: Project) -> N
         ("win-64", "win_amd64.whl"),
     ],
 )
-def test_takes_the_file_of_the_platform_and_the_python(project: Project, platform: str, ending: str) -> None:
-    project.ok("lock", "tiny")
+def test_takes_the_file_of_the_platform_and_the_python(locked: Project, platform: str, ending: str) -> None:
     for minor in MINORS:
-        [native] = [wheel for wheel in read(project).wheels_for(platform, minor) if wheel.name == "native"]
+        [native] = [wheel for wheel in read(locked).wheels_for(platform, minor) if wheel.name == "native"]
         tag = f"cp{minor.replace('.', '')}"
         assert native.file == f"native-1.0-{tag}-{tag}-{ending}"
         assert native.python == (minor,)
 
 
-def test_takes_the_files_of_what_is_required_too_and_their_sizes(project: Project) -> None:
-    project.ok("lock", "tiny")
-    sizes = {wheel.file: wheel.size for wheel in read(project).wheels["linux-64"]}
-    assert set(versions(project)) == {"alpha", "beta", "native"}
-    assert sizes == {name: (project.index.folder / name).stat().st_size for name in sizes}
+def test_takes_the_files_of_what_is_required_too_and_their_sizes(locked: Project) -> None:
+    sizes = {wheel.file: wheel.size for wheel in read(locked).wheels["linux-64"]}
+    assert set(versions(locked)) == {"alpha", "beta", "native"}
+    assert sizes == {name: (locked.index.folder / name).stat().st_size for name in sizes}
 
 
 def test_is_the_same_bytes_when_made_again_from_nothing(
@@ -67,12 +65,11 @@ def test_is_the_same_bytes_when_made_again_from_nothing(
     assert project.lock.read_bytes() == first
 
 
-def test_names_no_host(project: Project) -> None:
-    project.ok("lock", "tiny")
-    text = project.lock.read_text()
+def test_names_no_host(locked: Project) -> None:
+    text = locked.lock.read_text()
     assert "://" not in text
     assert "127.0.0.1" not in text
-    assert str(project.folder) not in text
+    assert str(locked.folder) not in text
 
 
 def test_asks_no_index_when_it_is_up_to_date(locked: Project) -> None:
@@ -84,6 +81,7 @@ def test_asks_no_index_when_it_is_up_to_date(locked: Project) -> None:
 
 
 def test_keeps_versions_that_still_fit(locked: Project) -> None:
+    locked.narrow()
     make_wheel(locked.index.folder, "alpha", "1.1", requires=["beta>=1"])
     make_wheel(locked.index.folder, "beta", "1.1")
     locked.ask_for('gamma = "*"')
@@ -92,6 +90,7 @@ def test_keeps_versions_that_still_fit(locked: Project) -> None:
 
 
 def test_chooses_anew_what_no_longer_fits(locked: Project) -> None:
+    locked.narrow()
     make_wheel(locked.index.folder, "alpha", "1.1", requires=["beta>=1.1"])
     make_wheel(locked.index.folder, "beta", "1.1")
     locked.edit('alpha  = ">=1"', 'alpha  = ">=1.1"')
@@ -102,6 +101,7 @@ def test_chooses_anew_what_no_longer_fits(locked: Project) -> None:
 def test_keeps_versions_when_the_index_fails_for_a_moment(
     project: Project, impatient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    project.narrow()
     project.ok("lock", "tiny")
     before = project.lock.read_bytes()
     make_wheel(project.index.folder, "beta", "1.1")
@@ -113,6 +113,7 @@ def test_keeps_versions_when_the_index_fails_for_a_moment(
 
 
 def test_drops_what_is_no_longer_asked_for(project: Project) -> None:
+    project.narrow()
     project.ask_for('gamma = "*"')
     project.ok("lock", "tiny")
     project.edit('gamma = "*"\n', "")
@@ -123,6 +124,7 @@ def test_drops_what_is_no_longer_asked_for(project: Project) -> None:
 
 
 def test_is_stale_when_an_extra_is_added(locked: Project) -> None:
+    locked.narrow()
     locked.edit('alpha  = ">=1"', 'alpha  = { version = ">=1", extras = ["more"] }')
     before = locked.lock.read_bytes()
     err = locked.fails(7, "lock-stale", "lock", "tiny", "--check")
@@ -257,6 +259,17 @@ def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
     err = project.fails(6, "network", "lock", "tiny", "--offline")
     assert "hint: it is not in the cache: run the same command once without `--offline`" in err
     assert project.index.asked == []
+
+
+def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenv.providers.pypi._SIZE_TIMEOUT", 0.2)
+    project.narrow()
+    with project.index.failing(Fault.SILENT):
+        err = project.fails(6, "network", "lock", "tiny")
+    assert "the size of " in err
+    assert not project.lock.exists()
 
 
 def test_needs_no_python_on_the_path(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

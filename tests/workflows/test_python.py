@@ -1,5 +1,6 @@
 """Which Python an environment is made with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,8 +32,8 @@ class FakeUv(Uv):
     here: list[Interpreter] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
 
-    def interpreters(self, manifest: Manifest) -> list[Interpreter]:  # noqa: ARG002 (a fake's answer is fixed)
-        return self.here
+    def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
+        return [one for one in self.here if one.version.major_minor in minors]
 
     def inspect(self, program: Path) -> Interpreter | None:
         found = {one.path: one for one in self.here}
@@ -102,3 +103,36 @@ def test_one_that_does_not_do_is_refused(wanted: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         choose(FakeUv([*MACHINE, python("3.14.1")]), wanted=wanted)
     assert caught.value.message == message
+
+
+def make_python(folder: Path, name: str, version: str, *, headers: bool) -> Path:
+    """Write a program that answers as a Python of a version would."""
+    include = folder / f"include-{name}"
+    include.mkdir(parents=True)
+    if headers:
+        (include / "Python.h").touch()
+    program = folder / name
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' cpython {version} '{include}' '{program}'\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("newer_has_headers", "expected"), [(True, "3.97.1"), (False, "3.96.2")], ids=["newer", "with headers"]
+)
+def test_the_search_prefers_the_highest_minor_with_headers(
+    tmp_path: Path, newer_has_headers: bool, expected: str
+) -> None:
+    make_python(tmp_path, "python3.96", "3.96.2", headers=True)
+    make_python(tmp_path, "python3.97", "3.97.1", headers=newer_has_headers)
+    make_python(tmp_path, "python3.98", "3.98.0", headers=True)
+    uv = Uv({"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
+    assert str(uv.interpreters(["3.96", "3.97"])[0].version) == expected
+
+
+def test_a_python_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "python3.97").write_text("#!/bin/sh\nexit 127\n")
+    (tmp_path / "python3.97").chmod(0o755)
+    make_python(tmp_path, "python3", "3.97.4", headers=True)
+    uv = Uv({"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
+    assert [str(found.version) for found in uv.interpreters(["3.97"])] == ["3.97.4"]

@@ -1,7 +1,6 @@
 """Wheels: resolved with hashes and installed by uv, which is run as a program; no other module runs it."""
 
 import contextlib
-import json
 import os
 import sys
 import tempfile
@@ -37,6 +36,7 @@ import sys, sysconfig
 usual = not sysconfig.get_config_var("Py_GIL_DISABLED")
 print(sys.implementation.name if usual else "free-threaded", "%d.%d.%d" % sys.version_info[:3], sep="\\n")
 print(sysconfig.get_path("include"))
+print(getattr(sys, "_base_executable", sys.executable))
 """
 
 
@@ -45,7 +45,7 @@ class Interpreter:
     """A Python on this machine.
 
     Attributes:
-        path: Its program.
+        path: Its program; of a virtual environment or a shim, the one behind it.
         version: Its version.
         headers: Whether ``Python.h`` is there, without which no extension can be compiled.
     """
@@ -181,8 +181,9 @@ class Uv:
             else:
                 try:
                     answer = requests.head(url, allow_redirects=True, timeout=_SIZE_TIMEOUT, verify=authorities)
-                except requests.RequestException:
-                    return url, None
+                except requests.RequestException as error:  # a lock must not depend on who was lucky
+                    file = urlsplit(url).path.rsplit("/", 1)[-1]
+                    raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
                 length = answer.headers.get("Content-Length", "")
                 size = int(length) if answer.ok and length.isdigit() else 0
             progress.advance()
@@ -194,25 +195,43 @@ class Uv:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def interpreters(self, manifest: Manifest) -> list[Interpreter]:
-        """Return the Pythons of this machine that a manifest accepts, best first.
+    def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
+        """Return Pythons of this machine of the minors that are given, best first.
 
         Best is the highest minor; but one with ``Python.h`` comes before any without, since PyTorch can't be built
-        with the latter.
+        with the latter. The search ends with the first that has both, so that few programs are started.
         """
-        minors = manifest.python_minors()
-        if not minors:
-            return []
-        wanted = f">={minors[0]},<{Version(minors[-1]).major}.{Version(minors[-1]).minor + 1}"
-        done = self._run("python", "list", "--only-installed", "--output-format", "json", wanted)
-        if done.status:
-            raise uv_error(done.stderr, "can't look for the Pythons of this machine", HostError)
-        paths = [row["path"] for row in json.loads(done.stdout or "[]") if row.get("path")]
-        own = getattr(sys, "_base_executable", sys.executable)  # ours may fit where PATH names none
-        programs = dict.fromkeys(os.path.realpath(path) for path in (*paths, own))
-        found = [python for program in programs if (python := self.inspect(Path(program)))]
-        fitting = [python for python in found if python.version.major_minor in minors]
-        return sorted(fitting, key=lambda python: (python.headers, python.version), reverse=True)
+        others: list[Interpreter] = []
+        for programs in self._programs(minors):
+            for python in filter(None, map(self.inspect, programs)):
+                if python.version.major_minor not in minors:
+                    continue
+                if python.headers:
+                    return [python, *others]
+                others.append(python)
+        return others
+
+    def _programs(self, minors: Sequence[str]) -> Iterator[list[Path]]:
+        """Yield the programs that may be Pythons of each minor, highest first, and last those that do not say."""
+        folders = [Path(folder) for folder in self.environment.get("PATH", os.defpath).split(os.pathsep) if folder]
+        data = self.environment.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+        managed = Path(self.environment.get("UV_PYTHON_INSTALL_DIR") or Path(data) / "uv/python")
+        suffix = ".exe" if sys.platform == "win32" else ""
+        own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
+        seen: set[str] = set()
+
+        def fresh(programs: Iterable[Path]) -> list[Path]:
+            there = (program for program in programs if os.access(program, os.X_OK) and program.is_file())
+            new = {os.path.realpath(program): program for program in there}
+            new = {real: program for real, program in new.items() if real not in seen}
+            seen.update(new)
+            return list(new.values())
+
+        for minor in sorted(minors, key=Version, reverse=True):
+            named = [folder / f"python{minor}{suffix}" for folder in folders]
+            ours = [own] if minor == f"3.{sys.version_info.minor}" else []
+            yield fresh([*named, *sorted(managed.glob(f"cpython-{minor}.*/bin/python{minor}")), *ours])
+        yield fresh(folder / f"{name}{suffix}" for name in ("python3", "python") for folder in folders)
 
     def inspect(self, program: Path) -> Interpreter | None:
         """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
@@ -221,9 +240,9 @@ class Uv:
         if isinstance(done, process.Missing) or done.status:
             return None
         lines = done.stdout.splitlines()
-        if len(lines) != 3 or lines[0] != "cpython":  # noqa: PLR2004 (three prints)
+        if len(lines) != 4 or lines[0] != "cpython":  # noqa: PLR2004 (four lines)
             return None
-        return Interpreter(program, Version(lines[1]), (Path(lines[2]) / "Python.h").is_file())
+        return Interpreter(Path(lines[3]), Version(lines[1]), (Path(lines[2]) / "Python.h").is_file())
 
     def fetch_python(self, minor: str) -> Path:
         """Fetch a Python of a minor through uv, unless uv has one already, and return its program.

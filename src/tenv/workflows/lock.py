@@ -1,11 +1,12 @@
 """Lock a target: choose every file for every platform, and write the lock."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv import engine
+from tenv import engine, process
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
 from tenv.lock import Lock, Wheel, differences, from_manifest, read_lock, render_lock
@@ -162,11 +163,15 @@ def _resolve(context: Context, manifest: Manifest, old: Lock | None, upgrade: Se
 
     resolved: dict[str, list[dict[str, tuple[Wheel, str]]]] = {platform: [] for platform in manifest.platforms}
     pool = ThreadPoolExecutor(_WORKERS)
+    answers = [pool.submit(one, case) for case in cases]
     try:
-        for (platform, _), chosen in zip(cases, pool.map(one, cases), strict=True):
-            resolved[platform].append(chosen)
-    finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C or an error, what has not begun is not begun
+        for (platform, _), answer in zip(cases, answers, strict=True):
+            resolved[platform].append(answer.result())
+    finally:  # after Ctrl-C or an error, what has not begun is not begun, and what has begun is ended
+        pool.shutdown(wait=False, cancel_futures=True)
+        while any(answer.running() for answer in answers):
+            process.end_all()
+            time.sleep(0.02)
     return resolved
 
 

@@ -25,10 +25,8 @@ def choose_python(
         return found
     if wanted and wanted not in minors:
         raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}")
-    here = [python for python in uv.interpreters(target.manifest) if python.version.major_minor in minors]
     preferred = wanted or (old.python if old and old.python in minors else "")
-    if preferred:
-        here = [python for python in here if python.version.major_minor == preferred]
+    here = uv.interpreters([preferred] if preferred else minors)
     if here:
         return here[0]
     minor = preferred or max(minors, key=Version)
