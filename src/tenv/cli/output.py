@@ -11,7 +11,20 @@ from typing import Any, TextIO
 from tenv import __version__
 from tenv.errors import Exit, TenvError
 
-__all__ = ["Result", "Voice", "count", "format_bytes", "format_seconds", "is_terminal", "tell"]
+__all__ = [
+    "Result",
+    "Voice",
+    "count",
+    "format_bytes",
+    "format_seconds",
+    "is_terminal",
+    "paint",
+    "print_findings",
+    "tell",
+]
+
+
+_COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +81,10 @@ class Voice:
         if self.json:
             described = {"code": error.code, "message": error.message, "hint": error.hint}
             self._envelope(command, False, None, (), described)
-        label = _paint(f"error[{error.code}]", "1;31", sys.stderr)
+        label = paint(f"error[{error.code}]", "1;31", sys.stderr)
         tell(f"{label}: {error.message}")
         if error.hint:
-            tell(f"{_paint('hint', '1;36', sys.stderr)}: {error.hint}")
+            tell(f"{paint('hint', '1;36', sys.stderr)}: {error.hint}")
         return error.status
 
     def _envelope(
@@ -95,10 +108,19 @@ def tell(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
-def _paint(text: str, code: str, stream: TextIO | None) -> str:
+def paint(text: str, code: str, stream: TextIO | None) -> str:
     """Colour a text where the stream is a terminal and the user has not said no (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(stream)
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
+
+
+def print_findings(findings: Sequence[dict[str, str]]) -> None:
+    """Print findings in full to standard output, each below a blank line."""
+    for finding in findings:
+        label = paint(f"{finding['severity']}[{finding['code']}]", _COLOURS[finding["severity"]], sys.stdout)
+        print(f"\n{label}: {finding['subject']}: {finding['message']}")
+        for key in ("evidence", "source", "fix"):
+            print(f"  {key}: {finding[key]}")
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -4,15 +4,18 @@ Compiling needs no driver; these rules are about running alone. Drivers are comp
 under WSL the driver is the one of Windows.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tenv.facts.cuda_driver import CudaDriverTable, Minimum
+from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
+from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.host.interface import Fact, Missing
-from tenv.rules.interface import Finding, Severity
+from tenv.rules.common import cuda_of, doubt, known_gpus, on_windows
+from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
 
-__all__ = ["DriverVerdict", "Verdict", "judge"]
+__all__ = ["DriverVerdict", "Verdict", "driver_rule", "judge"]
 
 
 class Verdict(StrEnum):
@@ -47,6 +50,7 @@ def judge(
     driver: Fact[Version] | Missing,
     table: CudaDriverTable,
     windows: bool,
+    gpus: Sequence[GpuClass | None] = (),
 ) -> DriverVerdict:
     """Judge a driver against a toolkit.
 
@@ -55,9 +59,12 @@ def judge(
         driver: The kernel driver's version.
         table: What NVIDIA says about the two.
         windows: Whether the driver is one for Windows; true under WSL too.
+        gpus: What each GPU is sold as, None for one that is not known; forward compatibility is open to data-centre
+            GPUs alone.
 
     Returns:
-        The verdict. A driver runs a toolkit's programs exactly when it is not older than `DriverVerdict.minimum`.
+        The verdict. Without forward compatibility a driver runs a toolkit's programs exactly when it is not older than
+        `DriverVerdict.minimum`.
     """
     if cuda is None:
         return DriverVerdict(Verdict.NATIVE, None, None, run=True)
@@ -68,12 +75,20 @@ def judge(
         return DriverVerdict(Verdict.UNKNOWN, None, _unlisted(cuda, table), run=False)
     if isinstance(driver, Missing):
         return DriverVerdict(Verdict.UNKNOWN, minimum, _unread(cuda, driver, minimum, windows), run=False)
-    if native is not None and driver.value >= native.driver:
-        return DriverVerdict(Verdict.NATIVE, minimum, None, run=True)
     if driver.value >= minimum.driver:
-        finding = _limited(cuda, driver, minimum, native)
-        return DriverVerdict(Verdict.MINOR_VERSION, minimum, finding, run=True)
-    return DriverVerdict(Verdict.IMPOSSIBLE, minimum, _too_old(cuda, driver, minimum, windows), run=False)
+        return _enough(cuda, driver, minimum, native)
+    forward = None if windows else table.forward(cuda, driver.value)
+    return _below(cuda, driver, minimum, windows, forward, gpus)
+
+
+def driver_rule(case: Case) -> Iterator[Finding]:
+    """Yield what there is to say about the machine's driver and the target's CUDA."""
+    wsl = case.host.wsl
+    windows = on_windows(case) or (not isinstance(wsl, Missing) and wsl.value)
+    gpus = [gpu.kind for gpu in known_gpus(case)]
+    judged = judge(cuda_of(case), case.host.driver, case.facts.cuda_driver, windows, gpus)
+    if judged.finding is not None:
+        yield judged.finding
 
 
 def _unread(cuda: Version, driver: Missing, minimum: Minimum, windows: bool) -> Finding:
@@ -115,12 +130,66 @@ def _limited(cuda: Version, driver: Fact[Version], minimum: Minimum, native: Min
     )
 
 
-def _too_old(cuda: Version, driver: Fact[Version], minimum: Minimum, windows: bool) -> Finding:
+def _enough(cuda: Version, driver: Fact[Version], minimum: Minimum, native: Minimum | None) -> DriverVerdict:
+    """Return the verdict on a driver that is not older than the minimum."""
+    if native is not None and driver.value >= native.driver:
+        return DriverVerdict(Verdict.NATIVE, minimum, None, run=True)
+    return DriverVerdict(Verdict.MINOR_VERSION, minimum, _limited(cuda, driver, minimum, native), run=True)
+
+
+def _below(
+    cuda: Version,
+    driver: Fact[Version],
+    minimum: Minimum,
+    windows: bool,
+    forward: Forward | None,
+    gpus: Sequence[GpuClass | None],
+) -> DriverVerdict:
+    """Return the verdict on a driver that is older than the minimum."""
+    if forward is None or forward.verdict is not ForwardVerdict.COMPATIBLE:
+        return DriverVerdict(Verdict.IMPOSSIBLE, minimum, _too_old(cuda, driver, minimum, windows), run=False)
+    if gpus and all(kind is GpuClass.DATA_CENTRE for kind in gpus):
+        return DriverVerdict(Verdict.FORWARD, minimum, _forward(cuda, driver, minimum, forward), run=True)
+    finding = _too_old(cuda, driver, minimum, windows, _closed(forward, gpus))
+    return DriverVerdict(Verdict.IMPOSSIBLE, minimum, finding, run=False)
+
+
+def _forward(cuda: Version, driver: Fact[Version], minimum: Minimum, forward: Forward) -> Finding:
+    return Finding(
+        code="TE105",
+        severity=Severity.NOTE,
+        subject=f"CUDA {cuda}",
+        message=(
+            f"runs by forward compatibility alone: the driver is older than {minimum.driver}{_doubt(minimum)}, and the "
+            f"package {forward.package} brings what it lacks, on data-centre GPUs like these{doubt(forward.basis)}"
+        ),
+        evidence=f"driver {driver.value} ({driver.origin})",
+        source=forward.basis.source,
+        fix=(
+            f"install {forward.package} and put its folder first: "
+            f"export LD_LIBRARY_PATH=/usr/local/cuda-{forward.cuda.major_minor}/compat:$LD_LIBRARY_PATH"
+        ),
+    )
+
+
+def _closed(forward: Forward, gpus: Sequence[GpuClass | None]) -> str:
+    """Return why forward compatibility is no way out; nothing where no GPU is known of that could tell."""
+    if GpuClass.GEFORCE in gpus:
+        return (
+            f"; {forward.package} does not help: forward compatibility is closed to GeForce GPUs "
+            "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
+        )
+    if gpus:
+        return f"; {forward.package} is sure to help on data-centre GPUs alone, and not all GPUs here are known as such"
+    return ""
+
+
+def _too_old(cuda: Version, driver: Fact[Version], minimum: Minimum, windows: bool, more: str = "") -> Finding:
     return Finding(
         code="TE103",
         severity=Severity.ERROR,
         subject=f"CUDA {cuda}",
-        message=f"the driver is too old to run it: that needs {_wanted(minimum, windows)}{_doubt(minimum)}",
+        message=f"the driver is too old to run it: that needs {_wanted(minimum, windows)}{_doubt(minimum)}{more}",
         evidence=f"driver {driver.value} ({driver.origin})",
         source=minimum.source,
         fix=f"install {_wanted(minimum, windows)}, or choose a target with an older CUDA",

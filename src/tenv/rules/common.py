@@ -1,0 +1,127 @@
+"""What several rules ask of a case."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from tenv.facts.cuda_gpu_arch import GpuClass
+from tenv.facts.interface import Basis
+from tenv.facts.tables import Facts
+from tenv.host.interface import Missing
+from tenv.host.report import Compiler, Gpu
+from tenv.lock import Wheel
+from tenv.rules.interface import Case, Finding
+from tenv.versions import Version
+
+__all__ = [
+    "KnownGpu",
+    "asked_doubt",
+    "cuda_of",
+    "doubt",
+    "identify",
+    "known_gpus",
+    "locked",
+    "on_windows",
+    "only",
+    "own_compiler",
+    "taken_compiler",
+]
+
+_COMPILER_PACKAGES = ("cxx-compiler", "compilers", "gxx", "gxx_linux-64", "gxx_linux-aarch64")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGpu:
+    """A GPU of the machine with what the tables add to it.
+
+    Attributes:
+        name: Its name; its PCI id or address where nothing gives it one.
+        capability: Its compute capability; None when neither the driver nor a table tells.
+        kind: What it is sold as; None when the tables do not know it.
+        origin: Where the compute capability was read.
+        basis: How well the table knows it; None where the driver told.
+    """
+
+    name: str
+    capability: Version | None
+    kind: GpuClass | None
+    origin: str
+    basis: Basis | None
+
+
+def doubt(*bases: Basis | None) -> str:
+    """Return what a message has to add about rows that are not confirmed, with a space before it, or nothing."""
+    said = dict.fromkeys(basis.doubt.rstrip(".") for basis in bases if basis is not None and basis.doubt)
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def asked_doubt(case: Case) -> str:
+    """Return what a message has to add about what a release asks for, where no checkout was read."""
+    if case.source is None or case.source.root is not None:
+        return ""
+    row = case.facts.pytorch_build.release(case.source.version.value)
+    return doubt(row.basis) if row else ""
+
+
+def cuda_of(case: Case) -> Version | None:
+    """Return the CUDA release that the target is built with, None for a target without CUDA."""
+    return case.manifest.requirements.cuda
+
+
+def on_windows(case: Case) -> bool:
+    """Tell whether the target is looked at for Windows itself."""
+    return case.platform.startswith("win")
+
+
+def locked(case: Case, *names: str) -> Iterator[Wheel]:
+    """Yield the wheels of these names that the lock has for the platform."""
+    if case.lock is not None:
+        yield from (wheel for wheel in case.lock.wheels.get(case.platform, ()) if wheel.name in names)
+
+
+def own_compiler(case: Case) -> bool:
+    """Tell whether the target brings a C++ compiler with a C library to compile against, so that the host's rest."""
+    return any(name in case.manifest.dependencies for name in _COMPILER_PACKAGES)
+
+
+def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
+    """Return the C++ compiler that a build takes, None where none is known.
+
+    Args:
+        case: The case.
+        cuda: Whether nvcc's host compiler is meant: CUDAHOSTCXX wins over CXX and PATH for it.
+    """
+    if own_compiler(case) or isinstance(case.host.compilers, Missing):
+        return None
+    found = [compiler for compiler in case.host.compilers.value if compiler.kind in ("g++", "clang++")]
+    named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
+    return next(iter(named), next((compiler for compiler in found if compiler.default), None))
+
+
+def identify(gpu: Gpu, facts: Facts) -> KnownGpu:
+    """Return a GPU with what the tables say of its name or its PCI id."""
+    device = facts.gpu_pci.device(gpu.pci_id) if gpu.pci_id else None
+    row = facts.cuda_gpu_arch.gpu(gpu.name) if gpu.name else None
+    if row is None and device is not None:
+        row = facts.cuda_gpu_arch.gpu(device.gpu)
+    name = gpu.name or (device.name if device else "") or gpu.pci_id or gpu.pci_address or "a GPU without a name"
+    kind = row.gpu_class if row else None
+    if gpu.compute_capability is not None or row is None:
+        return KnownGpu(name, gpu.compute_capability, kind, "", None)
+    origin = f"PCI id {gpu.pci_id}" if device is not None and not gpu.name else "its name"
+    return KnownGpu(name, row.capability, kind, origin, row.basis)
+
+
+def known_gpus(case: Case) -> tuple[KnownGpu, ...]:
+    """Return the GPUs of the machine; empty when there is none, or none could be read."""
+    if isinstance(case.host.gpus, Missing):
+        return ()
+    return tuple(identify(gpu, case.facts) for gpu in case.host.gpus.value)
+
+
+def only(code: str, find: Callable[[Case], Iterable[Finding]]) -> Callable[[Case], Iterator[Finding]]:
+    """Return a rule's function that keeps one code of a function that finds several."""
+
+    def kept(case: Case) -> Iterator[Finding]:
+        yield from (found for found in find(case) if found.code == code)
+
+    return kept

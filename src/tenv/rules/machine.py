@@ -1,0 +1,88 @@
+"""Whether the machine has the memory and the disk for it."""
+
+from collections.abc import Iterator
+
+from tenv.host.interface import Missing
+from tenv.rules.common import cuda_of
+from tenv.rules.interface import Case, Finding, Severity
+
+__all__ = ["DISK", "MEMORY", "NETWORK", "memory", "network_disk", "small_disk"]
+
+MEMORY = "TE701"
+DISK = "TE702"
+NETWORK = "TE703"
+
+_GIB = 1 << 30
+_HEAVY_FILE = 9 * _GIB // 2
+"""Bytes; what one job with CUDA is given when activation chooses MAX_JOBS (docs/activation.md)."""
+_UNPACKED = 2
+"""How many bytes a byte of a wheel takes on disk, about; wheels of libraries pack to a half."""
+_NETWORK = (
+    *("nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "cifs", "smb3", "smbfs", "afs", "panfs", "orangefs"),
+    *("glusterfs", "9p", "v9fs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.beegfs"),
+)
+
+
+def memory(case: Case) -> Iterator[Finding]:
+    """Yield a warning where there is less memory than one heavy CUDA file may need."""
+    found = case.host.memory
+    if cuda_of(case) is not None and not isinstance(found, Missing) and found.value < _HEAVY_FILE:
+        yield Finding(
+            code=MEMORY,
+            severity=Severity.WARNING,
+            subject="memory",
+            message=(
+                f"is {_gib(found.value)}, and the heaviest CUDA files of PyTorch take up to {_gib(_HEAVY_FILE)} each: "
+                "even one job at a time may be killed"
+            ),
+            evidence=f"{found.value} bytes ({found.origin})",
+            source="docs/activation.md, MAX_JOBS",
+            fix="raise the limit of the container or add swap, and build with MAX_JOBS=1",
+        )
+
+
+def small_disk(case: Case) -> Iterator[Finding]:
+    """Yield an error where the packages of the target do not fit on the disk."""
+    disk = case.host.disk
+    if case.lock is None or isinstance(disk, Missing):
+        return
+    lock, platform = case.lock, case.platform
+    sums = [
+        sum(wheel.size or 0 for wheel in lock.wheels_for(platform, minor)) for minor in lock.python_minors(platform)
+    ]
+    packed = max(sums, default=0)
+    if disk.value.free < packed * _UNPACKED:
+        yield Finding(
+            code=DISK,
+            severity=Severity.ERROR,
+            subject=disk.value.path,
+            message=(
+                f"has {_gib(disk.value.free)} free; the packages of `{lock.target}` take about "
+                f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch comes on top"
+            ),
+            evidence=f"{disk.value.free} bytes free ({disk.origin}); wheels of {packed} bytes in the lock",
+            source=f"the sizes in the lock of `{lock.target}`",
+            fix="free some space (`tenv clean` removes what no environment needs), or keep environments elsewhere",
+        )
+
+
+def network_disk(case: Case) -> Iterator[Finding]:
+    """Yield a warning where environments go to a network file system."""
+    disk = case.host.disk
+    if not isinstance(disk, Missing) and disk.value.file_system in _NETWORK:
+        yield Finding(
+            code=NETWORK,
+            severity=Severity.WARNING,
+            subject=disk.value.path,
+            message=(
+                f"is on a network file system ({disk.value.file_system}): environments of thousands of files are slow "
+                "there to make, to import from and to build in"
+            ),
+            evidence=f"file system {disk.value.file_system} ({disk.origin})",
+            source="each import and each header is a round trip to the server",
+            fix="keep environments and the build folder on a local disk of the machine",
+        )
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.1f} GiB"

@@ -1,0 +1,117 @@
+"""Whether a target has what a PyTorch revision asks for.
+
+What a checkout asks for is read from the places that enforce it (`tenv.source`); what a release asks for stands in
+``tenv/facts/data/pytorch_build.toml``. Without a revision there is nothing to judge.
+"""
+
+from collections.abc import Iterator
+
+from tenv.rules.common import asked_doubt, cuda_of, locked
+from tenv.rules.interface import Case, Finding, Severity
+from tenv.source import Asked, SourceTree
+from tenv.versions import Range, Version
+
+__all__ = ["CMAKE", "CUDA", "PYTHON", "REVISION", "cmake", "cuda_too_old", "other_revision", "python"]
+
+CUDA = "TE601"
+PYTHON = "TE602"
+CMAKE = "TE603"
+REVISION = "TE604"
+
+_CMAKE_4 = Version("4")
+_TAKES_CMAKE_4 = Version("2.8")
+
+
+def cuda_too_old(case: Case) -> Iterator[Finding]:
+    """Yield an error where the target's CUDA is older than the revision's CMake accepts."""
+    cuda, asked = cuda_of(case), case.source.cuda_min if case.source else None
+    if case.source and cuda and isinstance(asked, Asked) and cuda < asked.value:
+        yield Finding(
+            code=CUDA,
+            severity=Severity.ERROR,
+            subject=f"CUDA {cuda}",
+            message=f"is too old for {_name(case.source)}: that takes CUDA {asked.value} or newer{asked_doubt(case)}",
+            evidence=f"requirements.cuda of {case.manifest.file}",
+            source=asked.origin,
+            fix=f"choose a target with CUDA {asked.value} or newer, or an older revision",
+        )
+
+
+def python(case: Case) -> Iterator[Finding]:
+    """Yield an error where no Python of the target suits the revision, a note where some do not."""
+    asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
+    if case.source is None or not isinstance(asked, Asked) or not minors:
+        return
+    fitting = [minor for minor in minors if _takes(asked.value, minor)]
+    outside = [minor for minor in minors if minor not in fitting]
+    if not outside:
+        return
+    yield Finding(
+        code=PYTHON,
+        severity=Severity.NOTE if fitting else Severity.ERROR,
+        subject=f"Python {', '.join(outside)}",
+        message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
+        evidence=f"python of {case.manifest.file}: {case.manifest.python}",
+        source=asked.origin,
+        fix=(
+            f"create the environment with `--python {fitting[-1]}`"
+            if fitting
+            else f'set python = "{asked.value}" in the manifest and lock again, or choose another revision'
+        ),
+    )
+
+
+def cmake(case: Case) -> Iterator[Finding]:
+    """Yield what is wrong with the CMake of the lock: an error where it is too old, a warning where it is too new."""
+    if case.source is None:
+        return
+    for wheel in locked(case, "cmake"):
+        found, asked = Version.find(wheel.version), case.source.cmake_min
+        if found and isinstance(asked, Asked) and found < asked.value:
+            wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
+            message = f"is too old for {_name(case.source)}: that takes {wanted}"
+            fix = f'ask for cmake = ">={asked.value}" in [pypi-dependencies], and lock again'
+            yield _cmake(Severity.ERROR, found, message, wheel.file, asked.origin, fix)
+        elif found and found >= _CMAKE_4 and case.source.release < _TAKES_CMAKE_4:
+            message = (
+                f"has dropped the policies of CMake before 3.5, which submodules of {_name(case.source)} ask for: "
+                "its configuration fails"
+            )
+            fix = 'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [pypi-dependencies]'
+            source = "CMake 4.0 release notes; PyTorch's submodules ask for 3.5 or newer from 2.8 on"
+            yield _cmake(Severity.WARNING, found, message, wheel.file, source, fix)
+
+
+def other_revision(case: Case) -> Iterator[Finding]:
+    """Yield a warning where the revision is not one of those that the target is for."""
+    wanted = case.manifest.pytorch
+    if case.source and wanted and str(case.source.release) not in wanted:
+        yield Finding(
+            code=REVISION,
+            severity=Severity.WARNING,
+            subject=_name(case.source),
+            message=f"is not among the revisions that `{case.manifest.name}` is made for: {wanted}",
+            evidence=f"{case.source.version.value} ({case.source.version.origin})",
+            source=f"pytorch of {case.manifest.file}",
+            fix="choose a target for this revision, or widen `pytorch` in the manifest once the build is known to work",
+        )
+
+
+def _name(source: SourceTree) -> str:
+    return f"PyTorch {source.version.value}"
+
+
+def _takes(wanted: Range, minor: str) -> bool:
+    """Tell whether a range takes a Python minor; the first and the last release of it are asked (``>=3.6.2``)."""
+    return f"{minor}.0" in wanted or f"{minor}.99" in wanted
+
+
+def _cmake_doubt(case: Case) -> str:
+    if case.source is None or case.source.root is not None:
+        return ""
+    row = case.facts.pytorch_build.release(case.source.version.value)
+    return asked_doubt(case) or ("" if row is None or row.cmake_min_confirmed else " (not confirmed)")
+
+
+def _cmake(severity: Severity, found: Version, message: str, evidence: str, source: str, fix: str) -> Finding:
+    return Finding(CMAKE, severity, f"CMake {found}", message, evidence, source, fix)

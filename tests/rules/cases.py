@@ -1,0 +1,90 @@
+"""Cases for the tests of the rules: a machine on which all is well, and what each test changes in it."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from tenv.facts.tables import Facts, load_facts
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import Compiler, Disk, Gpu, HostReport, Libstdcxx, Toolkit
+from tenv.lock import Lock, Wheel
+from tenv.manifest import Manifest, Requirements
+from tenv.rules.catalogue import RULES
+from tenv.rules.interface import Case, Finding
+from tenv.source import SourceTree, from_release
+from tenv.versions import Range, Version
+
+
+@cache
+def facts() -> Facts:
+    return load_facts()
+
+
+def gxx(version: str, path: str = "/usr/bin/g++", *, default: bool = True, kind: str = "g++") -> Compiler:
+    return Compiler(kind, path, Version(version), default, f"{path.rpartition('/')[2]} on PATH")
+
+
+def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
+    return Gpu(name, Version(capability) if capability else None, pci_id=pci_id)
+
+
+def toolkit(path: str, version: str, *found_by: str) -> Toolkit:
+    return Toolkit(path, found_by, Version(version))
+
+
+def wheel(name: str, version: str, size: int = 1_000_000) -> Wheel:
+    return Wheel(name, version, f"{name.replace('-', '_')}-{version}-py3-none-any.whl", "0" * 64, size, ("3.12",))
+
+
+def host(**changes: Any) -> HostReport:
+    """Return a machine on which all is well; a change is a value, or a Missing."""
+    values: dict[str, Any] = {
+        "platform": "linux-64",
+        "driver": Version("580.65.06"),
+        "cuda": Version("13.0"),
+        "compat": Missing("none"),
+        "gpus": (gpu("NVIDIA A100-SXM4-80GB", "8.0"),),
+        "toolkits": (),
+        "compilers": (gxx("13.3.0"),),
+        "libc": Version("2.39"),
+        "libstdcxx": Libstdcxx("/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.33", Version("3.4.33"), Version("1.3.15")),
+        "cores": 16,
+        "memory": 64 << 30,
+        "disk": Disk("/home/me", 500 << 30, "ext4"),
+        "wsl": False,
+        "container": Missing("none"),
+        "ptrace_scope": 1,
+        "hostname": "box",
+    } | changes
+    return HostReport(**{k: v if isinstance(v, Missing) else Fact(v, f"probe of {k}") for k, v in values.items()})
+
+
+def release(version: str) -> SourceTree:
+    row = facts().pytorch_build.release(version)
+    assert row is not None
+    return from_release(version, row.asked(), "tenv/facts/data/pytorch_build.toml")
+
+
+def case(
+    cuda: str | None = "13.0",
+    torch: str | None = None,
+    wheels: tuple[Wheel, ...] = (),
+    manifest: dict[str, Any] | None = None,
+    platform: str = "linux-64",
+    **changes: Any,
+) -> Case:
+    wanted = Manifest(
+        name="t",
+        file="manifests/t.toml",
+        platforms=(platform,),
+        pytorch=Range(">=2.1,<2.16"),
+        python=Range(">=3.11,<3.13"),
+        requirements=Requirements(Version(cuda) if cuda else None, Version("2.28")),
+    )
+    wanted = replace(wanted, **(manifest or {}))
+    lock = Lock("t", (platform,), {platform: wheels}, {"cuda": cuda} if cuda else {}, {}, "")
+    return Case(wanted, platform, lock, host(**changes), release(torch) if torch else None, facts())
+
+
+def found(code: str, asked: Case) -> list[Finding]:
+    return [finding for rule in RULES if rule.code == code for finding in rule.find(asked)]

@@ -1,0 +1,130 @@
+"""`tenv check-driver`: a driver against targets and toolkits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.host.interface import Fact
+from tenv.host.report import HostReport
+from tenv.versions import Version
+from tests.projects import call
+from tests.workflows.check_hosts import CUDAS, make_project, report, write
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = make_project(tmp_path / "project")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    return folder
+
+
+def ask(file: str, *words: str) -> dict[str, Any]:
+    data: dict[str, Any] = call("check-driver", *words, "--host-report", file, "--json").data
+    return data
+
+
+@pytest.mark.parametrize(
+    ("host", "target", "verdict", "status"),
+    [
+        (report("535.104.12"), "cuda121", "native", 0),
+        (report("535.104.12"), "cuda130", "impossible", 1),
+        (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda117", "native", 0),
+        (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda118", "minor-version", 0),
+        (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda121", "impossible", 1),
+        (report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"), "cuda130", "forward", 0),
+        (report("535.104.12", "NVIDIA GeForce RTX 4090", "8.9"), "cuda130", "impossible", 1),
+        (report("525.60.13"), "cuda121", "minor-version", 0),
+        (report(), "cuda121", "unknown", 1),
+        (report(), "cpu", "native", 0),
+        (report("528.33", platform="win-64"), "cuda121", "minor-version", 0),
+        (report("527.41", platform="win-64"), "cuda118", "native", 0),
+        (report("526.98", wsl=True), "cuda121", "impossible", 1),
+    ],
+)
+def test_the_hosts_of_reports(host: dict[str, Any], target: str, verdict: str, status: int, tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", host)
+    ended = call("check-driver", target, "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["target"], row["verdict"], row["build"], ended.status) == (target, verdict, True, status)
+    assert row["run"] is (status == 0)
+    assert ended.data["toolkits"] == []
+    assert call("check-driver", target, "--host-report", file, "--build-only").status == 0
+
+
+def test_without_a_target_every_target_and_every_toolkit_is_listed(tmp_path: Path) -> None:
+    data = ask(write(tmp_path / "host.json", report("535.104.12")))
+    assert set(data) == {"driver", "targets", "toolkits"}
+    assert {*CUDAS, "cpu"} <= {row["target"] for row in data["targets"]}
+    toolkits = {row["cuda"]: row for row in data["toolkits"]}
+    minors = [Version(cuda).major_minor for cuda in toolkits]
+    assert len(minors) == len(set(minors)) > 20
+    assert minors == sorted(minors, key=Version, reverse=True)
+    assert set(toolkits["12.2.2"]) == {"cuda", "verdict", "minimum_driver", "build", "run"}
+    verdicts = {Version(cuda).major_minor: row["verdict"] for cuda, row in toolkits.items()}
+    assert [verdicts[minor] for minor in ("13.0", "12.4", "12.2", "11.8")] == [
+        *("impossible", "minor-version", "native", "native")
+    ]
+
+
+def test_the_tables_are_for_people(tmp_path: Path) -> None:
+    ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert ended.status == 0
+    assert ended.out.startswith("driver: 535.104.12 (by test)\nTARGET")
+    assert "\n\nCUDA TOOLKIT  MINIMUM DRIVER  RUN  VERDICT\n" in ended.out
+    assert "TE102" not in ended.out
+
+
+def test_a_target_is_told_with_its_finding(tmp_path: Path) -> None:
+    ended = call("check-driver", "cuda130", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert "\nerror[TE103]: CUDA 13.0: " in ended.out
+    assert "\n  fix: install NVIDIA driver 580 or newer" in ended.out
+
+
+def test_an_assumed_driver(tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", report())
+    assert ask(file, "cuda130", "--assume-driver", "580.65.06")["driver"] == {"value": "580.65.06", "origin": "assumed"}
+
+
+def test_own_facts_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = write(
+        tmp_path / "facts" / "cuda_driver.toml",
+        '[[toolkit]]\ntoolkit = "14.0.0"\nmajor_minor = "14.0"\nbundled_linux = "700.10"\nsource = "us"\n',
+    )
+    monkeypatch.setenv("TENV_FACTS", rows)
+    toolkits = ask(write(tmp_path / "host.json", report("700.20")))["toolkits"]
+    assert (toolkits[0]["cuda"], toolkits[0]["verdict"]) == ("14.0.0", "native")
+
+
+def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(*_: object) -> None:
+        raise AssertionError("the whole report was collected")
+
+    monkeypatch.setattr("tenv.workflows.host.collect", whole)
+    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    assert call("check-driver", "cuda121").status == 0
+
+
+def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = HostReport.from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
+    monkeypatch.setattr("tenv.workflows.host.collect", lambda *_: whole)
+    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
+
+
+def test_a_fleet_and_a_host_are_not_asked_about_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", report())
+    for command in ("check-driver", "check"):
+        ended = call(command, "cuda130", "--against", file, "--host-report", file)
+        assert (ended.status, "error[usage]" in ended.err) == (2, True)
+
+
+def test_the_envelope_of_a_fleet(tmp_path: Path) -> None:
+    ended = call("check-driver", "cuda121", "--against", write(tmp_path / "m" / "a.json", report("515.76")), "--json")
+    (machine,) = json.loads(ended.out)["data"]["machines"]
+    assert {"machine", "driver", "targets"} <= set(machine)
+    (row,) = machine["targets"]
+    assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "build", "run"}
+    assert (ended.status, row["verdict"]) == (1, "impossible")
