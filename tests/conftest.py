@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ _FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "VIRTUAL_ENV", "SSL_CERT", 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell script's `&` makes its programs deaf to Ctrl-C, and so would be all that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

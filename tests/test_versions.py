@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenv.versions import Range, Version
+from tenv.versions import Range, Version, same_release
 
 dotted = st.lists(st.integers(0, 999), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 
@@ -69,3 +69,17 @@ def test_what_is_no_range_is_refused(text: str) -> None:
 @given(dotted)
 def test_an_exact_range_holds_its_own_version(text: str) -> None:
     assert text in Range(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2023.03", "2023.3", True),
+        ("1.0", "1.0.0", True),
+        ("1.0+local_1", "1.0+local.1", True),
+        ("1.0", "1.1", False),
+        ("", "1.0", False),
+    ],
+)
+def test_one_release_may_be_written_in_several_ways(one: str, other: str, same: bool) -> None:
+    assert same_release(one, other) is same

@@ -17,7 +17,7 @@ from tenv.errors import LockConflictError, LockCorruptError, LockMissingError, L
 from tenv.files import digest_bytes
 from tenv.manifest import Manifest, normalize
 from tenv.tables import Table
-from tenv.versions import Version
+from tenv.versions import Version, same_release
 
 __all__ = ["SCHEMA", "Lock", "Wheel", "differences", "from_manifest", "read_lock", "render_lock"]
 
@@ -28,7 +28,7 @@ _PIXI_VERSION = 7
 _MAX_NESTING = 50
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.+!-]+\.whl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,8 @@ def _read_wheel(row: Table) -> Wheel:
         raise row.fail("sha256", "is not 64 hex digits")
     if not _FILE.fullmatch(wheel.file):
         raise row.fail("file", f"`{wheel.file}` is not the name of a wheel")
-    if normalize(wheel.file.split("-")[0]) != wheel.name or wheel.file.split("-")[1] != wheel.version:
+    name, version, *_ = wheel.file.split("-")
+    if normalize(name) != wheel.name or not same_release(version, wheel.version):
         raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
     return wheel
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-__all__ = ["Range", "Version"]
+__all__ = ["Range", "Version", "same_release"]
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _CLAUSE = re.compile(r"\s*(?P<operator>===|==|~=|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9][\w.!+*-]*)\s*")
@@ -114,3 +114,16 @@ class Range:
 
     def __str__(self) -> str:
         return self.text
+
+
+def same_release(one: str, other: str) -> bool:
+    """Tell whether two texts are one version of a package (PEP 440): file names often say ``2023.03`` for 2023.3."""
+    if one == other:
+        return True
+    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms, and seldom needed)
+    from packaging.version import Version as Release  # noqa: PLC0415
+
+    try:
+        return Release(one) == Release(other)
+    except InvalidVersion:
+        return False

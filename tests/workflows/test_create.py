@@ -250,9 +250,18 @@ def test_a_file_is_no_place_for_an_environment(locked: Project, tmp_path: Path) 
     assert (tmp_path / "mine").read_text() == "mine"
 
 
+def test_a_wheel_whose_name_writes_its_version_in_another_way(project: Project) -> None:
+    make_wheel(project.index.folder, "padded", "2023.03")
+    project.ask_for('padded = "*"')
+    project.ok("create", "tiny")
+    assert project.state()["packages"]["padded"][0] == "2023.3"
+    assert project.ok("create", "tiny", "--json").data["changed"] is False
+
+
 def test_an_empty_folder_is_taken(locked: Project, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    locked.ok("create", "tiny", "--prefix", str(tmp_path / "empty"))
+    made = locked.ok("create", "tiny", "--prefix", str(tmp_path / "empty"), "--json").data
+    assert (made["prefix"], made["state"]) == (str(tmp_path / "empty"), "ready")
 
 
 # What was installed by hand.
@@ -326,7 +335,7 @@ def test_a_lost_activation_is_written_anew(created: Project) -> None:
     (created.prefix / "tenv-meta" / "activation.json").unlink()
     created.fails(8, "environment-broken", "env", "tiny")
     created.ok("create", "tiny")
-    created.ok("env", "tiny")
+    assert created.ok("env", "tiny", "--json").data
 
 
 def test_a_removed_package_is_put_back(created: Project) -> None:

@@ -275,6 +275,7 @@ def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(
 def test_needs_no_python_on_the_path(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     project.ok("lock", "tiny")
+    assert project.lock.is_file()
 
 
 def test_a_broken_manifest_next_to_it_does_not_matter(project: Project) -> None:

@@ -85,4 +85,4 @@ def test_does_not_wait_when_told_so(created: Project, words: tuple[str, ...]) ->
 
 def test_create_has_nothing_to_wait_for_when_there_is_nothing_to_do(created: Project) -> None:
     with held(created.prefix):
-        created.ok("create", "tiny", "--no-wait")
+        assert created.ok("create", "tiny", "--no-wait", "--json").data["changed"] is False

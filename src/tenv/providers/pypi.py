@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import tempfile
 import tomllib
@@ -57,8 +58,11 @@ class Interpreter:
 
 def _ended_by_itself(done: process.Completed) -> process.Completed:
     """Return a uv that has ended by itself; one that a signal ended has no answer, and none must be read into it."""
+    if done.status in (-signal.SIGINT, -signal.SIGTERM):
+        raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
     if done.status < 0:
-        raise CancelledError(f"uv was ended by signal {-done.status}", hint="run the same command again")
+        hint = "the system kills programs when its memory is used up; then run the same command again"
+        raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
     return done
 
 

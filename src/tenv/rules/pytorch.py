@@ -78,7 +78,7 @@ def cmake(case: Case) -> Iterator[Finding]:
                 "its configuration fails"
             )
             fix = 'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [pypi-dependencies]'
-            source = "CMake 4.0 release notes; PyTorch's submodules ask for 3.5 or newer from 2.8 on"
+            source = "CMake 4.0 release notes; that PyTorch takes CMake 4 from 2.8 on is not confirmed"
             yield _cmake(Severity.WARNING, found, message, wheel.file, source, fix)
 
 

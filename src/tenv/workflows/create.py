@@ -30,6 +30,7 @@ from tenv.rules.toolkit import check_lock
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import assemble, discover
+from tenv.versions import same_release
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, begin, install, make_plan
@@ -143,7 +144,7 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
     if not _has_python(environment, request.python, state.python):
         return False
     installed = environment.installed()
-    there = all(installed.get(name) == version for name, (version, _) in state.packages.items())
+    there = all(same_release(installed.get(name, ""), version) for name, (version, _) in state.packages.items())
     notes = (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS))
     return (
         there

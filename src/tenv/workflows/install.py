@@ -12,6 +12,7 @@ from tenv.providers.interface import Progress
 from tenv.providers.pypi import Interpreter, Uv
 from tenv.shells.interface import SHELLS
 from tenv.toolchain import discover
+from tenv.versions import same_release
 
 __all__ = ["Plan", "begin", "install", "make_plan"]
 
@@ -135,6 +136,6 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
     if gone:
         uv.remove(program, gone)
     installed = environment.installed()
-    wrong = [wheel.name for wheel in plan.wheels if installed.get(wheel.name) != wheel.version]
+    wrong = [wheel.name for wheel in plan.wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
     if wrong:
         raise EnvironmentBrokenError(f"{prefix}: {', '.join(wrong)} did not arrive in the version of the lock")
