@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tenv import engine
+from tenv.engine import session
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.projects import HERE, TINY, Project
 
@@ -47,7 +47,7 @@ def _isolated(
     ):
         monkeypatch.setenv(name, str(around / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setattr(engine, "leave", sys.exit)  # this process has tests to go on with
+    monkeypatch.setattr(session, "leave", sys.exit)  # this process has tests to go on with
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

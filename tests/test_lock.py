@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from tenv import engine
+from tenv.engine.lockfile import write_conda_part
 from tenv.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError, TenvError
-from tenv.lock import Lock, Wheel, differences, from_manifest, read_lock, render_lock
+from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
 from tenv.manifest import Manifest, Requirements, WheelRequest
+from tenv.staleness import differences
 from tenv.versions import Range, Version
 
 SHA = "0" * 64
@@ -52,7 +53,7 @@ def test_a_lock_reads_back_as_it_was_written(path: Path) -> None:
 
 def test_rattler_reads_past_what_is_ours(path: Path) -> None:
     lock = lock_of(manifest(a="*"), wheel("a", "1.0"))
-    path.write_bytes(render_lock(lock, engine.write_conda_part("t", ("linux-64",), ("conda-forge",))))
+    path.write_bytes(render_lock(lock, write_conda_part("t", ("linux-64",), ("conda-forge",))))
     from rattler import LockFile
 
     assert [name for name, _ in LockFile.from_path(path).environments()] == ["t"]

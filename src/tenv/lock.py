@@ -1,8 +1,9 @@
 """Locks: every file of an environment, by name and sha256, for every platform of its manifest.
 
 A lock is a ``pixi.lock`` of version 7 with one more mapping, ``tenv:``, which holds what that format has no place for.
-This module reads and writes that mapping and answers whether a lock satisfies a manifest; the conda part is
-rattler's. Lines are ordered so that a small change of the environment is a small diff.
+This module reads and writes that mapping, and reads the conda part as far as people and rules ask of it; writing the
+conda part, and reading it for an installation, is rattler's. Lines are ordered so that a small change of the
+environment is a small diff.
 """
 
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from tenv import __version__
 from tenv.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError
@@ -19,7 +21,7 @@ from tenv.manifest import Manifest, normalize
 from tenv.tables import Table
 from tenv.versions import Version, same_release
 
-__all__ = ["SCHEMA", "Lock", "Wheel", "differences", "from_manifest", "read_lock", "render_lock"]
+__all__ = ["SCHEMA", "Archive", "CondaPackage", "Lock", "Wheel", "from_manifest", "read_lock", "render_lock"]
 
 SCHEMA = 1
 """The version of the ``tenv:`` mapping that this tenv writes and the newest that it reads."""
@@ -28,6 +30,8 @@ _PIXI_VERSION = 7
 _MAX_NESTING = 50
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_CONDA_FILE = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<kind>\.conda|\.tar\.bz2)")
+_SECTIONS = ("dependencies", "pypi-dependencies", "archives", "system")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.+!-]+\.whl")
 
 
@@ -53,6 +57,72 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
+class CondaPackage:
+    """One conda package of a lock.
+
+    Attributes:
+        name: Its name.
+        version: Its version, as conda writes it.
+        build: Its build string.
+        subdir: The part of the channel that it lies in: a platform, or ``noarch``.
+        channel: The channel's URL, such as ``https://conda.anaconda.org/conda-forge``.
+        url: The package's canonical URL, whatever mirror served it.
+        sha256: The digest of its bytes in hex; empty when the channel has only an MD5.
+        md5: Its MD5 in hex, or an empty string.
+        size: Its bytes; None when the channel does not say.
+        depends: What it needs, each as a match specification.
+        constrains: What it does not go together with, unless it matches.
+    """
+
+    name: str
+    version: str
+    build: str
+    subdir: str
+    channel: str
+    url: str
+    sha256: str
+    md5: str = ""
+    size: int | None = None
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The file name at the end of the URL."""
+        return self.url.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One file of a lock from outside any package manager.
+
+    Attributes:
+        name: Its name in ``[archives]``.
+        version: Its version; empty for a file that is named by its URL alone.
+        url: Its canonical URL.
+        sha256: The digest of its bytes in hex.
+        size: Its bytes; None when nobody said.
+        kind: How it is packed: ``tar.gz``, ``tar.xz``, ``tar.bz2``, ``zip``, ``7z`` or ``conda``.
+        strip: How many leading folders of its names are dropped.
+        to: The folder in the prefix that it goes to; empty for the prefix itself.
+        trust: Where the digest is from: ``manifest``, ``facts``, ``redist`` (the maker's list), or ``first-use`` when
+            it is what was seen at the first download.
+        licence: The file in it that holds its licence, or an empty string.
+    """
+
+    name: str
+    version: str
+    url: str
+    sha256: str
+    size: int | None
+    kind: str
+    strip: int = 0
+    to: str = ""
+    trust: str = "manifest"
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Lock:
     """What was chosen for a target.
 
@@ -60,6 +130,9 @@ class Lock:
         target: The target's name.
         platforms: The platforms that it serves, in the manifest's order.
         wheels: The wheels of each platform.
+        conda: The conda packages of each platform, by name.
+        archives: The files from elsewhere of each platform.
+        channels: The conda channels, best first, as URLs.
         requirements: What the host must offer: ``cuda``, ``glibc``, ``python`` as written in the manifest.
         requests: What was asked for on each platform, by section and name.
         manifest: The digest of what the manifest asked for.
@@ -75,6 +148,9 @@ class Lock:
     manifest: str
     written_by: str = __version__
     text: bytes = field(default=b"", repr=False, compare=False)
+    conda: Mapping[str, tuple[CondaPackage, ...]] = field(default_factory=dict)
+    archives: Mapping[str, tuple[Archive, ...]] = field(default_factory=dict)
+    channels: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """Return the sha256 of the lock's bytes."""
@@ -90,8 +166,13 @@ class Lock:
         return tuple(sorted(minors, key=Version))
 
 
-def from_manifest(manifest: Manifest, wheels: Mapping[str, tuple[Wheel, ...]]) -> Lock:
-    """Return the lock that says how a manifest was answered."""
+def from_manifest(
+    manifest: Manifest,
+    wheels: Mapping[str, tuple[Wheel, ...]],
+    conda: Mapping[str, tuple[CondaPackage, ...]] | None = None,
+    archives: Mapping[str, tuple[Archive, ...]] | None = None,
+) -> Lock:
+    """Return the lock that says how a manifest was answered; every mapping is by platform."""
     requirements = {
         "cuda": str(manifest.requirements.cuda or ""),
         "glibc": str(manifest.requirements.glibc or ""),
@@ -100,7 +181,7 @@ def from_manifest(manifest: Manifest, wheels: Mapping[str, tuple[Wheel, ...]]) -
     requests = {}
     for platform in manifest.platforms:
         asked = manifest.asked(platform)
-        requests[platform] = {section: asked[section] for section in ("pypi-dependencies",) if asked[section]}
+        requests[platform] = {section: asked[section] for section in _SECTIONS if asked[section]}
     return Lock(
         target=manifest.name,
         platforms=manifest.platforms,
@@ -108,6 +189,8 @@ def from_manifest(manifest: Manifest, wheels: Mapping[str, tuple[Wheel, ...]]) -
         requirements={key: value for key, value in requirements.items() if value},
         requests=requests,
         manifest=manifest.digest(),
+        conda=conda or {},
+        archives=archives or {},
     )
 
 
@@ -136,13 +219,26 @@ def render_lock(lock: Lock, conda: str) -> bytes:
         "manifest": lock.manifest,
         "requirements": dict(lock.requirements),
         "requests": {
-            platform: {section: {n: tuple(r) for n, r in items.items()} for section, items in sections.items()}
+            platform: {section: {n: _row(r) for n, r in items.items()} for section, items in sections.items()}
             for platform, sections in lock.requests.items()
         },
         "wheels": {platform: [_wheel_row(wheel) for wheel in wheels] for platform, wheels in lock.wheels.items()},
     }
+    if any(lock.archives.values()):
+        ours["archives"] = {
+            platform: [_archive_row(archive) for archive in archives] for platform, archives in lock.archives.items()
+        }
     text = yaml.dump({"tenv": ours}, Dumper=Dumper, sort_keys=False, width=1000, allow_unicode=True)
     return (conda.rstrip("\n") + "\n" + text).encode()
+
+
+def _row(request: Any) -> tuple[str, ...]:
+    return (request,) if isinstance(request, str) else tuple(map(str, request))
+
+
+def _archive_row(archive: Archive) -> dict[str, Any]:
+    values = {name: getattr(archive, name) for name in archive.__slots__}
+    return {name: value for name, value in values.items() if value not in ("", None, 0)}
 
 
 def _wheel_row(wheel: Wheel) -> dict[str, Any]:
@@ -210,15 +306,17 @@ def _parse(raw: bytes, path: Path, target: str) -> Lock:
             "does not know",
             hint="install that tenv or a newer one",
         )
-    return _read(ours, raw, target)
+    return _read(Table(data, file=str(path), error=LockCorruptError), ours, raw, target)
 
 
-def _read(ours: Table, raw: bytes, target: str) -> Lock:
+def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     name = ours.required_text("target")
     if name != target:
         raise ours.fail("target", f"is the lock of `{name}`, not of `{target}`")
     by_platform = ours.table("wheels")
     wheels = {platform: tuple(_read_wheel(row) for row in by_platform.rows(platform)) for platform in by_platform.data}
+    archives = ours.table("archives")
+    conda = {platform: _read_conda(whole, target, platform) for platform in by_platform.data}
     requirements = ours.table("requirements")
     requests = ours.table("requests")
     return Lock(
@@ -230,7 +328,74 @@ def _read(ours: Table, raw: bytes, target: str) -> Lock:
         manifest=ours.required_text("manifest"),
         written_by=ours.required_text("written-by"),
         text=raw,
+        conda={platform: packages for platform, packages in conda.items() if packages},
+        archives={platform: tuple(_read_archive(row) for row in archives.rows(platform)) for platform in archives.data},
+        channels=_channels(whole, target),
     )
+
+
+def _environment(whole: Table, target: str) -> Table:
+    """Return the part of a pixi lock that is about the environment of the target; an empty one when it has none."""
+    return whole.table("environments").table(target)
+
+
+def _channels(whole: Table, target: str) -> tuple[str, ...]:
+    return tuple(row.required_text("url").rstrip("/") for row in _environment(whole, target).rows("channels"))
+
+
+def _read_conda(whole: Table, target: str, platform: str) -> tuple[CondaPackage, ...]:
+    urls = [row.text("conda") for row in _environment(whole, target).table("packages").rows(platform)]
+    known = {row.text("conda"): row for row in whole.rows("packages")} if urls else {}
+    missing = next((url for url in urls if url and url not in known), None)
+    if missing:
+        raise whole.fail("packages", f"{missing} is named by {platform} but not described")
+    return tuple(sorted((_read_conda_package(known[url]) for url in urls if url), key=lambda package: package.name))
+
+
+def _read_conda_package(row: Table) -> CondaPackage:
+    url = row.required_text("conda")
+    place, _, file = url.rpartition("/")
+    match = _CONDA_FILE.fullmatch(unquote(file))
+    if match is None:
+        raise row.fail("conda", f"`{url}` is not the URL of a conda package")
+    channel, _, subdir = place.rpartition("/")
+    size = row.data.get("size")
+    return CondaPackage(
+        name=row.text("name") or match["name"],
+        version=row.text("version") or match["version"],
+        build=row.text("build") or match["build"],
+        subdir=row.text("subdir") or subdir,
+        channel=row.text("channel").rstrip("/") or channel,
+        url=url,
+        sha256=row.text("sha256"),
+        md5=row.text("md5"),
+        size=size if isinstance(size, int) else None,
+        depends=row.strings("depends"),
+        constrains=row.strings("constrains"),
+    )
+
+
+def _read_archive(row: Table) -> Archive:
+    size, strip = row.data.get("size"), row.data.get("strip", 0)
+    if not isinstance(size, int | None) or isinstance(size, bool):
+        raise row.fail("size", "is not a number of bytes")
+    if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
+        raise row.fail("strip", "is not a number of folders")
+    archive = Archive(
+        name=row.required_text("name"),
+        version=row.text("version"),
+        url=row.required_text("url"),
+        sha256=row.required_text("sha256"),
+        size=size,
+        kind=row.required_text("kind"),
+        strip=strip,
+        to=row.text("to"),
+        trust=row.text("trust") or "manifest",
+        licence=row.text("licence"),
+    )
+    if not _SHA256.fullmatch(archive.sha256):
+        raise row.fail("sha256", "is not 64 hex digits")
+    return archive
 
 
 def _read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
@@ -257,54 +422,3 @@ def _read_wheel(row: Table) -> Wheel:
     if normalize(name) != wheel.name or not same_release(version, wheel.version):
         raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
     return wheel
-
-
-def differences(lock: Lock, manifest: Manifest) -> list[str]:
-    """Return what keeps a lock from satisfying a manifest, one sentence each; an empty list when it satisfies it.
-
-    What counts is whether the locked files answer what is asked now, not whether the question is the same text: a
-    looser range that the locked version still meets makes no lock stale.
-    """
-    if lock.manifest == manifest.digest():
-        return []
-    found = []
-    for key, wanted in (("cuda", manifest.requirements.cuda), ("glibc", manifest.requirements.glibc)):
-        had = lock.requirements.get(key, "")
-        if had != str(wanted or ""):
-            found.append(f"requirements.{key} is {wanted or 'not given'}, the lock was made for {had or 'none'}")
-    for platform in manifest.platforms:
-        if platform not in lock.platforms:
-            found.append(f"platform {platform} is not in the lock")
-            continue
-        found += _wheel_differences(lock, manifest.on(platform), platform)
-    return found
-
-
-def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-    found = []
-    asked_then = lock.requests.get(platform, {}).get("pypi-dependencies", {})
-    minors = manifest.python_minors()
-    missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
-    if missing and manifest.wheels:
-        found.append(f"{platform}: Python {', '.join(missing)} is not in the lock")
-    for name, request in manifest.wheels.items():
-        locked = [wheel for wheel in lock.wheels[platform] if wheel.name == name]
-        extras = [extra for extra in request.extras if extra not in asked_then.get(name, [])[1:]]
-        served = {minor for wheel in locked for minor in wheel.python}
-        lacking = [minor for minor in minors if minor not in served and minor not in missing]
-        if locked and lacking:
-            found.append(f"{platform}: {name} is not in the lock for Python {', '.join(lacking)}")
-        if not locked:
-            found.append(f"{platform}: {name} is not in the lock")
-        elif extras:
-            found.append(f"{platform}: {name} was locked without the extra {', '.join(extras)}")
-        else:
-            found += [
-                f"{platform}: {name} {wheel.version} is locked, {request.version} is wanted"
-                for wheel in locked
-                if set(wheel.python) & set(minors) and wheel.version not in request.version
-            ]
-    found += [
-        f"{platform}: {name} is locked but no longer wanted" for name in asked_then if name not in manifest.wheels
-    ]
-    return found

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import click
 
-from tenv import engine
 from tenv.cli.output import Result, Voice
+from tenv.engine import session
 from tenv.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
 __all__ = ["JSON_HELP", "command", "hush", "leave", "target_argument", "unusable"]
@@ -81,6 +81,6 @@ def hush() -> None:
 
 def leave(status: int) -> NoReturn:
     """End the process with a status; without the interpreter's own end when rattler was used."""
-    if engine.used():
-        engine.leave(status)
+    if session.used():
+        session.leave(status)
     sys.exit(status)

@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv import engine, process
+from tenv import process
+from tenv.engine.lockfile import write_conda_part
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import Lock, Wheel, differences, from_manifest, read_lock, render_lock
+from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
 from tenv.manifest import Manifest, normalize
 from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
+from tenv.staleness import differences
 from tenv.tables import nearest
 from tenv.targets import Target
 from tenv.workflows.context import Context
@@ -201,4 +203,4 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
 
 
 def _conda_part(manifest: Manifest) -> str:
-    return engine.write_conda_part(manifest.name, manifest.platforms, manifest.channels)
+    return write_conda_part(manifest.name, manifest.platforms, manifest.channels)

@@ -1,0 +1,61 @@
+"""Whether a lock still satisfies its manifest.
+
+What counts is whether the locked files answer what is asked now, not whether the question is the same text: a looser
+range that the locked version still meets makes no lock stale.
+"""
+
+from tenv.lock import Lock
+from tenv.manifest import Manifest
+
+__all__ = ["differences"]
+
+
+def differences(lock: Lock, manifest: Manifest) -> list[str]:
+    """Return what keeps a lock from satisfying a manifest, one sentence each; an empty list when it satisfies it.
+
+    What counts is whether the locked files answer what is asked now, not whether the question is the same text: a
+    looser range that the locked version still meets makes no lock stale.
+    """
+    if lock.manifest == manifest.digest():
+        return []
+    found = []
+    for key, wanted in (("cuda", manifest.requirements.cuda), ("glibc", manifest.requirements.glibc)):
+        had = lock.requirements.get(key, "")
+        if had != str(wanted or ""):
+            found.append(f"requirements.{key} is {wanted or 'not given'}, the lock was made for {had or 'none'}")
+    for platform in manifest.platforms:
+        if platform not in lock.platforms:
+            found.append(f"platform {platform} is not in the lock")
+            continue
+        found += _wheel_differences(lock, manifest.on(platform), platform)
+    return found
+
+
+def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+    found = []
+    asked_then = lock.requests.get(platform, {}).get("pypi-dependencies", {})
+    minors = manifest.python_minors()
+    missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
+    if missing and manifest.wheels:
+        found.append(f"{platform}: Python {', '.join(missing)} is not in the lock")
+    for name, request in manifest.wheels.items():
+        locked = [wheel for wheel in lock.wheels[platform] if wheel.name == name]
+        extras = [extra for extra in request.extras if extra not in asked_then.get(name, [])[1:]]
+        served = {minor for wheel in locked for minor in wheel.python}
+        lacking = [minor for minor in minors if minor not in served and minor not in missing]
+        if locked and lacking:
+            found.append(f"{platform}: {name} is not in the lock for Python {', '.join(lacking)}")
+        if not locked:
+            found.append(f"{platform}: {name} is not in the lock")
+        elif extras:
+            found.append(f"{platform}: {name} was locked without the extra {', '.join(extras)}")
+        else:
+            found += [
+                f"{platform}: {name} {wheel.version} is locked, {request.version} is wanted"
+                for wheel in locked
+                if set(wheel.python) & set(minors) and wheel.version not in request.version
+            ]
+    found += [
+        f"{platform}: {name} is locked but no longer wanted" for name in asked_then if name not in manifest.wheels
+    ]
+    return found
