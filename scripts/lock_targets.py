@@ -3,9 +3,9 @@
     python scripts/lock_targets.py CHANNELS [TARGET]...
 
 CHANNELS holds ``CHANNEL/PLATFORM/repodata.json``, each what the channel of that name serves. The lists are served on
-127.0.0.1 as a mirror, so that the locks keep the channels' own URLs. Each target is solved from nothing, first without
-the records whose source left out some of their fields (``less-complete.json``), then, if need be, with them. What
-is printed at the end is a table of what each lock holds.
+127.0.0.1 as a mirror, so that the locks keep the channels' own URLs. Each target is solved from nothing, without the
+records whose source left out some of their fields (``less-complete.json``), but for the packages that can't be had
+otherwise. What is printed at the end is a table of what each lock holds.
 """
 
 import argparse
@@ -17,13 +17,14 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tenv.engine import session  # noqa: E402 (the path is set above)
 from tenv.engine.network import Network  # noqa: E402
-from tenv.errors import TenvError  # noqa: E402
+from tenv.errors import NoSolutionError, TenvError  # noqa: E402
 from tenv.lock import Lock, read_lock  # noqa: E402
 from tenv.targets import Target, find_places  # noqa: E402
 from tenv.workflows.context import Context  # noqa: E402
@@ -55,22 +56,40 @@ class Mirrored(Context):
         return Network(self.mirrors)
 
 
-def solve(target: Target, folder: Path) -> tuple[Lock, float, bool]:
-    """Lock a target from nothing; return its lock, the seconds that took, and whether every record was complete."""
-    for complete in (True, False):
-        with Channels(read_folder(folder, complete=complete)) as channels, tempfile.TemporaryDirectory() as cache:
-            os.environ["RATTLER_CACHE_DIR"] = cache
-            context = Mirrored(mirrors=channels.mirrors())
-            start = time.perf_counter()
-            try:
-                lock_target(context, target, upgrade=None)
-            except TenvError as error:
-                if not complete:
-                    raise
-                print(f"{target.name}: {error.message}\n  again with every record", file=sys.stderr)
-                continue
-            return read_lock(target.lock_home, target.name), time.perf_counter() - start, complete
-    raise AssertionError
+def attempt(target: Target, lists: Mapping[str, Any]) -> tuple[Lock, float]:
+    """Lock a target from nothing; return its lock and the seconds that took."""
+    with Channels(lists) as channels, tempfile.TemporaryDirectory() as cache:
+        os.environ["RATTLER_CACHE_DIR"] = cache
+        context = Mirrored(mirrors=channels.mirrors())
+        start = time.perf_counter()
+        lock_target(context, target, upgrade=None)
+        seconds = time.perf_counter() - start
+    return read_lock(target.lock_home, target.name), seconds
+
+
+def solve(target: Target, folder: Path) -> tuple[Lock, float, list[str]]:
+    """Lock a target; return its lock, the seconds, and the packages for which incomplete records had to do."""
+    try:
+        return *attempt(target, read_folder(folder, ())), []
+    except NoSolutionError:
+        lock, seconds = attempt(target, read_folder(folder))
+    needed = sorted(name for name in incomplete(lock, folder))
+    for name in list(needed):
+        fewer = [other for other in needed if other != name]
+        try:
+            attempt(target, read_folder(folder, fewer))
+        except NoSolutionError:
+            continue
+        needed = fewer
+    return *attempt(target, read_folder(folder, needed)), needed
+
+
+def incomplete(lock: Lock, folder: Path) -> set[str]:
+    """Return the packages of a lock whose record lacks some of its fields."""
+    known: set[str] = set()
+    for path in folder.rglob("less-complete.json"):
+        known.update(json.loads(path.read_text()))
+    return {package.name for packages in lock.conda.values() for package in packages if package.file in known}
 
 
 def version(lock: Lock, platform: str, names: tuple[str, ...]) -> str:
@@ -104,13 +123,13 @@ def main() -> int:
         if not any(target.manifest.on(platform).dependencies for platform in target.manifest.platforms):
             continue
         try:
-            lock, seconds, complete = solve(target, arguments.channels)
+            lock, seconds, lacking = solve(target, arguments.channels)
         except TenvError as error:
             failed += 1
             print(f"{name}: not locked: {error.message}\n  {error.hint}", file=sys.stderr)
             continue
-        if not complete:
-            print(f"{name}: solved with records that lack some of their fields", file=sys.stderr)
+        if lacking:
+            print(f"{name}: the records of {', '.join(lacking)} lack some of their fields", file=sys.stderr)
         table += rows(lock, seconds)
     if arguments.json:
         print(json.dumps([dict(zip(table[0], row, strict=True)) for row in table[1:]], indent=2))

@@ -52,21 +52,23 @@ def package(name: str, version: str, build: str = "0", *depends: str, **more: An
     }
 
 
-def read_folder(folder: Path, *, complete: bool = False) -> dict[str, dict[str, Any]]:
+def read_folder(folder: Path, incomplete: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
     """Return the package lists in a folder, by channel and platform.
 
     Args:
         folder: ``CHANNEL/PLATFORM/repodata.json``, a channel's name being a path of its own.
-        complete: Leave out the records that ``less-complete.json`` beside it names.
+        incomplete: Of the records that ``less-complete.json`` beside a list names, those of packages of these names are
+            kept; all of them when None.
     """
+    kept = None if incomplete is None else set(incomplete)
     found = {}
     for path in sorted(folder.rglob("repodata.json")):
         data = json.loads(path.read_text())
         beside = path.with_name("less-complete.json")
-        if complete and beside.is_file():
-            for file in json.loads(beside.read_text()):
-                data["packages"].pop(file, None)
-                data["packages.conda"].pop(file, None)
+        for file in json.loads(beside.read_text()) if kept is not None and beside.is_file() else ():
+            for rows in (data["packages"], data["packages.conda"]):
+                if file in rows and rows[file]["name"] not in kept:
+                    del rows[file]
         found[str(path.parent.relative_to(folder))] = data
     return found
 

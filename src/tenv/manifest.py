@@ -91,7 +91,7 @@ class CondaRequest:
     def spec(self, name: str) -> str:
         """Return the request as a match specification of conda."""
         given = {
-            "version": str(self.version),
+            "version": self.version.spec,
             "build": self.build,
             "channel": self.channel and channel_url(self.channel),
         }

@@ -135,6 +135,11 @@ class CondaRange:
             message = f"`{self.text}` is not a version range such as `*`, `3.11.*`, `>=11,<13` or `2.6.*|>=2.8`"
             raise ValueError(message)
 
+    @property
+    def spec(self) -> str:
+        """The range as a match specification has it, in which a bare version needs its ``==``."""
+        return re.sub(r"(?:^|(?<=[,|]))\s*(?=\d)([^,|*]+)(?=[,|]|$)", r"==\1", self.text)
+
     def __str__(self) -> str:
         return self.text
 

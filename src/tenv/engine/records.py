@@ -9,7 +9,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from rattler import RepoDataRecord
 
-__all__ = ["Record", "satisfies"]
+__all__ = ["Record", "satisfies", "spec_fault"]
 
 _NAME = re.compile(r"[a-z0-9_.-]+")
 _VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
@@ -91,11 +91,22 @@ class Record:
         return ""
 
 
+def spec_fault(spec: str) -> str:
+    """Return why conda can't read a match specification, or an empty string."""
+    from rattler import MatchSpec  # noqa: PLC0415 (late: 40 ms and 25 MB)
+    from rattler.exceptions import InvalidMatchSpecError  # noqa: PLC0415
+
+    try:
+        MatchSpec(spec, strict=True)
+    except InvalidMatchSpecError as error:
+        return " ".join(str(error).split())
+    return ""
+
+
 def satisfies(spec: str, *, name: str, version: str, build: str, channel: str, subdir: str) -> bool:
     """Tell whether a package with these values is what a match specification asks for.
 
-    Raises:
-        ValueError: The specification can't be read.
+    A specification that can't be read is answered by no package.
     """
     from rattler import (  # noqa: PLC0415 (late: 40 ms and 25 MB)
         BuildString,
@@ -108,8 +119,8 @@ def satisfies(spec: str, *, name: str, version: str, build: str, channel: str, s
 
     try:
         asked = MatchSpec(spec, strict=True)
-    except InvalidMatchSpecError as error:
-        raise ValueError(str(error)) from error
+    except InvalidMatchSpecError:
+        return False
     if asked.channel is not None and asked.channel.base_url.rstrip("/") != channel.rstrip("/"):
         return False
     found = PackageRecord(PackageName(name), VersionWithSource(version), BuildString(build), 0, subdir)

@@ -27,7 +27,7 @@ class Question:
     Attributes:
         platform: The platform.
         channels: The channels, best first, as URLs.
-        specs: What is asked for, each a match specification.
+        specs: What is asked for, each a match specification that can be read (`tenv.engine.records.spec_fault`).
         virtual: What the host is taken to offer: by name, a version and a build string.
         kept: Packages of an earlier answer, which stay where they still fit.
         exclude_newer: Packages that came later do not count; in UTC.
@@ -104,7 +104,6 @@ class Solver:
         Raises:
             NoSolutionError: There is no such set, or it was not found in time; its detail is what the solver said.
             NetworkError: A channel does not answer.
-            ValueError: A specification can't be read.
         """
         [answer] = self.solve_all([question], seconds)
         if isinstance(answer, TenvError):
@@ -123,10 +122,7 @@ class Solver:
     async def _answer(self, question: Question, seconds: float) -> list[Record] | TenvError:
         from rattler import ChannelPriority, MatchSpec, exceptions, solve  # noqa: PLC0415 (late)
 
-        try:
-            specs = [MatchSpec(spec, strict=True) for spec in question.specs]
-        except exceptions.InvalidMatchSpecError as error:
-            raise ValueError(str(error)) from error
+        specs = [MatchSpec(spec, strict=True) for spec in question.specs]
         try:
             records = await _within(
                 solve(

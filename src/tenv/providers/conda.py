@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tenv.engine.network import Network
-from tenv.engine.records import Record
+from tenv.engine.records import Record, spec_fault
 from tenv.engine.solver import Question, Solver
 from tenv.errors import ManifestError, NetworkError, NoSolutionError, TenvError
 from tenv.lock import CondaPackage
@@ -111,6 +111,9 @@ class Conda:
                 f"{manifest.file}: channels: is required, since [dependencies] come from channels",
                 hint='add for example channels = ["conda-forge"]',
             )
+        for name, request in manifest.dependencies.items():
+            if fault := spec_fault(request.spec(name)):
+                raise ManifestError(f"{request.line}: dependencies.{name}: {fault}")
         return Question(
             platform=platform,
             channels=manifest.sources(),
