@@ -72,7 +72,7 @@ def solve(target: Target, folder: Path) -> tuple[Lock, float, list[str]]:
     try:
         return *attempt(target, read_folder(folder, ())), []
     except NoSolutionError:
-        lock, seconds = attempt(target, read_folder(folder))
+        lock, _ = attempt(target, read_folder(folder))
     needed = sorted(name for name in incomplete(lock, folder))
     for name in list(needed):
         fewer = [other for other in needed if other != name]

@@ -60,12 +60,12 @@ def read_folder(folder: Path, incomplete: Iterable[str] | None = None) -> dict[s
         incomplete: Of the records that ``less-complete.json`` beside a list names, those of packages of these names are
             kept; all of them when None.
     """
-    kept = None if incomplete is None else set(incomplete)
+    kept = set(incomplete or ())
     found = {}
     for path in sorted(folder.rglob("repodata.json")):
         data = json.loads(path.read_text())
         beside = path.with_name("less-complete.json")
-        for file in json.loads(beside.read_text()) if kept is not None and beside.is_file() else ():
+        for file in json.loads(beside.read_text()) if incomplete is not None and beside.is_file() else ():
             for rows in (data["packages"], data["packages.conda"]):
                 if file in rows and rows[file]["name"] not in kept:
                     del rows[file]

@@ -150,15 +150,15 @@ class Solver:
             return self._network_error(", ".join(question.channels), error)
         return [Record.of(record) for record in records]
 
-    def candidates(self, channels: Sequence[str], platform: str, name: str) -> list[list[Record]]:
-        """Return the packages of a name that each channel has, in the order of the channels."""
+    def candidates(self, channels: Sequence[str], platform: str, name: str) -> list[Record]:
+        """Return the packages of a name that some channels have."""
         import asyncio  # noqa: PLC0415 (late: 38 ms)
 
-        async def ask() -> list[list[Record]]:
+        async def ask() -> list[Record]:
             found = await self._gateway.query(
                 list(channels), _subdirs(platform), [name], recursive=False, channel_relations="disabled"
             )
-            return [[Record.of(record) for record in records] for records in found]
+            return [Record.of(record) for records in found for record in records]
 
         return asyncio.run(ask())
 

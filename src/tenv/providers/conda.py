@@ -10,7 +10,7 @@ from tenv.engine.solver import Question, Solver
 from tenv.errors import ManifestError, NetworkError, NoSolutionError, TenvError
 from tenv.lock import CondaPackage
 from tenv.manifest import Manifest, Requirements
-from tenv.providers.conflicts import explain
+from tenv.providers.conflicts import explain, passed_over
 from tenv.providers.interface import Progress
 from tenv.versions import Version
 
@@ -92,9 +92,12 @@ class Conda:
         for question, answer in zip(questions, self._answers(solver, questions), strict=True):
             if isinstance(answer, NoSolutionError) and answer.detail:
                 progress.step("looking for what is to blame")
-                raise explain(solver, question, manifest.on(question.platform), answer)
+                raise explain(solver, question, manifest.on(question.platform), answer, self.time_limit)
             if isinstance(answer, TenvError):
                 raise answer
+            here = manifest.on(question.platform)
+            if passed_over(solver, question, here, answer):
+                raise explain(solver, question, here, NoSolutionError(""), self.time_limit)
             for record in answer:
                 if fault := record.fault(question.platform):
                     raise NetworkError(f"{record.channel}: {fault}", hint="this channel is not to be trusted with it")

@@ -228,7 +228,8 @@ def _resolve(
         if manifest.on(platform).wheels
         for minor in manifest.python_minors() or _python_of(conda.get(platform, ()), platform)
     ]
-    context.progress.step(f"resolving {manifest.name}", len(cases))
+    if cases:
+        context.progress.step(f"resolving {manifest.name}", len(cases))
 
     def one(case: tuple[str, str]) -> dict[str, tuple[Wheel, str]]:
         platform, minor = case
