@@ -1,5 +1,6 @@
 """Conda channels that serve package lists and nothing else, on a free port of 127.0.0.1, and can be told to fail."""
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,14 +39,15 @@ class Trouble(StrEnum):
 
 def package(name: str, version: str, build: str = "0", *depends: str, **more: Any) -> dict[str, Any]:
     """Return a record of a package that does not exist."""
+    digest = hashlib.sha256(f"{name} {version} {build}".encode()).hexdigest()
     return {
         "name": name,
         "version": version,
         "build": build,
         "build_number": 0,
         "depends": list(depends),
-        "md5": f"{abs(hash((name, version, build))):032x}"[:32],
-        "sha256": f"{sum(map(ord, name + version + build)):064x}",
+        "md5": digest[:32],
+        "sha256": digest,
         "size": 1000,
         "timestamp": 1700000000000,
         **more,
@@ -79,6 +81,7 @@ class Channels:
     Attributes:
         lists: The package lists, by channel and platform, such as ``conda-forge/linux-64``.
         asked: Every path that was asked for.
+        authorization: The credentials that came with requests.
         trouble: How the channels fail now, or None.
         where: A part of the paths that fail.
     """
@@ -86,6 +89,7 @@ class Channels:
     def __init__(self, lists: Mapping[str, Any] | None = None) -> None:
         self.lists = dict(lists or {})
         self.asked: list[str] = []
+        self.authorization: set[str] = set()
         self.trouble: Trouble | None = None
         self.where = ""
         self.stopping = threading.Event()
@@ -152,6 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, *, body: bool) -> None:
         channels = self.server.channels
         channels.asked.append(self.path)
+        channels.authorization.add(self.headers.get("Authorization", ""))
         trouble = channels.trouble if channels.where in self.path else None
         refusals = {Trouble.GONE: 404, Trouble.FORBIDDEN: 403, Trouble.ERROR: 500}
         place, _, file = self.path.strip("/").rpartition("/")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tenv.engine import session
+from tests.channels import Channels
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.projects import HERE, TINY, Project
 
@@ -125,6 +126,16 @@ def project(
     with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
         yield made
     made.end_all()
+
+
+@pytest.fixture
+def channels(tmp_path: Path) -> Iterator[Channels]:
+    """Conda channels of this test's own, to which tenv's settings lead; they are empty."""
+    with Channels() as served:
+        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(served.settings())
+        yield served
 
 
 @pytest.fixture

@@ -51,21 +51,24 @@ def load_config(network: Network) -> "Config":
     """
     from rattler import Config  # noqa: PLC0415 (late: 40 ms and 25 MB)
 
-    try:
-        config = Config.load_from_default_locations("pixi")
-    except Exception as error:  # rattler's errors have no common base below Exception
-        hint = "mend that file, or take it away"
-        raise UsageError(f"the configuration of rattler or pixi can't be read: {_told(error)}", hint=hint) from error
+    config = Config()
+    for path, shared in Config.config_search_paths("pixi"):
+        if path.is_file():
+            try:
+                config = config.merge(Config.load_from_locations([(path, shared)]))
+            except Exception as error:  # rattler's errors have no common base below Exception
+                raise UsageError(f"{path}: {_told(error)}", hint="mend that file, or take it away") from error
+    own = Config()
     for url, served in network.mirrors.items():
         try:
-            config.set(f'mirrors."{url}"', json.dumps(list(served)))
+            own.set(f'mirrors."{url}"', json.dumps(list(served)))
         except Exception as error:
             raise UsageError(f"the mirrors of {url} can't be used: {_told(error)}") from error
-    return config
+    return config.merge(own)
 
 
 def _told(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return str(error).strip().splitlines()[-1]
 
 
 def open_client(network: Network) -> "Client":
