@@ -188,10 +188,9 @@ def _virtual(offered: Mapping[str, tuple[str, str]]) -> "list[GenericVirtualPack
 
 
 def _too_long(question: Question, seconds: float) -> NoSolutionError:
-    asked = len(question.specs)
     return NoSolutionError(
-        f"no answer within {seconds:g} s for {question.platform}: the solver was still choosing among the packages for "
-        f"{asked} requests from {len(question.channels)} channels",
+        f"no answer within {seconds:g} s for {question.platform}: the solver was still choosing "
+        f"(requests: {len(question.specs)}, channels: {len(question.channels)})",
         hint="pin more of [dependencies] to narrow the choice, or give it more time: --time-limit",
     )
 

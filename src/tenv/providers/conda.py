@@ -20,6 +20,7 @@ DEFAULT_GLIBC = Version("2.28")
 """The C library that conda packages may count on where the manifest does not say: that of RHEL 8 and its kin, the
 oldest that conda-forge builds for by default since 2025 and that pixi takes for granted."""
 
+_BLAME = "looking for what is to blame"
 _KERNEL = "4.18"  # that of RHEL 8
 _WINDOWS = "10"
 _MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "x86_64"}
@@ -91,12 +92,13 @@ class Conda:
         found = {}
         for question, answer in zip(questions, self._answers(solver, questions), strict=True):
             if isinstance(answer, NoSolutionError) and answer.detail:
-                progress.step("looking for what is to blame")
+                progress.step(_BLAME)
                 raise explain(solver, question, manifest.on(question.platform), answer, self.time_limit)
             if isinstance(answer, TenvError):
                 raise answer
             here = manifest.on(question.platform)
             if passed_over(solver, question, here, answer):
+                progress.step(_BLAME)
                 raise explain(solver, question, here, NoSolutionError(""), self.time_limit)
             for record in answer:
                 if fault := record.fault(question.platform):
