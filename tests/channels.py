@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["CANONICAL", "EXCERPT", "Channels", "Trouble", "package", "read_folder"]
+__all__ = ["CANONICAL", "EXCERPT", "Channels", "Trouble", "package", "place_of", "read_folder", "records_of"]
 
 EXCERPT = Path(__file__).parent / "data" / "channels"
 """Records of real channels, committed: those of the locks and of the cases that the tests are about."""
@@ -187,15 +187,17 @@ def _dump(data: object) -> bytes:
     return json.dumps(data).encode()
 
 
-def records_of(lists: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return every record by its canonical URL; only those of some names when names are given."""
-    wanted = set(names)
-    found = {}
-    for place, data in lists.items():
-        channel, _, subdir = place.rpartition("/")
-        base = CANONICAL.get(channel, f"https://conda.anaconda.org/{channel}")
-        for kind in ("packages", "packages.conda"):
-            for file, record in data[kind].items():
-                if not wanted or record["name"] in wanted:
-                    found[f"{base}/{subdir}/{file}"] = record
-    return found
+def place_of(name: str) -> str:
+    """Return the URL of a channel's part, such as ``conda-forge/linux-64``, by the name of its folder."""
+    channel, _, subdir = name.rpartition("/")
+    return f"{CANONICAL.get(channel, f'https://conda.anaconda.org/{channel}')}/{subdir}"
+
+
+def records_of(lists: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return every record by the URL of its package."""
+    return {
+        f"{place_of(name)}/{file}": record
+        for name, data in lists.items()
+        for kind in ("packages", "packages.conda")
+        for file, record in data[kind].items()
+    }
