@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from tenv.engine import session
+from tests.channels import Channels
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.projects import HERE, TINY, Project
 
-_FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_BUNDLE")
+_FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
@@ -125,6 +126,16 @@ def project(
     with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
         yield made
     made.end_all()
+
+
+@pytest.fixture
+def channels(tmp_path: Path) -> Iterator[Channels]:
+    """Conda channels of this test's own, to which tenv's settings lead; they are empty."""
+    with Channels() as served:
+        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(served.settings())
+        yield served
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+"""A request that looks harmless: the toolkit of CUDA 12.1 from the nvidia channel, whose parts are not held to 12.1."""
+
+from pathlib import Path
+
+from tenv.manifest import Manifest, read_manifest
+
+__all__ = ["TRAP", "read_trap"]
+
+TRAP = """\
+platforms = ["linux-64"]
+channels  = ["nvidia", "conda-forge"]
+
+[requirements]
+cuda = "12.1"
+
+[dependencies]
+cuda-toolkit = "12.1.*"
+"""
+
+
+def read_trap(folder: Path) -> Manifest:
+    """Return the manifest of that request."""
+    path = folder / "trap.toml"
+    path.write_text(TRAP)
+    return read_manifest("trap", path, lambda name: folder / f"{name}.toml")
