@@ -12,6 +12,7 @@ from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSo
 from tenv.files import write_atomic
 from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
 from tenv.manifest import Manifest, normalize
+from tenv.providers.system.take import check_names
 from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
@@ -99,6 +100,7 @@ def lock_target(
         lock = old
     else:
         _refuse_unsupported(target.manifest)
+        check_names(target.manifest)
         resolved = _resolve(context, target.manifest, old, upgrade)
         lock = from_manifest(target.manifest, _wheels(context, resolved, old))
     findings = _judge(lock)
@@ -141,7 +143,6 @@ def _refuse_unsupported(manifest: Manifest) -> None:
     for section, items in (
         ("dependencies", manifest.dependencies),
         ("archives", manifest.archives),
-        ("system", manifest.system),
     ):
         if items:
             raise UsageError(
