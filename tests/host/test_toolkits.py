@@ -94,7 +94,7 @@ def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
 
 def test_an_nvcc_that_does_not_tell(tmp_path: Path) -> None:
     path = program(tmp_path / "bin/nvcc", "echo oh; exit 1")
-    problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints no TOP"
+    problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints neither TOP nor _HERE_"
     assert only(places(tmp_path)) == Toolkit(str(path), ("nvcc on PATH",), None, (), (problem,))
 
 

@@ -31,6 +31,7 @@ _FOLDERS = (
 )
 _WINDOWS = "NVIDIA GPU Computing Toolkit/CUDA/v*"
 _TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
+_HERE = re.compile(r"^#\$ _HERE_=(?P<top>.+)/bin/?$", re.MULTILINE)
 
 LOOKED_AT = (
     f"{', '.join(VARIABLES)} and the variables of environment modules, nvcc on PATH, /usr/local/cuda*, /opt, "
@@ -57,8 +58,8 @@ class Way:
 
 
 def parse_dryrun(text: str) -> str | None:
-    """Return the toolkit's folder from what ``nvcc --dryrun`` prints."""
-    match = _TOP.search(text)
+    """Return the toolkit's folder from what ``nvcc --dryrun`` prints; Debian's has no TOP, but says where it is."""
+    match = _TOP.search(text) or _HERE.search(text)
     return match["top"].strip() if match else None
 
 
@@ -103,4 +104,4 @@ def _of_nvcc(nvcc: Path, name: str, places: Places) -> Way:
         return Way(name, real, fault=f"{name} does not tell its toolkit: {done.reason}")
     if top := parse_dryrun(done.stderr + done.stdout):
         return Way(name, Path(top))
-    return Way(name, real, fault=f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints no TOP")
+    return Way(name, real, fault=f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_")

@@ -258,7 +258,7 @@ def _make(
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
-    notes += taken.notes(target.name)
+    notes += taken.notes()
     begin(environment, target.name, plan, old)
     try:
         install(uv, environment, plan, context.progress)

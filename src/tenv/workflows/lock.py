@@ -12,7 +12,6 @@ from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSo
 from tenv.files import write_atomic
 from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
 from tenv.manifest import Manifest, normalize
-from tenv.providers.system.take import check_names
 from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
@@ -100,7 +99,10 @@ def lock_target(
         lock = old
     else:
         _refuse_unsupported(target.manifest)
-        check_names(target.manifest)
+        if any(target.manifest.on(platform).system for platform in target.manifest.platforms):
+            from tenv.providers.system.take import check_names  # noqa: PLC0415 (late: loads every probe of tools)
+
+            check_names(target.manifest)
         resolved = _resolve(context, target.manifest, old, upgrade)
         lock = from_manifest(target.manifest, _wheels(context, resolved, old))
     findings = _judge(lock)

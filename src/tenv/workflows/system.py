@@ -1,6 +1,7 @@
 """What environments take from the machine: chosen and fingerprinted at `create`, looked at again later."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,6 @@ from tenv.activation import Watch
 from tenv.environment import Environment
 from tenv.errors import EnvironmentBrokenError
 from tenv.files import storage_errors
-from tenv.host.places import Places
 from tenv.manifest import Manifest
 from tenv.providers.system.fingerprint import (
     Drift,
@@ -22,11 +22,9 @@ from tenv.providers.system.fingerprint import (
 )
 from tenv.providers.system.fit import fit
 from tenv.providers.system.interface import Tool
-from tenv.providers.system.take import take
 from tenv.toolchain import Toolchain, assemble, assemble_beside
 from tenv.versions import Version
 from tenv.workflows.context import Context
-from tenv.workflows.facts import user_facts
 
 __all__ = ["Taken", "alarm", "changes", "take_from_machine", "with_machine"]
 
@@ -54,9 +52,11 @@ class Taken:
         now = {(tool.name, str(tool.path), tool.version, tool.accepted) for tool in self.tools}
         return had == now and not self.drifts
 
-    def notes(self, target: str) -> list[str]:
+    def notes(self) -> list[str]:
         """Return what a person should know: what is taken, what was wrong with it, and what is accepted now."""
-        accepted = [sentence.rpartition("; ")[0] + ": accepted" for sentence in describe(self.drifts, target)]
+        kept = {(tool.name, str(tool.path)) for tool in self.tools}
+        drifts = [drift for drift in self.drifts if (drift.name, drift.tool) in kept]
+        accepted = [f"accepted: {what}" for what in describe(drifts)]
         taken = [f"{tool.name} {tool.version} of this machine: {tool.path} ({tool.found_by})" for tool in self.tools]
         return [*accepted, *taken, *(note for tool in self.tools for note in tool.notes)]
 
@@ -78,6 +78,10 @@ def take_from_machine(context: Context, manifest: Manifest, environment: Environ
         before = ()
     if not manifest.system:
         return Taken(before=before)
+    from tenv.host.places import Places  # noqa: PLC0415 (late: most targets take nothing from the machine)
+    from tenv.providers.system.take import take  # noqa: PLC0415
+    from tenv.workflows.facts import user_facts  # noqa: PLC0415
+
     facts = user_facts(context)
 
     def most(cuda: str) -> int | None:
@@ -137,11 +141,13 @@ def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
         if stamp.stat().st_mtime_ns != times[file]:  # a file system with coarser times: no stamp, no false alarm
             stamp.unlink()
         pairs.append((file, str(stamp)))
-    sentence = (
-        f"{fingerprint.name} {fingerprint.version} of this machine ({fingerprint.path}) is not what {target} was made "
-        f"with; `tenv create {target}` accepts it, `tenv verify {target}` tells more"
-    )
-    return Watch(tuple(pairs), sentence)
+    said = f"{fingerprint.name} {fingerprint.version} of this machine ({fingerprint.path}) has changed or is gone"
+    return Watch(tuple(pairs), f"warning: {said}; {_hint(folder.parent.parent, target)}")
+
+
+def _hint(prefix: Path, target: str) -> str:
+    """Return what accepts a change, with the environment's folder, since that need not be the usual one."""
+    return f"`tenv create --prefix {shlex.quote(str(prefix))} {target}` accepts what is there now"
 
 
 def changes(environment: Environment, *, deep: bool = False) -> list[Drift]:
@@ -169,7 +175,7 @@ def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) 
     if beyond_shell:
         loud = {drift.name for drift in found if _seen_by_shell(environment, drift)}
         found = [drift for drift in found if drift.name not in loud]
-    return describe(found, target)
+    return [f"{what}; {_hint(environment.prefix, target)}" for what in describe(found)]
 
 
 def _seen_by_shell(environment: Environment, drift: Drift) -> bool:

@@ -33,6 +33,7 @@ FILE = "system.json"
 """The file among tenv's notes in a prefix."""
 
 _SCHEMA = 1
+_SHOWN = 3  # as many as fit a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,24 +155,19 @@ def _compare(of: Fingerprint, mark: Mark, *, deep: bool) -> Drift | None:
     return None if same else Drift(of.name, of.version, of.path, mark.path, gone=False, hidden=written)
 
 
-def describe(drifts: Sequence[Drift], target: str) -> list[str]:
-    """Return a sentence for each tool that is no longer what an environment was made with."""
-    return [_sentence([drift for drift in drifts if drift.name == name], target) for name in _names(drifts)]
+def describe(drifts: Sequence[Drift]) -> list[str]:
+    """Return what has become of each tool that is no longer what an environment was made with, in a few words."""
+    names = dict.fromkeys(drift.name for drift in drifts)
+    return [_describe([drift for drift in drifts if drift.name == name]) for name in names]
 
 
-def _names(drifts: Sequence[Drift]) -> list[str]:
-    return list(dict.fromkeys(drift.name for drift in drifts))
-
-
-def _sentence(drifts: Sequence[Drift], target: str) -> str:
-    first = drifts[0]
-    what = f"{first.name} {first.version} of this machine ({first.tool})"
-    if not Path(first.tool).exists():
-        return f"{what}, which {target} uses, is not there any more; `tenv create {target}` looks for another"
+def _describe(drifts: Sequence[Drift]) -> str:
+    what = f"{drifts[0].name} {drifts[0].version} of this machine ({drifts[0].tool})"
+    if not Path(drifts[0].tool).exists():
+        return f"{what} is not there any more"
     files = [f"{_relative(drift)} {'is gone' if drift.gone else 'has changed'}" for drift in drifts]
-    more = f" and {len(files) - 3} more" if len(files) > 3 else ""  # noqa: PLR2004 (as many as fit a line)
-    said = ", ".join(files[:3]) + more
-    return f"{what} is not what {target} was made with: {said}; `tenv create {target}` accepts it"
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return f"{what}: {', '.join(files[:_SHOWN])}{more}"
 
 
 def _relative(drift: Drift) -> str:
