@@ -84,7 +84,7 @@ def _fault(toolkit: Toolkit, accepted: Range) -> str:
     mixed = next((problem for problem in toolkit.problems if problem.startswith("the headers are those")), "")
     if mixed:
         return mixed
-    if "cuda_cudart" not in dict(toolkit.components):
+    if toolkit.components and "cuda_cudart" not in dict(toolkit.components):
         return "there is no libcudart in it"
     return ""
 
