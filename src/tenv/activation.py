@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from tenv.errors import EnvironmentBrokenError
 from tenv.host.interface import Missing
@@ -17,7 +18,7 @@ from tenv.host.machine import Machine
 from tenv.manifest import Manifest
 from tenv.toolchain import Toolchain
 
-__all__ = ["Action", "Activation", "Archs", "Change", "derive", "jobs", "read_activation"]
+__all__ = ["Action", "Activation", "Archs", "Change", "Watch", "derive", "jobs", "read_activation"]
 
 _SCHEMA = 1
 _GIB = 1 << 30
@@ -59,6 +60,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """Files of the machine that an environment depends on, as far as a shell can watch them without a program.
+
+    Attributes:
+        files: Each file with a stamp: an empty file of tenv's that has the same time of last change.
+        sentence: What is said when a file is gone, or its time is no longer that of its stamp.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the watch as plain values."""
+        return {"files": [list(pair) for pair in self.files], "sentence": self.sentence}
+
+
+@dataclass(frozen=True, slots=True)
 class Activation:
     """Everything that activating an environment changes, in order.
 
@@ -66,11 +84,13 @@ class Activation:
         target: The target.
         prefix: The environment's folder.
         changes: The changes; each variable stands in it once.
+        watches: What shells look at before they make them.
     """
 
     target: str
     prefix: Path
     changes: tuple[Change, ...]
+    watches: tuple[Watch, ...] = ()
 
     def apply(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return an environment with the changes made."""
@@ -89,7 +109,9 @@ class Activation:
     def to_json(self) -> str:
         """Return the text of ``activation.json``."""
         rows = [change.to_json() for change in self.changes]
-        data = {"schema": _SCHEMA, "target": self.target, "prefix": str(self.prefix), "changes": rows}
+        data: dict[str, Any] = {"schema": _SCHEMA, "target": self.target, "prefix": str(self.prefix), "changes": rows}
+        if self.watches:
+            data["watches"] = [watch.to_json() for watch in self.watches]
         return json.dumps(data, indent=1) + "\n"
 
 
@@ -104,7 +126,11 @@ def read_activation(path: Path) -> Activation:
         changes = tuple(
             Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in data["changes"]
         )
-        return Activation(data["target"], Path(data["prefix"]), changes)
+        watches = tuple(
+            Watch(tuple((file, stamp) for file, stamp in row["files"]), row["sentence"])
+            for row in data.get("watches", ())
+        )
+        return Activation(data["target"], Path(data["prefix"]), changes, watches)
     except (OSError, ValueError, KeyError, TypeError) as error:
         hint = "`tenv create` repairs the environment"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
@@ -168,18 +194,20 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
     prefix = str(toolchain.prefix)
     yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
     yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
-    programs = [str(toolchain.python.parent)]
-    if toolchain.nvcc:
-        programs.append(str(toolchain.nvcc.parent))
-    yield Change("PATH", Action.PREPEND, os.pathsep.join(programs), "the environment's own programs come first")
+    own = [toolchain.python.parent, *_program_folders(toolchain)]
+    programs = os.pathsep.join(dict.fromkeys(map(str, own)))
+    yield Change("PATH", Action.PREPEND, programs, "the environment's own programs come first")
     yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
     yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
     yield from _cuda_changes(toolchain)
+    yield from _compiler_changes(toolchain)
     yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package looks in the environment first")
     if toolchain.ninja:
         yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja; it is in the environment")
     if toolchain.mkl:
-        reason = "oneMKL's own name for its folder; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+        reason = "oneMKL's own name for its folder" + (
+            "" if "mkl" in toolchain.system else "; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+        )
         yield Change("MKLROOT", Action.SET, str(toolchain.mkl), reason)
         yield Change(
             "INTEL_MKL_DIR", Action.SET, str(toolchain.mkl), "read by PyTorch's FindMKL.cmake, before /opt/intel"
@@ -194,10 +222,34 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
         yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
 
 
+_SYSTEM_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin")
+"""Folders that every PATH holds; put in front, they would hide what the user has before them."""
+
+
+def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
+    folders = (toolchain.nvcc.parent if toolchain.nvcc else None, toolchain.mpi / "bin" if toolchain.mpi else None)
+    yield from (folder for folder in folders if folder and str(folder) not in _SYSTEM_PROGRAMS)
+
+
+def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
+    of_machine = "of this machine, as [system] asks for"
+    if toolchain.cc:
+        yield Change("CC", Action.SET, str(toolchain.cc), f"the C compiler {of_machine}")
+    if toolchain.cxx:
+        yield Change("CXX", Action.SET, str(toolchain.cxx), f"the C++ compiler {of_machine}")
+    if toolchain.cxx and toolchain.nvcc:
+        reason = "the host compiler of nvcc, for {}: the same as CXX"
+        yield Change("CUDAHOSTCXX", Action.SET, str(toolchain.cxx), reason.format("CMake"))
+        yield Change("NVCC_CCBIN", Action.SET, str(toolchain.cxx), reason.format("nvcc itself"))
+    if toolchain.mpi:
+        yield Change("MPI_HOME", Action.SET, str(toolchain.mpi), f"the MPI {of_machine}; read by CMake's FindMPI")
+
+
 def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
     if toolchain.cuda:
         root = str(toolchain.cuda)
         version = f"CUDA {toolchain.cuda_version}" if toolchain.cuda_version else "CUDA"
+        version += " of this machine" if "cuda-toolkit" in toolchain.system else ""
         yield Change(
             "CUDA_HOME", Action.SET, root, f"{version}; read by PyTorch's setup.py and torch.utils.cpp_extension"
         )
@@ -214,4 +266,5 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
     )
     for name, folder, module, library in libraries:
         if folder:
-            yield Change(name, Action.SET, str(folder), f"{library} of the environment; read by PyTorch's {module}")
+            whose = "this machine" if name.removesuffix("_ROOT").lower() in toolchain.system else "the environment"
+            yield Change(name, Action.SET, str(folder), f"{library} of {whose}; read by PyTorch's {module}")

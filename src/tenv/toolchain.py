@@ -11,16 +11,17 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenv import elf
 from tenv.files import relative_link, storage_errors, write_atomic
 from tenv.versions import Version
 
-__all__ = ["Toolchain", "assemble", "discover"]
+__all__ = ["Toolchain", "assemble", "assemble_beside", "discover"]
 
 _ROOT = "cuda"
+_BESIDE = ("cudnn", "cusparselt", "nccl")
 _FOLDERS = ("bin", "include", "lib", "nvvm", "compute-sanitizer", "share")
 _SHARED = re.compile(r"(?P<stem>lib[\w.+-]+?\.so)(\.\d+)+")
 _DRIVER_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h")
@@ -45,6 +46,10 @@ class Toolchain:
         cmake: The CMake program.
         ninja: The Ninja program.
         mkl: The folder above MKL's ``include`` and ``lib``.
+        mpi: The folder above MPI's ``bin``.
+        cc: The C compiler that builds shall take.
+        cxx: The C++ compiler that builds shall take, nvcc's included.
+        system: What of it is the machine's own, by its keys in ``[system]``.
     """
 
     prefix: Path
@@ -59,6 +64,10 @@ class Toolchain:
     cmake: Path | None = None
     ninja: Path | None = None
     mkl: Path | None = None
+    mpi: Path | None = None
+    cc: Path | None = None
+    cxx: Path | None = None
+    system: tuple[str, ...] = ()
 
 
 def discover(prefix: Path) -> Toolchain:
@@ -132,15 +141,48 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
     sources = [part for part in parts if any((part / name).is_dir() for name in _FOLDERS)]
     root = prefix / _ROOT
     with storage_errors(f"can't make the CUDA toolkit folder {root}"):
-        if root.is_symlink() or root.is_file():
-            root.unlink()
-        shutil.rmtree(root, ignore_errors=True)
+        _clear(root)
         wanted = any((source / "include" / "cuda_runtime_api.h").is_file() for source in sources)
         if wanted and platform in _MACHINES:
             _link_toolkit(root, sources)
             _write_driver_stub(root, _MACHINES[platform])
             _write_versions(root, site)
     return discover(prefix)
+
+
+def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
+    """Make the folder of CUDA libraries of a prefix whose toolkit is the machine's own.
+
+    Args:
+        prefix: The prefix.
+        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages. Only those libraries are
+            taken that no toolkit brings: a second cuBLAS beside the toolkit's would be a mixture.
+
+    Raises:
+        StorageError: The folder can't be written.
+    """
+    root = prefix / _ROOT
+    sources = [part for part in parts if part.name in _BESIDE]
+    with storage_errors(f"can't make the folder of CUDA libraries {root}"):
+        _clear(root)
+        if sources:
+            _link_toolkit(root, sources)
+
+    def with_header(name: str) -> Path | None:
+        return root if (root / "include" / name).is_file() else None
+
+    return replace(
+        discover(prefix),
+        cudnn=with_header("cudnn.h"),
+        cusparselt=with_header("cusparseLt.h"),
+        nccl=with_header("nccl.h"),
+    )
+
+
+def _clear(root: Path) -> None:
+    if root.is_symlink() or root.is_file():
+        root.unlink()
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def _wheel_roots(site: Path) -> Iterator[Path]:

@@ -30,7 +30,7 @@ from tenv.providers.pypi import Interpreter
 from tenv.rules.toolkit import check_lock
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
-from tenv.toolchain import assemble, discover
+from tenv.toolchain import Toolchain, discover
 from tenv.versions import Version, same_release
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
@@ -38,6 +38,7 @@ from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, sett
 from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
+from tenv.workflows.system import Taken, take_from_machine, with_machine
 
 __all__ = ["Created", "LockMode", "Request", "create"]
 
@@ -118,15 +119,24 @@ def create(context: Context, request: Request) -> Created:
         )
     notes: list[str] = []
     changed = False
-    if state is None or not _is_current(target, request, environment, state):
+    taken = _take(context, target.manifest, environment)
+    if state is None or not taken.same or not _is_current(target, request, environment, state):
         _check_host(target.manifest)
         target = _find_lock(context, target, request.mode, named=request.lock_file is not None)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
-            if state is None or not _is_current(target, request, environment, state):
-                state, changed = _make(context, target, request, environment, notes), True
+            if state is None or not taken.same or not _is_current(target, request, environment, state):
+                state, changed = _make(context, target, request, environment, taken, notes), True
     seconds = time.monotonic() - start
     return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes))
+
+
+def _take(context: Context, manifest: Manifest, environment: Environment) -> Taken:
+    """Choose what the target takes from this machine, before anything is written; what it lacks ends the command."""
+    here = manifest.on(current_platform())
+    if here.system:
+        _check_host(manifest)
+    return take_from_machine(context, here, environment)
 
 
 def _is_current(target: Target, request: Request, environment: Environment, state: State) -> bool:
@@ -223,7 +233,9 @@ def _hold(context: Context, request: Request, environment: Environment) -> Abstr
     )
 
 
-def _make(context: Context, target: Target, request: Request, environment: Environment, notes: list[str]) -> State:
+def _make(
+    context: Context, target: Target, request: Request, environment: Environment, taken: Taken, notes: list[str]
+) -> State:
     """Install the files of the lock, then assemble, activate and mark the environment as ready."""
     environment.check_ours()
     lock = read_lock(target.lock_file, target.name)
@@ -241,6 +253,7 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
+    notes += taken.notes()
     begin(environment, target.name, plan, old)
     try:
         install(context.uv(), environment, plan, context.progress)
@@ -248,7 +261,7 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
         _after_failure(environment, plan, old, error)
         raise
     notes += leaving_links(environment.prefix, plan.staged)
-    return _finish(context, environment, target, lock, platform, plan, request.mode)
+    return _finish(context, environment, target, lock, platform, plan, request.mode, taken)
 
 
 def _wanted(
@@ -298,9 +311,9 @@ def _after_failure(environment: Environment, plan: Plan, old: State | None, erro
             remove_tree(environment.prefix, MARKER)
 
 
-def _archs(context: Context, manifest: Manifest) -> Archs | None:
+def _archs(context: Context, manifest: Manifest, toolchain: Toolchain) -> Archs | None:
     """Return what to compile for where no GPU tells; None where one does, or nothing is known."""
-    cuda = manifest.requirements.cuda
+    cuda = toolchain.cuda_version if "cuda-toolkit" in toolchain.system else manifest.requirements.cuda
     if cuda is None or sees_gpu():
         return None
     machine = "aarch64" if current_platform().endswith("aarch64") else "x86_64"
@@ -309,13 +322,22 @@ def _archs(context: Context, manifest: Manifest) -> Archs | None:
 
 
 def _finish(
-    context: Context, environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode
+    context: Context,
+    environment: Environment,
+    target: Target,
+    lock: Lock,
+    platform: str,
+    plan: Plan,
+    mode: LockMode,
+    taken: Taken,
 ) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
     nvidia = discover(environment.prefix).site_packages / "nvidia"
-    toolchain = assemble(environment.prefix, platform, environment.folders_of(plan.packages, nvidia))
+    parts = environment.folders_of(plan.packages, nvidia)
+    toolchain, watches = with_machine(environment, target.name, taken, platform, parts)
     manifest = target.manifest.on(platform)
-    _store_activation(environment, derive(manifest, toolchain, probe(), _archs(context, manifest)))
+    activation = derive(manifest, toolchain, probe(), _archs(context, manifest, toolchain))
+    _store_activation(environment, replace(activation, watches=watches))
     environment.keep_lock(lock.text)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
     satisfied = mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
