@@ -6,7 +6,7 @@ runs when somebody activates.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +16,7 @@ from tenv.errors import EnvironmentBrokenError
 from tenv.host.interface import Missing
 from tenv.host.machine import Machine
 from tenv.manifest import Manifest
+from tenv.scripts import Effect, decide
 from tenv.toolchain import Toolchain
 
 __all__ = ["Action", "Activation", "Archs", "Change", "Watch", "derive", "jobs", "read_activation"]
@@ -85,12 +86,14 @@ class Activation:
         prefix: The environment's folder.
         changes: The changes; each variable stands in it once.
         watches: What shells look at before they make them.
+        left_out: What activation scripts of packages set and this activation does not, each with the reason.
     """
 
     target: str
     prefix: Path
     changes: tuple[Change, ...]
     watches: tuple[Watch, ...] = ()
+    left_out: tuple[Change, ...] = ()
 
     def apply(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return an environment with the changes made."""
@@ -112,6 +115,8 @@ class Activation:
         data: dict[str, Any] = {"schema": _SCHEMA, "target": self.target, "prefix": str(self.prefix), "changes": rows}
         if self.watches:
             data["watches"] = [watch.to_json() for watch in self.watches]
+        if self.left_out:
+            data["left-out"] = [change.to_json() for change in self.left_out]
         return json.dumps(data, indent=1) + "\n"
 
 
@@ -123,17 +128,19 @@ def read_activation(path: Path) -> Activation:
     """
     try:
         data = json.loads(path.read_text())
-        changes = tuple(
-            Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in data["changes"]
-        )
+        changes, left_out = _read_changes(data["changes"]), _read_changes(data.get("left-out", ()))
         watches = tuple(
             Watch(tuple((file, stamp) for file, stamp in row["files"]), row["sentence"])
             for row in data.get("watches", ())
         )
-        return Activation(data["target"], Path(data["prefix"]), changes, watches)
+        return Activation(data["target"], Path(data["prefix"]), changes, watches, left_out)
     except (OSError, ValueError, KeyError, TypeError) as error:
         hint = "`tenv create` repairs the environment"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
+
+
+def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
+    return tuple(Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in rows)
 
 
 def jobs(machine: Machine, *, cuda: bool) -> tuple[int, str]:
@@ -164,16 +171,25 @@ class Archs:
     source: str
 
 
-def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine, archs: Archs | None = None) -> Activation:
-    """Return what activating a prefix changes: what the toolchain needs, then what the manifest says.
+def derive(
+    manifest: Manifest,
+    toolchain: Toolchain,
+    machine: Machine,
+    archs: Archs | None = None,
+    effects: Sequence[Effect] = (),
+) -> Activation:
+    """Return what activating a prefix changes: what packages and the toolchain need, then what the manifest says.
 
     Args:
         manifest: The manifest as it reads on this platform.
         toolchain: Where things are in the prefix.
         machine: What a build here may use.
         archs: What to compile for; None to leave that to PyTorch, which asks the GPUs that it sees.
+        effects: What the activation scripts of the conda packages do.
     """
     changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
+    kept, left_out = _of_packages(effects, changes)
+    changes |= kept
     if archs and toolchain.nvcc:
         reason = (
             "no GPU is seen here, and then PyTorch falls back on a list that this nvcc refuses; these are what its own "
@@ -187,7 +203,30 @@ def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine, archs: Ar
         if replaced and replaced.action is not Action.UNSET:
             reason += f", instead of `{replaced.value}`, which tenv derives: {replaced.reason}"
         changes[name] = Change(name, Action.SET, value, reason)
-    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()))
+    left_out = tuple(change for change in left_out if change.name not in changes)
+    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()), left_out=left_out)
+
+
+def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple[dict[str, Change], tuple[Change, ...]]:
+    """Return what is kept of what activation scripts do, and what is left out; what tenv itself sets stays."""
+    kept: dict[str, Change] = {}
+    left_out = []
+    for effect in effects:
+        decision = decide(effect)
+        value = decision.value
+        if value is None:
+            left_out.append(Change(effect.name, Action.SET, effect.value or "", decision.reason))
+        elif effect.before and value.endswith(os.pathsep + effect.before):
+            added = value.removesuffix(os.pathsep + effect.before)
+            before = ours.get(effect.name)
+            if before and before.action is Action.PREPEND:  # after what tenv puts first
+                added, reason = f"{before.value}{os.pathsep}{added}", f"{before.reason}; the rest {decision.reason}"
+                kept[effect.name] = Change(effect.name, Action.PREPEND, added, reason)
+            elif not before:
+                kept[effect.name] = Change(effect.name, Action.PREPEND, added, decision.reason)
+        elif effect.name not in ours:
+            kept[effect.name] = Change(effect.name, Action.SET, value, decision.reason)
+    return kept, tuple(left_out)
 
 
 def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iterator[Change]:
@@ -197,7 +236,7 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
     own = [toolchain.python.parent, *_program_folders(toolchain)]
     programs = os.pathsep.join(dict.fromkeys(map(str, own)))
     yield Change("PATH", Action.PREPEND, programs, "the environment's own programs come first")
-    yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
+    yield from _python_changes(toolchain)
     yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
     yield from _cuda_changes(toolchain)
     yield from _compiler_changes(toolchain)
@@ -212,6 +251,8 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
         yield Change(
             "INTEL_MKL_DIR", Action.SET, str(toolchain.mkl), "read by PyTorch's FindMKL.cmake, before /opt/intel"
         )
+    if toolchain.magma:
+        yield Change("MAGMA_HOME", Action.SET, str(toolchain.magma), "MAGMA; read by PyTorch's FindMAGMA.cmake")
     count, why = jobs(machine, cuda=toolchain.cuda is not None)
     yield Change("MAX_JOBS", Action.SET, str(count), why)
     if os.name == "posix":
@@ -220,6 +261,18 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
             "and the default of GCC since 5.1"
         )
         yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
+
+
+def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
+    prefix = str(toolchain.prefix)
+    if toolchain.conda:
+        reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
+        yield Change("CONDA_PREFIX", Action.SET, prefix, reason)
+    if toolchain.virtual or not toolchain.conda:
+        yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
+    else:
+        reason = "the environment's Python is its own; pip and uv would install into the virtual environment named here"
+        yield Change("VIRTUAL_ENV", Action.UNSET, "", reason)
 
 
 _SYSTEM_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin")
@@ -233,10 +286,11 @@ def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
 
 def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
     of_machine = "of this machine, as [system] asks for"
+    whose = of_machine if {"gcc", "clang", "msvc"} & {*toolchain.system} else "of the environment"
     if toolchain.cc:
-        yield Change("CC", Action.SET, str(toolchain.cc), f"the C compiler {of_machine}")
+        yield Change("CC", Action.SET, str(toolchain.cc), f"the C compiler {whose}")
     if toolchain.cxx:
-        yield Change("CXX", Action.SET, str(toolchain.cxx), f"the C++ compiler {of_machine}")
+        yield Change("CXX", Action.SET, str(toolchain.cxx), f"the C++ compiler {whose}")
     if toolchain.cxx and toolchain.nvcc:
         reason = "the host compiler of nvcc, for {}: the same as CXX"
         yield Change("CUDAHOSTCXX", Action.SET, str(toolchain.cxx), reason.format("CMake"))

@@ -28,6 +28,7 @@ from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.providers.pypi import Interpreter
 from tenv.rules.toolkit import check_lock
+from tenv.scripts import run_scripts
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import Toolchain, discover
@@ -261,7 +262,7 @@ def _make(
         _after_failure(environment, plan, old, error)
         raise
     notes += leaving_links(environment.prefix, plan.staged)
-    return _finish(context, environment, target, lock, platform, plan, request.mode, taken)
+    return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
 
 
 def _wanted(
@@ -330,13 +331,16 @@ def _finish(
     plan: Plan,
     mode: LockMode,
     taken: Taken,
+    notes: list[str],
 ) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
     nvidia = discover(environment.prefix).site_packages / "nvidia"
     parts = environment.folders_of(plan.packages, nvidia)
     toolchain, watches = with_machine(environment, target.name, taken, platform, parts)
     manifest = target.manifest.on(platform)
-    activation = derive(manifest, toolchain, probe(), _archs(context, manifest, toolchain))
+    effects, unfinished = run_scripts(environment.prefix) if toolchain.conda else ((), ())
+    notes += unfinished
+    activation = derive(manifest, toolchain, probe(), _archs(context, manifest, toolchain), effects)
     _store_activation(environment, replace(activation, watches=watches))
     environment.keep_lock(lock.text)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
