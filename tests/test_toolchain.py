@@ -190,5 +190,5 @@ def test_finds_mkl(tmp_path: Path, library: str) -> None:
 
 def test_an_empty_prefix_holds_nothing(tmp_path: Path) -> None:
     found = discover(tmp_path)
-    nothing = {name for name in Toolchain.__slots__ if getattr(found, name) is None}
+    nothing = {name for name in Toolchain.__slots__ if not getattr(found, name)}
     assert nothing == {*Toolchain.__slots__} - {"prefix", "python", "site_packages"}

@@ -6,18 +6,20 @@ runs when somebody activates.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from tenv.errors import EnvironmentBrokenError
 from tenv.host.interface import Missing
 from tenv.host.machine import Machine
 from tenv.manifest import Manifest
+from tenv.scripts import Effect, decide
 from tenv.toolchain import Toolchain
 
-__all__ = ["Action", "Activation", "Archs", "Change", "derive", "jobs", "read_activation"]
+__all__ = ["Action", "Activation", "Archs", "Change", "Watch", "derive", "jobs", "read_activation"]
 
 _SCHEMA = 1
 _GIB = 1 << 30
@@ -59,6 +61,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """Files of the machine that an environment depends on, as far as a shell can watch them without a program.
+
+    Attributes:
+        files: Each file with a stamp: an empty file of tenv's that has the same time of last change.
+        sentence: What is said when a file is gone, or its time is no longer that of its stamp.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the watch as plain values."""
+        return {"files": [list(pair) for pair in self.files], "sentence": self.sentence}
+
+
+@dataclass(frozen=True, slots=True)
 class Activation:
     """Everything that activating an environment changes, in order.
 
@@ -66,11 +85,15 @@ class Activation:
         target: The target.
         prefix: The environment's folder.
         changes: The changes; each variable stands in it once.
+        watches: What shells look at before they make them.
+        left_out: What activation scripts of packages set and this activation does not, each with the reason.
     """
 
     target: str
     prefix: Path
     changes: tuple[Change, ...]
+    watches: tuple[Watch, ...] = ()
+    left_out: tuple[Change, ...] = ()
 
     def apply(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return an environment with the changes made."""
@@ -89,7 +112,11 @@ class Activation:
     def to_json(self) -> str:
         """Return the text of ``activation.json``."""
         rows = [change.to_json() for change in self.changes]
-        data = {"schema": _SCHEMA, "target": self.target, "prefix": str(self.prefix), "changes": rows}
+        data: dict[str, Any] = {"schema": _SCHEMA, "target": self.target, "prefix": str(self.prefix), "changes": rows}
+        if self.watches:
+            data["watches"] = [watch.to_json() for watch in self.watches]
+        if self.left_out:
+            data["left-out"] = [change.to_json() for change in self.left_out]
         return json.dumps(data, indent=1) + "\n"
 
 
@@ -101,13 +128,19 @@ def read_activation(path: Path) -> Activation:
     """
     try:
         data = json.loads(path.read_text())
-        changes = tuple(
-            Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in data["changes"]
+        changes, left_out = _read_changes(data["changes"]), _read_changes(data.get("left-out", ()))
+        watches = tuple(
+            Watch(tuple((file, stamp) for file, stamp in row["files"]), row["sentence"])
+            for row in data.get("watches", ())
         )
-        return Activation(data["target"], Path(data["prefix"]), changes)
+        return Activation(data["target"], Path(data["prefix"]), changes, watches, left_out)
     except (OSError, ValueError, KeyError, TypeError) as error:
         hint = "`tenv create` repairs the environment"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
+
+
+def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
+    return tuple(Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in rows)
 
 
 def jobs(machine: Machine, *, cuda: bool) -> tuple[int, str]:
@@ -138,16 +171,25 @@ class Archs:
     source: str
 
 
-def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine, archs: Archs | None = None) -> Activation:
-    """Return what activating a prefix changes: what the toolchain needs, then what the manifest says.
+def derive(
+    manifest: Manifest,
+    toolchain: Toolchain,
+    machine: Machine,
+    archs: Archs | None = None,
+    effects: Sequence[Effect] = (),
+) -> Activation:
+    """Return what activating a prefix changes: what packages and the toolchain need, then what the manifest says.
 
     Args:
         manifest: The manifest as it reads on this platform.
         toolchain: Where things are in the prefix.
         machine: What a build here may use.
         archs: What to compile for; None to leave that to PyTorch, which asks the GPUs that it sees.
+        effects: What the activation scripts of the conda packages do.
     """
     changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
+    kept, left_out = _of_packages(effects, changes)
+    changes |= kept
     if archs and toolchain.nvcc:
         reason = (
             "no GPU is seen here, and then PyTorch falls back on a list that this nvcc refuses; these are what its own "
@@ -161,29 +203,56 @@ def derive(manifest: Manifest, toolchain: Toolchain, machine: Machine, archs: Ar
         if replaced and replaced.action is not Action.UNSET:
             reason += f", instead of `{replaced.value}`, which tenv derives: {replaced.reason}"
         changes[name] = Change(name, Action.SET, value, reason)
-    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()))
+    left_out = tuple(change for change in left_out if change.name not in changes)
+    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()), left_out=left_out)
+
+
+def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple[dict[str, Change], tuple[Change, ...]]:
+    """Return what is kept of what activation scripts do, and what is left out; what tenv itself sets stays."""
+    kept: dict[str, Change] = {}
+    left_out = []
+    for effect in effects:
+        decision = decide(effect)
+        value = decision.value
+        if value is None:
+            left_out.append(Change(effect.name, Action.SET, effect.value or "", decision.reason))
+        elif effect.before and value.endswith(os.pathsep + effect.before):
+            added = value.removesuffix(os.pathsep + effect.before)
+            before = ours.get(effect.name)
+            if before and before.action is Action.PREPEND:  # after what tenv puts first
+                added, reason = f"{before.value}{os.pathsep}{added}", f"{before.reason}; the rest {decision.reason}"
+                kept[effect.name] = Change(effect.name, Action.PREPEND, added, reason)
+            elif not before:
+                kept[effect.name] = Change(effect.name, Action.PREPEND, added, decision.reason)
+        elif effect.name not in ours:
+            kept[effect.name] = Change(effect.name, Action.SET, value, decision.reason)
+    return kept, tuple(left_out)
 
 
 def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iterator[Change]:
     prefix = str(toolchain.prefix)
     yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
     yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
-    programs = [str(toolchain.python.parent)]
-    if toolchain.nvcc:
-        programs.append(str(toolchain.nvcc.parent))
-    yield Change("PATH", Action.PREPEND, os.pathsep.join(programs), "the environment's own programs come first")
-    yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
+    own = [toolchain.python.parent, *_program_folders(toolchain)]
+    programs = os.pathsep.join(dict.fromkeys(map(str, own)))
+    yield Change("PATH", Action.PREPEND, programs, "the environment's own programs come first")
+    yield from _python_changes(toolchain)
     yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
     yield from _cuda_changes(toolchain)
+    yield from _compiler_changes(toolchain)
     yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package looks in the environment first")
     if toolchain.ninja:
         yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja; it is in the environment")
     if toolchain.mkl:
-        reason = "oneMKL's own name for its folder; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+        reason = "oneMKL's own name for its folder" + (
+            "" if "mkl" in toolchain.system else "; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+        )
         yield Change("MKLROOT", Action.SET, str(toolchain.mkl), reason)
         yield Change(
             "INTEL_MKL_DIR", Action.SET, str(toolchain.mkl), "read by PyTorch's FindMKL.cmake, before /opt/intel"
         )
+    if toolchain.magma:
+        yield Change("MAGMA_HOME", Action.SET, str(toolchain.magma), "MAGMA; read by PyTorch's FindMAGMA.cmake")
     count, why = jobs(machine, cuda=toolchain.cuda is not None)
     yield Change("MAX_JOBS", Action.SET, str(count), why)
     if os.name == "posix":
@@ -194,10 +263,47 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
         yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
 
 
+def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
+    prefix = str(toolchain.prefix)
+    if toolchain.conda:
+        reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
+        yield Change("CONDA_PREFIX", Action.SET, prefix, reason)
+    if toolchain.virtual or not toolchain.conda:
+        yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
+    else:
+        reason = "the environment's Python is its own; pip and uv would install into the virtual environment named here"
+        yield Change("VIRTUAL_ENV", Action.UNSET, "", reason)
+
+
+_SYSTEM_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin")
+"""Folders that every PATH holds; put in front, they would hide what the user has before them."""
+
+
+def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
+    folders = (toolchain.nvcc.parent if toolchain.nvcc else None, toolchain.mpi / "bin" if toolchain.mpi else None)
+    yield from (folder for folder in folders if folder and str(folder) not in _SYSTEM_PROGRAMS)
+
+
+def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
+    of_machine = "of this machine, as [system] asks for"
+    whose = of_machine if {"gcc", "clang", "msvc"} & {*toolchain.system} else "of the environment"
+    if toolchain.cc:
+        yield Change("CC", Action.SET, str(toolchain.cc), f"the C compiler {whose}")
+    if toolchain.cxx:
+        yield Change("CXX", Action.SET, str(toolchain.cxx), f"the C++ compiler {whose}")
+    if toolchain.cxx and toolchain.nvcc:
+        reason = "the host compiler of nvcc, for {}: the same as CXX"
+        yield Change("CUDAHOSTCXX", Action.SET, str(toolchain.cxx), reason.format("CMake"))
+        yield Change("NVCC_CCBIN", Action.SET, str(toolchain.cxx), reason.format("nvcc itself"))
+    if toolchain.mpi:
+        yield Change("MPI_HOME", Action.SET, str(toolchain.mpi), f"the MPI {of_machine}; read by CMake's FindMPI")
+
+
 def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
     if toolchain.cuda:
         root = str(toolchain.cuda)
         version = f"CUDA {toolchain.cuda_version}" if toolchain.cuda_version else "CUDA"
+        version += " of this machine" if "cuda-toolkit" in toolchain.system else ""
         yield Change(
             "CUDA_HOME", Action.SET, root, f"{version}; read by PyTorch's setup.py and torch.utils.cpp_extension"
         )
@@ -214,4 +320,5 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
     )
     for name, folder, module, library in libraries:
         if folder:
-            yield Change(name, Action.SET, str(folder), f"{library} of the environment; read by PyTorch's {module}")
+            whose = "this machine" if name.removesuffix("_ROOT").lower() in toolchain.system else "the environment"
+            yield Change(name, Action.SET, str(folder), f"{library} of {whose}; read by PyTorch's {module}")

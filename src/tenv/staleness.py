@@ -26,6 +26,7 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
             continue
         found += _conda_differences(lock, manifest.on(platform), platform)
         found += _wheel_differences(lock, manifest.on(platform), platform)
+        found += _system_differences(lock, manifest.on(platform), platform)
     return found
 
 
@@ -75,6 +76,17 @@ def _answers(package: CondaPackage, request: CondaRequest) -> bool:
         channel=package.channel,
         subdir=package.subdir,
     )
+
+
+def _system_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+    """Return where the ranges of what is taken from the host are others than those that the lock records."""
+    had = {name: row[0] for name, row in lock.requests.get(platform, {}).get("system", {}).items()}
+    now = {name: str(accepted) for name, accepted in manifest.system.items()}
+    return [
+        f"{platform}: system.{name} is {now.get(name, 'not asked for')}, the lock has {had.get(name, 'nothing of it')}"
+        for name in sorted({*had, *now})
+        if had.get(name) != now.get(name)
+    ]
 
 
 def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:

@@ -1,8 +1,10 @@
-"""Where things are in a prefix, and how wheels become one CUDA toolkit.
+"""Where things are in a prefix, and how the parts of a CUDA toolkit become one.
 
-NVIDIA's wheels spread a toolkit over ``site-packages/nvidia/*``: no ``lib64``, no unversioned ``.so`` names, no stub of
-the driver's library, no ``version.json``. `assemble` lays one folder of relative links over them that ``nvcc``, CMake's
-``FindCUDAToolkit``, PyTorch's find modules and ``torch.utils.cpp_extension`` take for an installed toolkit.
+conda packages put them in the prefix itself, in one of two ways (`tenv.conda_layout`). NVIDIA's wheels spread a toolkit
+over ``site-packages/nvidia/*``: no ``lib64``, no unversioned ``.so`` names, no stub of the driver's library, no
+``version.json``. For these, and for conda-forge's split toolkit, `assemble` lays one folder of relative links over them
+that ``nvcc``, CMake's ``FindCUDAToolkit``, PyTorch's find modules and ``torch.utils.cpp_extension`` take for an
+installed toolkit.
 """
 
 import json
@@ -11,16 +13,17 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tenv import elf
+from tenv import conda_layout, elf
 from tenv.files import relative_link, storage_errors, write_atomic
 from tenv.versions import Version
 
-__all__ = ["Toolchain", "assemble", "discover"]
+__all__ = ["Toolchain", "assemble", "assemble_beside", "discover"]
 
 _ROOT = "cuda"
+_BESIDE = ("cudnn", "cusparselt", "nccl")
 _FOLDERS = ("bin", "include", "lib", "nvvm", "compute-sanitizer", "share")
 _SHARED = re.compile(r"(?P<stem>lib[\w.+-]+?\.so)(\.\d+)+")
 _DRIVER_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h")
@@ -45,6 +48,13 @@ class Toolchain:
         cmake: The CMake program.
         ninja: The Ninja program.
         mkl: The folder above MKL's ``include`` and ``lib``.
+        magma: The same for MAGMA.
+        conda: Whether the prefix holds conda packages.
+        virtual: Whether its Python is a virtual environment's, made from another one.
+        mpi: The folder above MPI's ``bin``.
+        cc: The C compiler that builds shall take.
+        cxx: The C++ compiler that builds shall take, nvcc's included.
+        system: What of it is the machine's own, by its keys in ``[system]``.
     """
 
     prefix: Path
@@ -59,63 +69,85 @@ class Toolchain:
     cmake: Path | None = None
     ninja: Path | None = None
     mkl: Path | None = None
+    magma: Path | None = None
+    mpi: Path | None = None
+    cc: Path | None = None
+    cxx: Path | None = None
+    system: tuple[str, ...] = ()
+    conda: bool = False
+    virtual: bool = False
 
 
 def discover(prefix: Path) -> Toolchain:
     """Look at what a prefix holds."""
     windows = sys.platform == "win32"
-    programs = prefix / ("Scripts" if windows else "bin")
     suffix = ".exe" if windows else ""
+    virtual = (prefix / "pyvenv.cfg").is_file()
+    conda = conda_layout.has_packages(prefix)
+    programs = prefix / ("Scripts" if windows else "bin")
+    python = prefix / f"python{suffix}" if windows and conda and not virtual else programs / f"python{suffix}"
     site = _site_packages(prefix)
     cuda = _cuda_root(prefix, site)
 
     def with_header(name: str) -> Path | None:
-        return cuda if cuda and (cuda / "include" / name).is_file() else None
+        roots = (root for root in (cuda, prefix, prefix / "Library") if root)
+        return next((root for root in roots if (root / "include" / name).is_file()), None) if cuda or conda else None
 
     return Toolchain(
         prefix=prefix,
-        python=programs / f"python{suffix}",
+        python=python,
         site_packages=site,
         cuda=cuda,
-        cuda_version=_toolkit_version(site) if cuda else None,
-        nvcc=_existing(cuda / "bin" / f"nvcc{suffix}") if cuda else None,
+        cuda_version=_version(prefix, site, cuda) if cuda else None,
+        nvcc=_nvcc(prefix, cuda, suffix) if cuda else None,
         cudnn=with_header("cudnn.h"),
         cusparselt=with_header("cusparseLt.h"),
         nccl=with_header("nccl.h"),
-        cmake=_existing(programs / f"cmake{suffix}"),
-        ninja=_existing(programs / f"ninja{suffix}"),
-        mkl=_mkl_root(prefix),
+        cmake=_program(prefix, "cmake", suffix),
+        ninja=_program(prefix, "ninja", suffix),
+        mkl=conda_layout.library_root(prefix, ("mkl.h",), ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")),
+        magma=conda_layout.library_root(prefix, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
+        cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
+        cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
+        conda=conda,
+        virtual=virtual,
     )
 
 
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
+def _program(prefix: Path, name: str, suffix: str) -> Path | None:
+    folders = ("Scripts", "Library/bin") if sys.platform == "win32" else ("bin",)
+    return next((path for folder in folders if (path := prefix / folder / f"{name}{suffix}").is_file()), None)
+
+
+def _nvcc(prefix: Path, cuda: Path, suffix: str) -> Path | None:
+    # Where conda packages bring it, the folder that tenv assembles only links to it.
+    return next((path for root in (prefix, cuda) if (path := root / "bin" / f"nvcc{suffix}").is_file()), None)
+
+
+def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
+    own = conda_layout.split_toolkit(prefix) or conda_layout.flat_toolkit(prefix)
+    return conda_layout.toolkit_version(prefix, cuda / "include") if own else _toolkit_version(site)
 
 
 def _site_packages(prefix: Path) -> Path:
     if sys.platform == "win32":
         return prefix / "Lib" / "site-packages"
-    found = sorted((prefix / "lib").glob("python3.*/site-packages"))
+    # conda's Python has a link `python3.1` to its own folder.
+    folders = [path for path in (prefix / "lib").glob("python3.*") if not path.is_symlink()]
+    found = sorted(path for folder in folders if (path := folder / "site-packages").is_dir())
     return found[-1] if found else prefix / "lib" / "site-packages"
 
 
 def _cuda_root(prefix: Path, site: Path) -> Path | None:
     if sys.platform == "win32":  # links need a privilege there; the wheels of CUDA 13 are near enough to a toolkit
-        return next((root for root in _wheel_roots(site) if (root / "bin" / "nvcc.exe").is_file()), None)
+        wheels = (root for root in _wheel_roots(site) if (root / "bin" / "nvcc.exe").is_file())
+        return next(wheels, None) or conda_layout.flat_toolkit(prefix)
     root = prefix / _ROOT
-    return root if (root / "include" / "cuda_runtime_api.h").exists() else None
-
-
-def _mkl_root(prefix: Path) -> Path | None:
-    for root in (prefix, prefix / "Library"):
-        libraries = ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")
-        if (root / "include" / "mkl.h").is_file() and any((root / "lib" / name).is_file() for name in libraries):
-            return root
-    return None
+    return root if (root / "include" / "cuda_runtime_api.h").exists() else conda_layout.flat_toolkit(prefix)
 
 
 def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
-    """Make the CUDA toolkit folder of a prefix anew from the wheels in it, where there are any.
+    """Make the CUDA toolkit folder of a prefix anew from the wheels in it, or from conda-forge's split toolkit.
 
     Args:
         prefix: The prefix.
@@ -132,15 +164,54 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
     sources = [part for part in parts if any((part / name).is_dir() for name in _FOLDERS)]
     root = prefix / _ROOT
     with storage_errors(f"can't make the CUDA toolkit folder {root}"):
-        if root.is_symlink() or root.is_file():
-            root.unlink()
-        shutil.rmtree(root, ignore_errors=True)
+        _clear(root)
+        split = conda_layout.split_toolkit(prefix)
+        sources = [split, *sources] if split else sources
         wanted = any((source / "include" / "cuda_runtime_api.h").is_file() for source in sources)
         if wanted and platform in _MACHINES:
             _link_toolkit(root, sources)
-            _write_driver_stub(root, _MACHINES[platform])
-            _write_versions(root, site)
+            for name in ("bin", "nvvm") if split else ():
+                if (prefix / name).is_dir() and not (root / name).exists():
+                    relative_link(root / name, prefix / name)
+            if not (root / "lib" / "stubs").exists():
+                _write_driver_stub(root, _MACHINES[platform])
+            _write_versions(root, prefix, site)
     return discover(prefix)
+
+
+def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
+    """Make the folder of CUDA libraries of a prefix whose toolkit is the machine's own.
+
+    Args:
+        prefix: The prefix.
+        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages. Only those libraries are
+            taken that no toolkit brings: a second cuBLAS beside the toolkit's would be a mixture.
+
+    Raises:
+        StorageError: The folder can't be written.
+    """
+    root = prefix / _ROOT
+    sources = [part for part in parts if part.name in _BESIDE]
+    with storage_errors(f"can't make the folder of CUDA libraries {root}"):
+        _clear(root)
+        if sources:
+            _link_toolkit(root, sources)
+
+    def with_header(name: str) -> Path | None:
+        return root if (root / "include" / name).is_file() else None
+
+    return replace(
+        discover(prefix),
+        cudnn=with_header("cudnn.h"),
+        cusparselt=with_header("cusparseLt.h"),
+        nccl=with_header("nccl.h"),
+    )
+
+
+def _clear(root: Path) -> None:
+    if root.is_symlink() or root.is_file():
+        root.unlink()
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def _wheel_roots(site: Path) -> Iterator[Path]:
@@ -221,14 +292,15 @@ def _toolkit_version(site: Path) -> Version | None:
     return Version(".".join(found.text.split(".")[:3])) if found else None
 
 
-def _write_versions(root: Path, site: Path) -> None:
+def _write_versions(root: Path, prefix: Path, site: Path) -> None:
     """Write ``version.json`` as NVIDIA's installers do: the release, then each component by its own version."""
-    release = _toolkit_version(site)
+    release = _version(prefix, site, root)
     rows: dict[str, Mapping[str, str]] = {}
     if release:
         rows["cuda"] = {"name": "CUDA SDK", "version": release.text}
-    for name, version in _distributions(site).items():
-        if name.startswith("nvidia-cuda-"):
-            key = name.removeprefix("nvidia-").replace("-", "_").replace("cuda_runtime", "cuda_cudart")
-            rows[key] = {"name": f"CUDA {name.removeprefix('nvidia-cuda-').upper()}", "version": version}
+    packages = {name.removeprefix("nvidia-"): version for name, version in _distributions(site).items()}
+    for name, version in {**packages, **conda_layout.components(prefix)}.items():
+        if name.startswith("cuda-") and name not in ("cuda-toolkit", "cuda-version"):
+            key = name.replace("-", "_").replace("cuda_runtime", "cuda_cudart")
+            rows[key] = {"name": f"CUDA {name.removeprefix('cuda-').upper()}", "version": version}
     write_atomic(root / "version.json", json.dumps(rows, indent=3) + os.linesep)

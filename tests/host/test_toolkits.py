@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tenv.host.interface import Missing
 from tenv.host.places import Places
 from tenv.host.report import Toolkit
-from tenv.host.toolkits import parse_dryrun, parse_nvcc, parse_version_json, probe
+from tenv.host.toolkit_ways import parse_dryrun
+from tenv.host.toolkits import parse_nvcc, parse_version_json, probe
 from tests.host.builders import places, program, put, text
 
 NVCC = "Cuda compilation tools, release {0}, V{0}.{1}"
@@ -84,12 +85,16 @@ def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
     said = f"echo '#$ TOP={root}/bin/..' >&2"
     program(tmp_path / "bin/nvcc", f'[ "$1" = --dryrun ] && {said} || exec {root}/bin/nvcc "$@"')
     found = only(places(tmp_path))
-    assert (found.path, found.found_by, str(found.version)) == (str(root), ("nvcc on PATH",), "12.4")
+    assert (found.path, found.found_by, str(found.version)) == (
+        str(root),
+        ("nvcc on PATH", "/usr/lib/nvidia-cuda-toolkit"),
+        "12.4",
+    )
 
 
 def test_an_nvcc_that_does_not_tell(tmp_path: Path) -> None:
     path = program(tmp_path / "bin/nvcc", "echo oh; exit 1")
-    problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints no TOP"
+    problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints neither TOP nor _HERE_"
     assert only(places(tmp_path)) == Toolkit(str(path), ("nvcc on PATH",), None, (), (problem,))
 
 

@@ -53,6 +53,15 @@ LIMITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
         {"wheels": (wheel("nvidia-cusparselt-cu13", "0.7.1"), wheel("nvidia-cudnn-cu13", "8.9.7.29"))},
         [{"wheels": (wheel("nvidia-cudnn-cu13", "9.27.0.1"),)}, {"wheels": (wheel("nvidia-cudnn-cu13", "99.1.0"),)}],
     ),
+    "TE306": (
+        "error",
+        {"cuda": None, "toolkits": (OTHER,), "manifest": {"system": {"cuda-toolkit": Range("12.1.*")}}},
+        [
+            {"cuda": None, "toolkits": (OTHER,), "manifest": {"system": {"cuda-toolkit": Range("*")}}},
+            {"cuda": None, "toolkits": Missing("no"), "manifest": {"system": {"cuda-toolkit": Range("12.1.*")}}},
+            {"manifest": {"system": {"mpi": Range("*")}}},
+        ],
+    ),
     "TE401": (
         "error",
         {"compilers": ()},

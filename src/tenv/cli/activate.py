@@ -40,7 +40,7 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_nam
     from tenv.workflows.context import Context  # noqa: PLC0415
 
     shell = find_shell(shell_name or _own_shell())
-    name, script = find_script(Context(), target, prefix, shell.SCRIPT)
+    name, script = find_script(Context(), target, prefix, shell.SCRIPT, voice.say)
     if is_terminal(sys.stdout) and not voice.json:
         voice.say(f'this only prints the command; run: eval "$(tenv activate {name})"')
         voice.say('or once, in your shell\'s start file: eval "$(tenv hook bash)"  (or zsh)')

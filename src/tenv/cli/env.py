@@ -27,20 +27,25 @@ def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path |
     activation = find_activation(context, target, prefix)
     changes = activation.changes
     if explain:
+        changes = (*changes, *activation.left_out)
         names = [change.name for change in changes]
         if explain not in names:
             hint = nearest(explain, names) or f"`tenv env {activation.target}` lists them"
             raise UsageError(f"{activation.target} does not change `{explain}`", hint=hint)
         changes = tuple(change for change in changes if change.name == explain)
-    rows = [{**change.to_json(), "replaces": context.environ.get(change.name)} for change in changes]
+    rows = [
+        {**change.to_json(), "replaces": context.environ.get(change.name)}
+        | ({"action": "left out"} if change in activation.left_out else {})
+        for change in changes
+    ]
     return Result(rows, text=lambda: _print(rows, explained=bool(explain)))
 
 
 def _print(rows: list[dict[str, str | None]], *, explained: bool) -> None:
     for row in rows:
-        sign = {"set": "=", "prepend": "=", "unset": ""}[str(row["action"])]
+        sign = {"set": "=", "prepend": "=", "unset": "", "left out": ""}[str(row["action"])]
         rest = f":${row['name']}" if row["action"] == "prepend" else ""
-        value = "(unset)" if row["action"] == "unset" else f"{row['value']}{rest}"
+        value = {"unset": "(unset)", "left out": "(left as it is)"}.get(str(row["action"]), f"{row['value']}{rest}")
         click.echo(f"{row['name']}{sign or ' '}{value}")
         click.echo(f"    {row['reason']}")
         if explained:

@@ -23,7 +23,7 @@ _prefix_option = click.option(
 @click.argument("target")
 @_prefix_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
-def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:  # noqa: ARG001
+def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:
     """Run COMMAND in the environment of TARGET; its exit status and signals are its own."""
     from tenv.workflows.context import Context  # noqa: PLC0415
     from tenv.workflows.run import run  # noqa: PLC0415
@@ -36,7 +36,7 @@ def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tu
             f"`{arguments[0]}` stands after the target, where the command begins",
             hint=f"options of tenv come first: tenv run {arguments[0]} … {target} -- COMMAND",
         )
-    return Result(status=_status(run(Context(), target, prefix, words)))
+    return Result(status=_status(run(Context(), target, prefix, words, voice.say)))
 
 
 @command("shell", short_help="Start a shell in which an environment is active.")

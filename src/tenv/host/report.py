@@ -94,9 +94,12 @@ class Toolkit:
     Attributes:
         path: Its folder, links resolved.
         found_by: Every way that leads to it, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``.
-        version: The release: nvcc's own word, else ``version.json``'s; None when neither tells.
+        version: The release: nvcc's own word, to the update where ``version.json`` agrees with it, else
+            ``version.json``'s; None when neither tells.
         components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
         problems: What is wrong with it, in sentences: no nvcc, a version.json that says otherwise …
+        compiles: Whether its nvcc answered.
+        home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
     """
 
     path: str
@@ -104,6 +107,8 @@ class Toolkit:
     version: Version | None
     components: tuple[tuple[str, str], ...] = ()
     problems: tuple[str, ...] = ()
+    compiles: bool = True
+    home: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the toolkit as plain values."""
@@ -113,6 +118,8 @@ class Toolkit:
             "version": _text(self.version),
             "components": dict(self.components),
             "problems": list(self.problems),
+            "compiles": self.compiles,
+            "home": self.home,
         }
 
     @classmethod
@@ -125,6 +132,8 @@ class Toolkit:
             version=values.optional(values.version, "version"),
             components=tuple((name, components.text(name)) for name in components.data) if components else (),
             problems=values.optional(values.texts, "problems") or (),
+            compiles=values.optional(values.flag, "compiles") is not False,
+            home=values.optional(values.text, "home") or "",
         )
 
 

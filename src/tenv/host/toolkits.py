@@ -7,7 +7,7 @@ files that are there; where the two differ, that is a problem of the toolkit.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,12 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.parallel import each
 from tenv.host.places import Places, read
 from tenv.host.report import Toolkit
+from tenv.host.toolkit_ways import LOOKED_AT, Way, ways
 from tenv.versions import Version
 
-__all__ = ["Nvcc", "parse_dryrun", "parse_nvcc", "parse_version_json", "probe"]
+__all__ = ["Nvcc", "parse_nvcc", "parse_version_json", "probe"]
 
-_LOCAL = "/usr/local"
-_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
 # Components with a library by which they are seen; CUPTI's file has another number than the component.
 _LIBRARIES = {
@@ -40,7 +40,6 @@ _LIBRARIES = {
 _UNNUMBERED = {"cuda_cupti"}
 _NUMBER = re.compile(r"\d+(\.\d+){2,4}")
 _RELEASE = re.compile(r"release (?P<release>\d+\.\d+), V(?P<build>\d+(\.\d+)+)", re.ASCII)
-_TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
 _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.MULTILINE)
 
 
@@ -57,31 +56,10 @@ class Nvcc:
     build: Version
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """What leads to a toolkit.
-
-    Attributes:
-        name: Such as ``CUDA_HOME``.
-        path: The toolkit's folder; where that could not be told, the program that should have.
-        fault: Why it could not be told, or an empty string.
-    """
-
-    name: str
-    path: Path
-    fault: str = ""
-
-
 def parse_nvcc(text: str) -> Nvcc | None:
     """Return what ``nvcc --version`` tells, None for another text."""
     match = _RELEASE.search(text)
     return Nvcc(Version(match["release"]), Version(match["build"])) if match else None
-
-
-def parse_dryrun(text: str) -> str | None:
-    """Return the toolkit's folder from what ``nvcc --dryrun`` prints."""
-    match = _TOP.search(text)
-    return match["top"].strip() if match else None
 
 
 def parse_version_json(text: str) -> dict[str, str] | Missing:
@@ -96,79 +74,65 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
 
 
 def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
-    """Return the toolkits in ``/usr/local/cuda*``, ``CUDA_HOME``, ``CUDA_PATH`` and behind each nvcc on PATH.
+    """Return the toolkits that variables, PATH and the usual folders lead to, each folder once.
 
     Args:
         places: Where to look; None means this machine.
     """
     places = places or Places()
     roots: dict[str, list[str]] = {}
-    faults: dict[str, list[_Way]] = {}
-    for way in _ways(places):
+    faults: dict[str, list[Way]] = {}
+    for way in ways(places):
         target = os.path.realpath(way.path)
         if way.fault or not Path(target).is_dir():
             faults.setdefault(target, []).append(way)
-        elif way.name in _VARIABLES or _is_toolkit(Path(target)):
+        elif way.named or _is_toolkit(Path(target)):
             roots.setdefault(target, []).append(way.name)
     found = each(partial(_inspect, places), roots.items())
-    broken = [_broken(path, ways) for path, ways in faults.items()]
-    return Fact((*found, *broken), f"{_LOCAL}/cuda*, {', '.join(_VARIABLES)}, nvcc on PATH")
+    broken = [_broken(path, leading) for path, leading in faults.items()]
+    return Fact((*found, *broken), LOOKED_AT)
 
 
-def _broken(path: str, ways: list[_Way]) -> Toolkit:
-    said = [way.fault or f"{way.name} leads to {path}, which is not there" for way in ways]
-    return Toolkit(path, tuple(way.name for way in ways), None, (), tuple(said))
+def _broken(path: str, leading: list[Way]) -> Toolkit:
+    said = [way.fault or f"{way.name} leads to {path}, which is not there" for way in leading]
+    return Toolkit(path, tuple(way.name for way in leading), None, (), tuple(said))
 
 
 def _is_toolkit(folder: Path) -> bool:
     return any((folder / part).exists() for part in _PARTS)
 
 
-def _ways(places: Places) -> Iterator[_Way]:
-    """Yield what leads to toolkits, in the order in which builds look: the variables, PATH, the usual folders."""
-    for variable in _VARIABLES:
-        if value := places.environ.get(variable):
-            yield _Way(variable, Path(value))
-    seen: set[str] = set()
-    for folder in places.folders():
-        nvcc = folder / "nvcc"
-        real = os.path.realpath(nvcc)
-        if nvcc.is_file() and os.access(nvcc, os.X_OK) and real not in seen:
-            yield _of_nvcc(nvcc, "nvcc on PATH, behind another" if seen else "nvcc on PATH", places)
-            seen.add(real)
-    local = places.at(_LOCAL)
-    for path in sorted(local.glob("cuda*")):
-        if path.is_symlink() or path.is_dir():
-            yield _Way(f"{_LOCAL}/{path.name}", path)
-
-
-def _of_nvcc(nvcc: Path, name: str, places: Places) -> _Way:
-    """Return the way to the toolkit that an nvcc belongs to; the one on PATH may be a script that calls it."""
-    real = Path(os.path.realpath(nvcc))
-    if real.parent.name == "bin" and (real.parent / "nvcc.profile").exists():
-        return _Way(name, real.parent.parent)
-    done = places.run(str(nvcc), "--dryrun", "tenv.cu")
-    if isinstance(done, Missing):
-        return _Way(name, real, f"{name} does not tell its toolkit: {done.reason}")
-    if top := parse_dryrun(done.stderr + done.stdout):
-        return _Way(name, Path(top))
-    return _Way(name, real, f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints no TOP")
-
-
 def _inspect(places: Places, found: tuple[str, list[str]]) -> Toolkit:
-    root, ways = Path(found[0]), found[1]
+    root, names = Path(found[0]), found[1]
+    home = _home(root)
     problems: list[str] = []
     nvcc = _ask_nvcc(root, places, problems)
-    named = _named(root, problems)
-    release = named.get("cuda", "")
-    if nvcc and release and Version(release).major_minor != nvcc.release.major_minor:
+    named = _named(root, nvcc, problems)
+    release = Version(named["cuda"]) if "cuda" in named else None
+    if nvcc and release and release.major_minor != nvcc.release.major_minor:
         problems.append(f"version.json says {release}, nvcc says {nvcc.release}")
-    headers = _headers(root)
+        release = nvcc.release
+    headers = _headers(home)
     if nvcc and headers and headers.major_minor != nvcc.release.major_minor:
         problems.append(f"the headers are those of {headers}, nvcc is of {nvcc.release}")
-    version = nvcc.release if nvcc else (Version(release) if release else None)
-    components = _components(root, named, nvcc, headers, problems)
-    return Toolkit(str(root), tuple(dict.fromkeys(ways)), version, tuple(sorted(components.items())), tuple(problems))
+    version = release or (nvcc.release if nvcc else None)
+    components = _components(_library_files(home), named, nvcc, headers, problems)
+    return Toolkit(
+        path=str(root),
+        found_by=tuple(dict.fromkeys(names)),
+        version=version,
+        components=tuple(sorted(components.items())),
+        problems=tuple(problems),
+        compiles=nvcc is not None,
+        home="" if home == root else str(home),
+    )
+
+
+def _home(root: Path) -> Path:
+    """Return the folder that holds a toolkit's headers: Debian keeps nvcc apart and the rest in ``/usr`` itself."""
+    usr = root.parent.parent
+    apart = not (root / _HEADER).exists() and (usr / _HEADER).exists() and (usr / "bin" / "nvcc").exists()
+    return usr if apart and root.parent.name == "lib" else root
 
 
 def _ask_nvcc(root: Path, places: Places, problems: list[str]) -> Nvcc | None:
@@ -186,12 +150,35 @@ def _ask_nvcc(root: Path, places: Places, problems: list[str]) -> Nvcc | None:
     return answer
 
 
-def _named(root: Path, problems: list[str]) -> dict[str, str]:
-    """Return the versions that the toolkit's description names; only those that are versions."""
-    text = read(root / "version.json")
+def _named(root: Path, nvcc: Nvcc | None, problems: list[str]) -> dict[str, str]:
+    """Return the versions that the toolkit's description names; where there are several, that of nvcc's release."""
+    described = {str(path.relative_to(root)): _read_description(path, problems) for path in _descriptions(root)}
+    described = {name: versions for name, versions in described.items() if "cuda" in versions}
+    if len({Version(versions["cuda"]).major_minor for versions in described.values()}) > 1:
+        said = ", ".join(f"{name} says {versions['cuda']}" for name, versions in described.items())
+        problems.append(f"it has several descriptions that differ: {said}")
+    fits = (v for v in described.values() if nvcc and Version(v["cuda"]).major_minor == nvcc.release.major_minor)
+    return next(fits, next(iter(described.values()), {}))
+
+
+def _descriptions(root: Path) -> list[Path]:
+    found = [
+        root / "version.json",
+        root / "version.txt",
+        *root.glob("*/version.json"),
+        *root.glob("targets/*/version.json"),
+    ]
+    return [path for path in found if path.is_file() or path.is_symlink()]
+
+
+def _read_description(path: Path, problems: list[str]) -> dict[str, str]:
+    """Return the versions that a description names; only those that are versions."""
+    text = read(path)
     if isinstance(text, Missing):
-        old = read(root / "version.txt")  # until CUDA 11.0
-        found = None if isinstance(old, Missing) else Version.find(old)
+        problems.append(f"{path.name} can't be read: {text.reason}")
+        return {}
+    if path.suffix == ".txt":  # until CUDA 11.0
+        found = Version.find(text)
         return {"cuda": str(found)} if found else {}
     named = parse_version_json(text)
     if isinstance(named, Missing):
@@ -200,9 +187,9 @@ def _named(root: Path, problems: list[str]) -> dict[str, str]:
     return {name: version for name, version in named.items() if re.fullmatch(r"\d+(\.\d+)+", version, re.ASCII)}
 
 
-def _headers(root: Path) -> Version | None:
+def _headers(home: Path) -> Version | None:
     try:
-        with (root / "include" / "cuda_runtime_api.h").open(encoding="utf-8", errors="replace") as file:
+        with (home / _HEADER).open(encoding="utf-8", errors="replace") as file:
             match = _RUNTIME.search(file.read(1 << 16))
     except OSError:
         return None
@@ -210,10 +197,13 @@ def _headers(root: Path) -> Version | None:
 
 
 def _components(
-    root: Path, named: Mapping[str, str], nvcc: Nvcc | None, headers: Version | None, problems: list[str]
+    files: Mapping[str, str],
+    named: Mapping[str, str],
+    nvcc: Nvcc | None,
+    headers: Version | None,
+    problems: list[str],
 ) -> dict[str, str]:
     """Return the components that are there: by the numbers of their files, else as the description names them."""
-    files = _library_files(root)
     components = {name: version for name, version in named.items() if name not in ("cuda", "nvidia_driver")}
     absent = [name for name in components if name in _LIBRARIES and _LIBRARIES[name] not in files]
     if absent:
@@ -232,10 +222,10 @@ def _components(
     return components
 
 
-def _library_files(root: Path) -> dict[str, str]:
+def _library_files(home: Path) -> dict[str, str]:
     """Return the libraries that are there, each with the number in its file's name or an empty string."""
     found: dict[str, str] = {}
-    for folder in (root / "lib64", root / "lib", *root.glob("targets/*/lib")):
+    for folder in (home / "lib64", home / "lib", *home.glob("targets/*/lib"), *home.glob("lib/*-linux-gnu*")):
         try:
             files = list(folder.iterdir())
         except OSError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tenv.rules import compiler, gpu, libc, machine, pytorch, toolkit, toolkit_in_sight
+from tenv.rules import compiler, from_machine, gpu, libc, machine, pytorch, toolkit, toolkit_in_sight
 from tenv.rules.common import only
 from tenv.rules.driver import driver_rule
 from tenv.rules.interface import Case, Finding, Rule, Scope
@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     Rule(toolkit.WRONG_MAJOR, "packages of another CUDA major", Scope.BOTH, only(toolkit.WRONG_MAJOR, _lock)),
     Rule(toolkit_in_sight.TWO_TOOLKITS, "two toolkits in sight", Scope.BUILD, toolkit_in_sight.two_toolkits),
     Rule(toolkit_in_sight.LIBRARY, "a library of another CUDA", Scope.BOTH, toolkit_in_sight.library_of_other_cuda),
+    Rule(from_machine.LACKING, "a machine that lacks what is taken from it", Scope.BUILD, from_machine.lacking),
     Rule(compiler.NONE, "no C++ compiler", Scope.BUILD, compiler.no_compiler),
     Rule(compiler.TOO_NEW, "a g++ that nvcc refuses", Scope.BUILD, compiler.too_new),
     Rule(compiler.TOO_OLD, "a g++ that is too old", Scope.BUILD, compiler.too_old),

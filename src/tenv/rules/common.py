@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
+from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
 from tenv.host.interface import Missing
-from tenv.host.report import Compiler, Gpu
+from tenv.host.report import Compiler, Gpu, Toolkit
 from tenv.lock import Wheel
 from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
@@ -15,6 +16,8 @@ from tenv.versions import Version
 __all__ = [
     "KnownGpu",
     "asked_doubt",
+    "chosen_gcc",
+    "chosen_toolkit",
     "cuda_of",
     "doubt",
     "identify",
@@ -63,8 +66,32 @@ def asked_doubt(case: Case) -> str:
 
 
 def cuda_of(case: Case) -> Version | None:
-    """Return the CUDA release that the target is built with, None for a target without CUDA."""
-    return case.manifest.requirements.cuda
+    """Return the CUDA release that the target is built with, None for a target without CUDA.
+
+    A target that takes the machine's toolkit, whatever it is, is built with the release of that one.
+    """
+    choice = chosen_toolkit(case)
+    taken = choice.taken.version if choice and choice.taken else None
+    return case.manifest.requirements.cuda or (Version(taken.major_minor) if taken else None)
+
+
+def chosen_toolkit(case: Case) -> Choice[Toolkit] | None:
+    """Return which toolkit of the machine the target takes; None where it takes none, or none could be looked for."""
+    accepted = case.manifest.system.get("cuda-toolkit")
+    if accepted is None or isinstance(case.host.toolkits, Missing):
+        return None
+    return choose_toolkit(case.host.toolkits.value, accepted)
+
+
+def chosen_gcc(case: Case) -> Choice[GccPair] | None:
+    """Return which gcc of the machine the target takes; None where it takes none, or none could be looked for."""
+    accepted = case.manifest.system.get("gcc")
+    if accepted is None or isinstance(case.host.compilers, Missing):
+        return None
+    toolkit = chosen_toolkit(case)
+    release = toolkit.taken.version if toolkit and toolkit.taken else None
+    limits = case.facts.cuda_host_compiler.limits(release) if release else None
+    return choose_gcc(case.host.compilers.value, accepted, limits.gcc_max if limits else None)
 
 
 def on_windows(case: Case) -> bool:
@@ -93,6 +120,8 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
     if own_compiler(case) or isinstance(case.host.compilers, Missing):
         return None
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in ("g++", "clang++")]
+    if (choice := chosen_gcc(case)) and (pair := choice.taken):
+        return next(compiler for compiler in found if compiler.path == pair.gxx)
     named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tenv.activation import Action, Activation
+from tenv.activation import Action, Activation, Watch
 from tenv.environment import META
 from tenv.targets import Places
 
@@ -118,11 +118,30 @@ def render_activation(activation: Activation) -> str:
                 lines.append(f"_tenv_unset {change.name}\n")
     lines += [
         'eval "export _TENV_NAMES_${TENV_LEVEL}"\n',
+        _render_watches(activation.watches),
         _PROMPT,
         "hash -r 2>/dev/null || :\n",
         _FORGET,
     ]
     return "".join(lines)
+
+
+# A stamp has the time that the file had; where a shell can't tell (no stamp, no -nt), nothing is said.
+_WATCHED = r"""_tenv_same() { # FILE STAMP: whether a file is there and as old as it was
+    [ -f "$1" ] && { [ ! -f "$2" ] || ! { [ "$1" -nt "$2" ] || [ "$1" -ot "$2" ]; } 2>/dev/null; }
+}
+"""
+
+
+def _render_watches(watches: Sequence[Watch]) -> str:
+    """Return what tells of files of the machine that have changed; tests of the shell itself, no program."""
+    if not watches:
+        return ""
+    lines = [_WATCHED]
+    for watch in watches:
+        tests = " && ".join(f"_tenv_same {quote(file)} {quote(stamp)}" for file, stamp in watch.files)
+        lines.append(f"if {tests}; then :; else printf 'tenv: %s\\n' {quote(watch.sentence)} >&2; fi\n")
+    return "".join([*lines, "unset -f _tenv_same\n"])
 
 
 def render_source(script: str) -> str:

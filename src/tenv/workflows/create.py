@@ -26,16 +26,20 @@ from tenv.host.interface import Missing
 from tenv.host.machine import current_platform, glibc, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
+from tenv.providers.pypi import Interpreter
 from tenv.rules.toolkit import check_lock
+from tenv.scripts import run_scripts
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
-from tenv.toolchain import assemble, discover
-from tenv.versions import same_release
+from tenv.toolchain import Toolchain, discover
+from tenv.versions import Version, same_release
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.install import Plan, begin, install, make_plan
+from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, settle
 from tenv.workflows.lock import check_target_lock, lock_target
+from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
+from tenv.workflows.system import Taken, take_from_machine, with_machine
 
 __all__ = ["Created", "LockMode", "Request", "create"]
 
@@ -116,15 +120,24 @@ def create(context: Context, request: Request) -> Created:
         )
     notes: list[str] = []
     changed = False
-    if state is None or not _is_current(target, request, environment, state):
+    taken = _take(context, target.manifest, environment)
+    if state is None or not taken.same or not _is_current(target, request, environment, state):
         _check_host(target.manifest)
         target = _find_lock(context, target, request.mode, named=request.lock_file is not None)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
-            if state is None or not _is_current(target, request, environment, state):
-                state, changed = _make(context, target, request, environment, notes), True
+            if state is None or not taken.same or not _is_current(target, request, environment, state):
+                state, changed = _make(context, target, request, environment, taken, notes), True
     seconds = time.monotonic() - start
     return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes))
+
+
+def _take(context: Context, manifest: Manifest, environment: Environment) -> Taken:
+    """Choose what the target takes from this machine, before anything is written; what it lacks ends the command."""
+    here = manifest.on(current_platform())
+    if here.system:
+        _check_host(manifest)
+    return take_from_machine(context, here, environment)
 
 
 def _is_current(target: Target, request: Request, environment: Environment, state: State) -> bool:
@@ -148,7 +161,8 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
     notes = (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS))
     return (
         there
-        and discover(environment.prefix).python.exists()
+        and environment.has_conda(state.conda)
+        and (not state.python or discover(environment.prefix).python.exists())
         and all((environment.meta / note).is_file() for note in notes)
     )
 
@@ -220,39 +234,72 @@ def _hold(context: Context, request: Request, environment: Environment) -> Abstr
     )
 
 
-def _make(context: Context, target: Target, request: Request, environment: Environment, notes: list[str]) -> State:
+def _make(
+    context: Context, target: Target, request: Request, environment: Environment, taken: Taken, notes: list[str]
+) -> State:
     """Install the files of the lock, then assemble, activate and mark the environment as ready."""
     environment.check_ours()
     lock = read_lock(target.lock_file, target.name)
     platform = current_platform()
-    uv = context.uv()
     old = environment.state()
-    python = choose_python(uv, target, lock, platform, request.python, old)
-    minor = python.version.major_minor
-    if not python.headers:
-        notes.append(
-            f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
-            f"install its headers (Debian, Ubuntu: python{minor}-dev)"
-        )
-    plan = make_plan(
-        environment,
-        lock.wheels_for(platform, minor),
-        python,
-        old,
-        exact=request.exact,
-        other_python=not _has_python(environment, request.python),
-    )
+    wanted = _wanted(context, target, lock, platform, request.python, old, environment)
+    _note_headers(wanted, notes)
+    other_python = not _has_python(environment, request.python)
+    plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
+    if plan.links:
+        staged = stage(lock, platform, context.network(), context.progress)
+        plan = settle(plan, staged, environment.prefix, old)
+        notes += staged.notes
     if request.mode is LockMode.FROZEN:
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
+    notes += taken.notes()
     begin(environment, target.name, plan, old)
     try:
-        install(uv, environment, plan, context.progress)
+        install(context.uv(), environment, plan, context.progress)
     except TenvError as error:
         _after_failure(environment, plan, old, error)
         raise
-    return _finish(context, environment, target, lock, platform, plan, request.mode)
+    notes += leaving_links(environment.prefix, plan.staged)
+    return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
+
+
+def _wanted(
+    context: Context,
+    target: Target,
+    lock: Lock,
+    platform: str,
+    python: str | None,
+    old: State | None,
+    environment: Environment,
+) -> Wanted:
+    """Return what the lock holds for this host: for a Python that is one of its conda packages, or for one to choose.
+
+    Raises:
+        UsageError: `--python` names a Python that the lock does not serve.
+    """
+    conda = lock.conda.get(platform, ())
+    own = next((package for package in conda if package.name == "python"), None)
+    if own:
+        version = Version(own.version)
+        if python and python != version.major_minor:
+            raise UsageError(f"`--python {python}`: the lock of {target.name} has its own Python {version}")
+        program = discover(environment.prefix).python
+        return Wanted(lock.wheels_for(platform, version.major_minor), conda, Interpreter(program, version, True), True)
+    if not (target.manifest.python or lock.python_minors(platform)):
+        return Wanted((), conda)
+    found = choose_python(context.uv(), target, lock, platform, python, old)
+    return Wanted(lock.wheels_for(platform, found.version.major_minor), conda, found)
+
+
+def _note_headers(wanted: Wanted, notes: list[str]) -> None:
+    python = wanted.python
+    if python and not python.headers:
+        notes.append(
+            f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
+            f"install its headers (Debian, Ubuntu: python{python.version.major_minor}-dev)"
+        )
 
 
 def _after_failure(environment: Environment, plan: Plan, old: State | None, error: TenvError) -> None:
@@ -265,9 +312,9 @@ def _after_failure(environment: Environment, plan: Plan, old: State | None, erro
             remove_tree(environment.prefix, MARKER)
 
 
-def _archs(context: Context, manifest: Manifest) -> Archs | None:
+def _archs(context: Context, manifest: Manifest, toolchain: Toolchain) -> Archs | None:
     """Return what to compile for where no GPU tells; None where one does, or nothing is known."""
-    cuda = manifest.requirements.cuda
+    cuda = toolchain.cuda_version if "cuda-toolkit" in toolchain.system else manifest.requirements.cuda
     if cuda is None or sees_gpu():
         return None
     machine = "aarch64" if current_platform().endswith("aarch64") else "x86_64"
@@ -276,13 +323,25 @@ def _archs(context: Context, manifest: Manifest) -> Archs | None:
 
 
 def _finish(
-    context: Context, environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode
+    context: Context,
+    environment: Environment,
+    target: Target,
+    lock: Lock,
+    platform: str,
+    plan: Plan,
+    mode: LockMode,
+    taken: Taken,
+    notes: list[str],
 ) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
     nvidia = discover(environment.prefix).site_packages / "nvidia"
-    toolchain = assemble(environment.prefix, platform, environment.folders_of(plan.packages, nvidia))
+    parts = environment.folders_of(plan.packages, nvidia)
+    toolchain, watches = with_machine(environment, target.name, taken, platform, parts)
     manifest = target.manifest.on(platform)
-    _store_activation(environment, derive(manifest, toolchain, probe(), _archs(context, manifest)))
+    effects, unfinished = run_scripts(environment.prefix) if toolchain.conda else ((), ())
+    notes += unfinished
+    activation = derive(manifest, toolchain, probe(), _archs(context, manifest, toolchain), effects)
+    _store_activation(environment, replace(activation, watches=watches))
     environment.keep_lock(lock.text)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
     satisfied = mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
@@ -292,8 +351,9 @@ def _finish(
         lock=lock.digest(),
         manifest=target.manifest.settings_digest() if satisfied else "",
         platform=platform,
-        python=plan.python.version.major_minor,
+        python=plan.wanted.minor,
         packages=plan.packages,
+        conda=plan.conda,
         bytes=folder_size(environment.prefix),
     )
     environment.write_state(state)

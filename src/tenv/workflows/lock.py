@@ -125,6 +125,10 @@ def lock_target(
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
+        if any(target.manifest.on(platform).system for platform in target.manifest.platforms):
+            from tenv.providers.system.take import check_names  # noqa: PLC0415 (late: loads every probe of tools)
+
+            check_names(target.manifest)
         lock, text = _choose(context, target.manifest, old, upgrade, limits)
     findings = _judge(lock)
     changed = not path.is_file() or path.read_bytes() != text

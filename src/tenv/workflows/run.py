@@ -13,13 +13,15 @@ from tenv.workflows.context import Context
 __all__ = ["run", "start_shell"]
 
 
-def run(context: Context, target: str, prefix: Path | None, words: Sequence[str]) -> int:
+def run(
+    context: Context, target: str, prefix: Path | None, words: Sequence[str], say: Callable[[str], None] | None = None
+) -> int:
     """Become a program that runs in an environment; returns only where the system can't do that (Windows).
 
     Raises:
         UsageError: There is no such program.
     """
-    environment = find_activation(context, target, prefix).apply(context.environ)
+    environment = find_activation(context, target, prefix, say).apply(context.environ)
     program = process.find(words[0], environment.get("PATH"))
     if program is None:
         raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
@@ -42,9 +44,10 @@ def start_shell(context: Context, target: str | None, prefix: Path | None, say: 
         folder = Path(tempfile.mkdtemp(prefix="tenv-shell-"))
         words = kind.start(program, str(script), environment, folder)
         if words:
+            find_script(context, target, prefix, kind.SCRIPT, say)
             say(f"{name} is active in this shell; `exit` leaves it")
             return process.replace(words, environment)
         folder.rmdir()
-    activation = find_activation(context, target, prefix)
+    activation = find_activation(context, target, prefix, say)
     say(f"{activation.target} is active in this shell; `exit` leaves it")
     return process.replace([program], activation.apply(environment))

@@ -1,0 +1,107 @@
+"""What leads to CUDA toolkits: variables, PATH, and the folders that installers and administrators use."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.host.interface import Missing
+from tenv.host.places import Places
+
+__all__ = ["LOOKED_AT", "VARIABLES", "Way", "parse_dryrun", "ways"]
+
+VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+"""The variables that builds read themselves: the machine's word on the toolkit that it means."""
+
+_MODULES = (
+    *("CUDA_ROOT", "CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDATOOLKIT_HOME", "CUDATOOLKIT_ROOT", "CUDA_DIR"),
+    *("CUDA_INSTALL_PATH", "EBROOTCUDA", "NVHPC_CUDA_HOME"),
+)
+"""What environment modules and CMake's users set: Cray, EasyBuild, Spack and NVIDIA's HPC SDK among them."""
+
+_HPC_SDK = ("NVHPC", "NVHPC_ROOT", "EBROOTNVHPC")
+_FOLDERS = (
+    "usr/local/cuda*",
+    "opt/cuda*",
+    "opt/nvidia/cuda*",
+    "opt/nvidia/hpc_sdk/*/*/cuda/[0-9]*",
+    "usr/lib/nvidia-cuda-toolkit",  # Debian's and Ubuntu's own package
+    "etc/alternatives/cuda*",  # update-alternatives, from NVIDIA's packages
+)
+_WINDOWS = "NVIDIA GPU Computing Toolkit/CUDA/v*"
+_TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
+_HERE = re.compile(r"^#\$ _HERE_=(?P<top>.+)/bin/?$", re.MULTILINE)
+
+LOOKED_AT = (
+    f"{', '.join(VARIABLES)} and the variables of environment modules, nvcc on PATH, /usr/local/cuda*, /opt, "
+    "/usr/lib/nvidia-cuda-toolkit, /etc/alternatives"
+)
+"""Where `ways` looks, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What leads to a toolkit.
+
+    Attributes:
+        name: Such as ``CUDA_HOME``.
+        path: The toolkit's folder; where that could not be told, the program that should have.
+        named: Whether a variable of the user's names it, so that a folder that is no toolkit is worth a word.
+        fault: Why the folder could not be told, or an empty string.
+    """
+
+    name: str
+    path: Path
+    named: bool = False
+    fault: str = ""
+
+
+def parse_dryrun(text: str) -> str | None:
+    """Return the toolkit's folder from what ``nvcc --dryrun`` prints; Debian's has no TOP, but says where it is."""
+    match = _TOP.search(text) or _HERE.search(text)
+    return match["top"].strip() if match else None
+
+
+def ways(places: Places) -> Iterator[Way]:
+    """Yield what leads to toolkits, in the order in which builds look: the variables, PATH, the usual folders."""
+    yield from _of_variables(places)
+    seen: set[str] = set()
+    for folder in places.folders():
+        nvcc = folder / "nvcc"
+        real = os.path.realpath(nvcc)
+        if nvcc.is_file() and os.access(nvcc, os.X_OK) and real not in seen:
+            yield _of_nvcc(nvcc, "nvcc on PATH, behind another" if seen else "nvcc on PATH", places)
+            seen.add(real)
+    for pattern in _FOLDERS:
+        for path in sorted(places.root.glob(pattern)):
+            if path.is_symlink() or path.is_dir():
+                yield Way(places.named(path), path)
+
+
+def _of_variables(places: Places) -> Iterator[Way]:
+    for variable in (*VARIABLES, *_MODULES):
+        if value := places.environ.get(variable):
+            yield Way(variable, Path(value), variable in VARIABLES)
+    for variable in sorted(places.environ):
+        if re.fullmatch(r"CUDA_PATH_V\d+_\d+", variable):  # what NVIDIA's installer for Windows sets
+            yield Way(variable, Path(places.environ[variable]))
+    for variable in _HPC_SDK:
+        if value := places.environ.get(variable):
+            for path in sorted([*Path(value).glob("cuda/[0-9]*"), *Path(value).glob("*/*/cuda/[0-9]*")]):
+                yield Way(variable, path)
+    if programs := places.environ.get("ProgramFiles"):
+        yield from (Way(str(path), path) for path in sorted(Path(programs).glob(_WINDOWS)))
+
+
+def _of_nvcc(nvcc: Path, name: str, places: Places) -> Way:
+    """Return the way to the toolkit that an nvcc belongs to; the one on PATH may be a script that calls it."""
+    real = Path(os.path.realpath(nvcc))
+    if real.parent.name == "bin" and (real.parent / "nvcc.profile").exists():
+        return Way(name, real.parent.parent)
+    done = places.run(str(nvcc), "--dryrun", "tenv.cu")
+    if isinstance(done, Missing):
+        return Way(name, real, fault=f"{name} does not tell its toolkit: {done.reason}")
+    if top := parse_dryrun(done.stderr + done.stdout):
+        return Way(name, Path(top))
+    return Way(name, real, fault=f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_")

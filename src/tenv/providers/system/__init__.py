@@ -1,0 +1,1 @@
+"""What a target takes from the machine (``[system]``): found, checked, fingerprinted, and never installed."""

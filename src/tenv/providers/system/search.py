@@ -1,0 +1,52 @@
+"""Small helps for looking at folders of the machine."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tenv.host.interface import Missing
+from tenv.host.places import Places, read
+
+__all__ = ["first_that_is", "is_part_of_environment", "macros", "named_folders", "patterns"]
+
+_MARKER = Path("tenv-meta") / "state.json"
+
+
+def patterns(folder: Path, *names: str) -> list[Path]:
+    """Return the files in a folder that fit one of several patterns, each pattern's sorted, each file once."""
+    found = (path for name in names for path in sorted(folder.glob(name)) if path.is_file())
+    return list({os.path.realpath(path): path for path in found}.values())
+
+
+def first_that_is(*paths: Path) -> Path | None:
+    """Return the first path that is a file."""
+    return next((path for path in paths if path.is_file()), None)
+
+
+def is_part_of_environment(path: Path) -> bool:
+    """Tell whether a path lies in an environment that tenv made; an active one stands in every variable."""
+    return any((folder / _MARKER).is_file() for folder in (path, *path.parents))
+
+
+def named_folders(places: Places, variables: Iterable[str], usual: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the folders that variables name and those that usual patterns fit, each with what led to it."""
+    for variable in variables:
+        if value := places.environ.get(variable):
+            yield variable, Path(value)
+    for pattern in usual:
+        yield from ((places.named(path), path) for path in sorted(places.root.glob(pattern), reverse=True))
+
+
+def macros(header: Path, *names: str) -> list[str] | None:
+    """Return the values of numbers that a header defines, None where one of them is missing."""
+    text = read(header)
+    if isinstance(text, Missing):
+        return None
+    found = []
+    for name in names:
+        match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(\d+)\b", text, re.MULTILINE)
+        if match is None:
+            return None
+        found.append(match[1])
+    return found

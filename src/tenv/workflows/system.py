@@ -1,0 +1,184 @@
+"""What environments take from the machine: chosen and fingerprinted at `create`, looked at again later."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.activation import Watch
+from tenv.environment import Environment
+from tenv.errors import EnvironmentBrokenError
+from tenv.files import storage_errors
+from tenv.manifest import Manifest
+from tenv.providers.system.fingerprint import (
+    Drift,
+    Fingerprint,
+    describe,
+    differences,
+    read_fingerprints,
+    take_fingerprint,
+    write_fingerprints,
+)
+from tenv.providers.system.fit import fit
+from tenv.providers.system.interface import Tool
+from tenv.toolchain import Toolchain, assemble, assemble_beside
+from tenv.versions import Version
+from tenv.workflows.context import Context
+
+__all__ = ["Taken", "alarm", "changes", "take_from_machine", "with_machine"]
+
+_STAMPS = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an environment takes from the machine.
+
+    Attributes:
+        tools: The tools, as they are now.
+        before: What the environment was made with, where it is there already.
+        drifts: What of that is no longer what it was.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    before: tuple[Fingerprint, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether the environment has these tools already, unchanged."""
+        had = {(one.name, one.path, one.version, one.accepted) for one in self.before}
+        now = {(tool.name, str(tool.path), tool.version, tool.accepted) for tool in self.tools}
+        return had == now and not self.drifts
+
+    def notes(self) -> list[str]:
+        """Return what a person should know: what is taken, what was wrong with it, and what is accepted now."""
+        kept = {(tool.name, str(tool.path)) for tool in self.tools}
+        drifts = [drift for drift in self.drifts if (drift.name, drift.tool) in kept]
+        accepted = [f"accepted: {what}" for what in describe(drifts)]
+        taken = [f"{tool.name} {tool.version} of this machine: {tool.path} ({tool.found_by})" for tool in self.tools]
+        return [*accepted, *taken, *(note for tool in self.tools for note in tool.notes)]
+
+
+def take_from_machine(context: Context, manifest: Manifest, environment: Environment) -> Taken:
+    """Choose what a manifest asks of the machine.
+
+    Args:
+        context: What every verb is given.
+        manifest: The manifest as it reads on this platform.
+        environment: The environment that it is for.
+
+    Raises:
+        HostError: The machine lacks something.
+    """
+    try:
+        before = read_fingerprints(environment.meta)
+    except EnvironmentBrokenError:  # made anew below
+        before = ()
+    if not manifest.system:
+        return Taken(before=before)
+    from tenv.host.places import Places  # noqa: PLC0415 (late: most targets take nothing from the machine)
+    from tenv.providers.system.take import take  # noqa: PLC0415
+    from tenv.workflows.facts import user_facts  # noqa: PLC0415
+
+    facts = user_facts(context)
+
+    def most(cuda: str) -> int | None:
+        limits = facts.cuda_host_compiler.limits(Version(cuda))
+        return limits.gcc_max if limits else None
+
+    kept = {one.name: one.path for one in before}
+    tools = take(manifest, Places(environ=context.environ), kept, most)
+    return Taken(tools, before, tuple(differences(before)))
+
+
+def with_machine(
+    environment: Environment, target: str, taken: Taken, platform: str, parts: Sequence[Path]
+) -> tuple[Toolchain, tuple[Watch, ...]]:
+    """Assemble the toolchain of a prefix and what it takes from the machine, and write down what that is.
+
+    Args:
+        environment: The environment, whose packages are there.
+        target: Its target.
+        taken: What it takes from the machine.
+        platform: The platform.
+        parts: The folders of its packages that hold parts of a CUDA toolkit.
+
+    Raises:
+        StorageError: Something can't be written.
+    """
+    fingerprints, watches = _store(environment, target, taken)
+    if any(one.name == "cuda-toolkit" for one in fingerprints):
+        toolchain = assemble_beside(environment.prefix, parts)
+    else:
+        toolchain = assemble(environment.prefix, platform, parts)
+    return fit(toolchain, fingerprints), watches
+
+
+def _store(environment: Environment, target: str, taken: Taken) -> tuple[tuple[Fingerprint, ...], tuple[Watch, ...]]:
+    """Write the fingerprints of what is taken, and the stamps that shells compare; return both."""
+    with storage_errors("can't read what is taken from this machine"):
+        fingerprints = tuple(take_fingerprint(tool) for tool in taken.tools)
+    write_fingerprints(environment.meta, fingerprints)
+    folder = environment.meta / _STAMPS
+    with storage_errors(f"can't write {folder}"):
+        for old in folder.glob("*"):
+            old.unlink()
+        watches = tuple(_watch(folder, one, target) for one in fingerprints)
+    return fingerprints, watches
+
+
+def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
+    """Make a stamp for each watched file of a tool: an empty file with the same time of last change."""
+    times = {mark.path: mark.mtime_ns for mark in fingerprint.marks}
+    pairs = []
+    for number, file in enumerate(fingerprint.watched):
+        stamp = folder / f"{fingerprint.name}-{number}"
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.touch()
+        os.utime(stamp, ns=(times[file], times[file]))
+        if stamp.stat().st_mtime_ns != times[file]:  # a file system with coarser times: no stamp, no false alarm
+            stamp.unlink()
+        pairs.append((file, str(stamp)))
+    said = f"{fingerprint.name} {fingerprint.version} of this machine ({fingerprint.path}) has changed or is gone"
+    return Watch(tuple(pairs), f"warning: {said}; {_hint(folder.parent.parent, target)}")
+
+
+def _hint(prefix: Path, target: str) -> str:
+    """Return what accepts a change, with the environment's folder, since that need not be the usual one."""
+    return f"`tenv create --prefix {shlex.quote(str(prefix))} {target}` accepts what is there now"
+
+
+def changes(environment: Environment, *, deep: bool = False) -> list[Drift]:
+    """Return what an environment takes from the machine and is no longer what it was.
+
+    Args:
+        environment: The environment.
+        deep: Read every file, whatever its size and times tell.
+
+    Raises:
+        EnvironmentBrokenError: The fingerprints can't be read.
+    """
+    return differences(read_fingerprints(environment.meta), deep=deep)
+
+
+def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) -> Sequence[str]:
+    """Return a sentence for each tool of the machine that is no longer what an environment was made with.
+
+    Args:
+        environment: The environment.
+        target: Its target.
+        beyond_shell: Leave out what the stored script will tell by itself.
+    """
+    found = changes(environment)
+    if beyond_shell:
+        loud = {drift.name for drift in found if _seen_by_shell(environment, drift)}
+        found = [drift for drift in found if drift.name not in loud]
+    return [f"{what}; {_hint(environment.prefix, target)}" for what in describe(found)]
+
+
+def _seen_by_shell(environment: Environment, drift: Drift) -> bool:
+    """Tell whether the stored script, which compares times alone, sees that a file has changed."""
+    watched = {file for one in read_fingerprints(environment.meta) for file in one.watched}
+    return drift.file in watched and (drift.gone or not drift.hidden)
