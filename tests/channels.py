@@ -3,6 +3,7 @@
 import hashlib
 import json
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -79,7 +80,7 @@ class Channels:
     """Channels by name.
 
     Attributes:
-        lists: The package lists, by channel and platform, such as ``conda-forge/linux-64``.
+        lists: The package lists, by channel and platform, such as ``conda-forge/linux-64``, as values or as bytes.
         asked: Every path that was asked for.
         authorization: The credentials that came with requests.
         trouble: How the channels fail now, or None.
@@ -170,10 +171,16 @@ class _Handler(BaseHTTPRequestHandler):
         elif trouble is Trouble.GARBAGE:
             self._send(200, b"<html>log in first</html>", body=body)
         else:
-            self._send(200, _dump(channels.lists[place]), body=body, cut=trouble is Trouble.CUT)
+            data = channels.lists[place]
+            data = data if isinstance(data, bytes) else json.dumps(data).encode()
+            self._send(200, data, body=body, cut=trouble is Trouble.CUT)
 
     def _send(self, status: int, data: bytes, *, body: bool, cut: bool = False) -> None:
+        tag = f'"{zlib.crc32(data):08x}"'
+        if status == 200 and self.headers.get("If-None-Match") == tag:
+            status, data = 304, b""
         self.send_response(status)
+        self.send_header("ETag", tag)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -181,10 +188,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data[: len(data) // 2] if cut else data)
         if cut:
             self.close_connection = True
-
-
-def _dump(data: object) -> bytes:
-    return json.dumps(data).encode()
 
 
 def place_of(name: str) -> str:
