@@ -3,11 +3,11 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv import __version__
 from tenv.activation import Activation, Archs, derive, read_activation
@@ -26,7 +26,6 @@ from tenv.files import digest_bytes, exclusive, folder_size, make_folder, remove
 from tenv.host.machine import current_platform, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
-from tenv.rules.interface import Finding
 from tenv.rules.toolkit import check_lock
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
@@ -36,8 +35,13 @@ from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, begin, install, make_plan
 from tenv.workflows.lock import check_target_lock, lock_target
-from tenv.workflows.precheck import Surroundings, look_around, require_build
 from tenv.workflows.python import choose_python
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tenv.rules.interface import Finding
+    from tenv.workflows.precheck import Surroundings
 
 __all__ = ["Created", "LockMode", "Request", "create"]
 
@@ -76,7 +80,7 @@ class Request:
     exact: bool = False
     wait: bool = True
     check: bool = True
-    around: Surroundings | None = None
+    around: "Surroundings | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +105,14 @@ class Created:
     changed: bool
     seconds: float
     notes: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: "tuple[Finding, ...]" = ()
 
 
-def _ignore(findings: Sequence[Finding]) -> None:
+def _ignore(findings: "Sequence[Finding]") -> None:
     """Take findings that nobody wants to hear."""
 
 
-def create(context: Context, request: Request, tell: Callable[[Sequence[Finding]], None] = _ignore) -> Created:
+def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding]], None]" = _ignore) -> Created:
     """Create the environment of a target, or bring it up to date with its lock.
 
     Args:
@@ -201,25 +205,27 @@ def _check_platform(manifest: Manifest) -> None:
 
 
 def _check_and_lock(
-    context: Context, target: Target, request: Request, tell: Callable[[Sequence[Finding]], None]
-) -> tuple[Target, tuple[Finding, ...]]:
+    context: Context, target: Target, request: Request, tell: "Callable[[Sequence[Finding]], None]"
+) -> "tuple[Target, tuple[Finding, ...]]":
     """Ask the rules, and return the target with a lock that may be used, made where it has to be and may be.
 
     The rules are asked before a lock is made, since a machine that can't build should not take the minutes, and once
     more about the new one.
     """
+    from tenv.workflows import precheck  # noqa: PLC0415 (late: 30 ms that a create with nothing to do can't spare)
+
     stale = None if request.mode is LockMode.FROZEN else _staleness(target)
     # A lock that somebody hands over is used or refused, never written.
     if stale and (request.mode is LockMode.LOCKED or request.lock_file is not None):
         raise stale
-    around = (request.around or look_around(context)) if request.check else None
-    findings = require_build(target, around, locked=not stale) if around else ()
+    around = (request.around or precheck.look_around(context)) if request.check else None
+    findings = precheck.require_build(target, around, locked=not stale) if around else ()
     tell(findings)
     if stale:
         locked = lock_target(context, target)
         context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
         target = replace(target, lock_file=locked.path)
-        known, findings = findings, require_build(target, around, locked=True) if around else ()
+        known, findings = findings, precheck.require_build(target, around, locked=True) if around else ()
         tell([finding for finding in findings if finding not in known])
     return target, findings
 
