@@ -15,9 +15,11 @@ from tenv.versions import Version
 __all__ = [
     "KnownGpu",
     "asked_doubt",
+    "c_compiler",
     "cuda_of",
     "doubt",
     "identify",
+    "installed",
     "known_gpus",
     "locked",
     "on_windows",
@@ -95,6 +97,18 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in ("g++", "clang++")]
     named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
+
+
+def installed(case: Case) -> list[Compiler]:
+    """Return every g++ of the machine."""
+    compilers = case.host.compilers
+    return [] if isinstance(compilers, Missing) else [found for found in compilers.value if found.kind == "g++"]
+
+
+def c_compiler(path: str) -> str:
+    """Return the gcc that comes with a g++, by its path."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{name.replace('g++', 'gcc')}"
 
 
 def identify(gpu: Gpu, facts: Facts) -> KnownGpu:

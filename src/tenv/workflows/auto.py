@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tenv.errors import ManifestError, NoTargetError
-from tenv.host.assume import assume_driver
 from tenv.host.cuda_api import OVERRIDE
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
-from tenv.rules.driver import Verdict
+from tenv.rules.driver import Verdict, driver_of, of_windows
 from tenv.rules.interface import Finding, Scope, Severity
 from tenv.targets import AUTO, Target
 from tenv.versions import Version
@@ -100,7 +99,8 @@ def choose(context: Context, around: Surroundings) -> Choice:
         NoTargetError: None suits.
         ManifestError: A target is called `auto`.
     """
-    around = replace(around, host=_with_override(around))
+    driver = driver_of(around.host, around.facts.cuda_driver, of_windows(around.host))
+    around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
     targets = sorted(_targets(context, around.host), key=lambda found: found[1] or _NO_CUDA, reverse=True)
     candidates = [_look(target, cuda, around, gpu=gpu, seen=seen) for target, cuda in targets]
@@ -129,17 +129,6 @@ def _targets(context: Context, host: HostReport) -> Iterator[tuple[Target, Versi
 
 def _platform(host: HostReport) -> str:
     return host.platform.value if isinstance(host.platform, Fact) else current_platform()
-
-
-def _with_override(around: Surroundings) -> HostReport:
-    """Return the machine with the driver that CONDA_OVERRIDE_CUDA stands for, where it has none of its own."""
-    cuda, host = around.host.cuda, around.host
-    if isinstance(host.driver, Missing) and isinstance(cuda, Fact) and cuda.origin == OVERRIDE:
-        native = around.facts.cuda_driver.native(cuda.value, windows=False)
-        if native is not None:
-            assumed = assume_driver(host, native.driver)
-            return replace(assumed, driver=Fact(native.driver, f"{OVERRIDE}={cuda.value}"))
-    return host
 
 
 def _gpu(host: HostReport) -> tuple[bool, str]:
