@@ -11,6 +11,7 @@ from functools import partial
 
 from tenv.facts.interface import Basis
 from tenv.host.interface import Missing
+from tenv.host.machine import NOT_GNU
 from tenv.host.report import Compiler
 from tenv.rules.common import c_compiler, cuda_of, doubt, installed, on_windows, own_compiler, taken_compiler
 from tenv.rules.interface import Case, Finding, Severity
@@ -34,7 +35,7 @@ _STATIC_RUNTIME = ("/opt/rh/",)
 def glibc_headers(case: Case) -> Iterator[Finding]:
     """Yield an error where the toolkit's headers do not compile with those of the C library."""
     libc, cuda = case.host.libc, cuda_of(case)
-    if cuda is None or on_windows(case) or own_compiler(case) or isinstance(libc, Missing) or "musl" in libc.origin:
+    if cuda is None or on_windows(case) or own_compiler(case) or isinstance(libc, Missing):
         return
     table = case.facts.cuda_host_compiler
     conflict = table.glibc_conflict(cuda, libc.value)
@@ -60,15 +61,20 @@ def glibc_headers(case: Case) -> Iterator[Finding]:
 def glibc_too_old(case: Case) -> Iterator[Finding]:
     """Yield an error where the C library is older than what the target asks for."""
     libc, wanted = case.host.libc, case.manifest.requirements.glibc
-    if wanted is None or on_windows(case) or isinstance(libc, Missing) or "musl" in libc.origin:
+    if wanted is None or on_windows(case):
         return
-    if libc.value < wanted:
+    if isinstance(libc, Missing):
+        subject, evidence, too_old = "the C library", libc.reason, libc.reason.startswith(NOT_GNU)
+    else:
+        subject, evidence = f"glibc {libc.value}", f"glibc {libc.value} ({libc.origin})"
+        too_old = libc.value < wanted
+    if too_old:
         yield Finding(
             code=TOO_OLD,
             severity=Severity.ERROR,
-            subject=f"glibc {libc.value}",
+            subject=subject,
             message=f"the packages of the target need glibc {wanted} or newer: they neither install nor start here",
-            evidence=f"glibc {libc.value} ({libc.origin})",
+            evidence=evidence,
             source=f"requirements.glibc of {case.manifest.file}",
             fix=f"use a distribution, or a container, with glibc {wanted} or newer",
         )

@@ -50,6 +50,11 @@ class Verdicts:
     pytorch: str
     lock_problem: str
 
+    def about(self, *scopes: Scope) -> tuple[Finding, ...]:
+        """Return the findings of the rules of some scopes; what is said of the driver is about running."""
+        scope_of = {rule.code: rule.scope for rule in RULES}
+        return tuple(finding for finding in self.findings if scope_of.get(finding.code, Scope.RUN) in scopes)
+
     def to_json(self) -> dict[str, Any]:
         """Return the verdicts as plain values, without the findings."""
         return {
@@ -66,14 +71,24 @@ class Judge:
     """A target with all that its verdicts depend on but the machine; made once for many machines.
 
     Attributes:
+        lock: The target's lock; None when it is not looked at.
+        lock_problem: Why it is not looked at, or an empty string.
         questions: What is asked about a machine: how its driver stands to the target, then what each rule finds.
     """
 
-    def __init__(self, target: Target, source: SourceTree | None, facts: Facts) -> None:
+    def __init__(self, target: Target, source: SourceTree | None, facts: Facts, *, locked: bool = True) -> None:
+        """Take the target.
+
+        Args:
+            target: The target.
+            source: The PyTorch that shall be built; None when none is named.
+            facts: The tables.
+            locked: Whether the lock counts; not so where it is about to be made anew.
+        """
         self._target = target
         self._source = source
         self._facts = facts
-        self._lock, self._lock_problem = _read_lock(target)
+        self.lock, self.lock_problem = _read_lock(target) if locked else (None, "it is not looked at")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
         self.questions: tuple[Callable[[HostReport], Any], ...] = (
@@ -99,12 +114,12 @@ class Judge:
             run=runs and fatal.isdisjoint((Scope.RUN, Scope.BOTH)),
             findings=tuple(finding for _, finding in found),
             pytorch=self._source.version.value if self._source else "",
-            lock_problem=self._lock_problem,
+            lock_problem=self.lock_problem,
         )
 
     def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
         platform = _platform(host)
-        return tuple(rule.find(Case(self._manifest(platform), platform, self._lock, host, self._source, self._facts)))
+        return tuple(rule.find(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
 
     def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
         verdict = judge_host(self._manifest(_platform(host)).requirements.cuda, host, self._facts)
