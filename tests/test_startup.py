@@ -49,3 +49,9 @@ def test_everyday_commands_load_no_heavy_library(project: Project, words: tuple[
 def test_activate_stays_small(project: Project) -> None:
     project.ok("create", "tiny")
     assert len(loaded(project.folder, "activate", "tiny")) < 330
+
+
+def test_a_create_with_nothing_to_do_loads_no_rules(project: Project) -> None:
+    project.ok("create", "tiny")
+    modules = loaded(project.folder, "create", "tiny")
+    assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})

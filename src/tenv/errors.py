@@ -4,8 +4,9 @@ They stand in one file so that each has its own code, one exit status and one vo
 nothing below the command line ever calls ``sys.exit``. This module imports nothing of tenv.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 __all__ = [
     "BugError",
@@ -27,8 +28,10 @@ __all__ = [
     "ManifestError",
     "NetworkError",
     "NoSolutionError",
+    "NoTargetError",
     "StorageError",
     "TenvError",
+    "UnfitHostError",
     "UnknownTargetError",
     "UnsafePackageError",
     "UsageError",
@@ -60,10 +63,14 @@ class TenvError(Exception):
         message: What is wrong and where, without a full stop when it is one sentence.
         hint: The next command or edit, or an empty string.
         detail: What a tool below said, in full, for those who ask for it; empty mostly.
+        findings: The findings that it stands for, as plain values.
+        data: What the command had found out by then, as plain values for the JSON envelope.
     """
 
     code: ClassVar[str] = "tenv"
     status: ClassVar[Exit] = Exit.BUG
+    findings: Sequence[dict[str, str]] = ()
+    data: Any = None
 
     def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
         super().__init__(message)
@@ -121,6 +128,30 @@ class HostError(TenvError):
 
     code = "host"
     status = Exit.HOST
+
+
+class UnfitHostError(HostError):
+    """The rules found an error that keeps the target from being built on this host."""
+
+    code = "unfit-host"
+
+    def __init__(self, message: str, findings: Sequence[dict[str, str]], *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.findings = findings
+
+
+class NoTargetError(HostError):
+    """No target is both for this host and for what shall be built.
+
+    Attributes:
+        data: The targets with the reason against each.
+    """
+
+    code = "no-target"
+
+    def __init__(self, message: str, data: Any, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.data = data
 
 
 class NoSolutionError(TenvError):

@@ -8,11 +8,14 @@ from enum import StrEnum
 from importlib import resources
 from pathlib import Path
 
-from tenv.errors import UnknownTargetError, UsageError
+from tenv.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.manifest import Manifest, read_manifest
 from tenv.tables import nearest
 
-__all__ = ["Origin", "Place", "Places", "Target", "find_places", "settings_folder"]
+__all__ = ["AUTO", "Origin", "Place", "Places", "Target", "find_places", "settings_folder"]
+
+AUTO = "auto"
+"""The word that stands for the best target of the machine, and so can't be the name of one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -103,8 +106,11 @@ class Places:
 
         Raises:
             UnknownTargetError: No place has a manifest of that name.
-            ManifestError: The manifest can't be read.
+            UsageError: It is `auto`, for which this is not the place.
+            ManifestError: The manifest can't be read, or is called `auto`.
         """
+        if name == AUTO:
+            raise self._reserved()
         index, file = self._find(name, _NAME)
         place = self.places[index]
         shown = f"manifests/{name}.toml" if place.origin is Origin.BUILT_IN else _shown(file)
@@ -112,6 +118,16 @@ class Places:
         candidates = [near.lock_file(name) for near in self.places[: index + 1]]
         existing = [lock for lock in candidates if lock.is_file()]
         return Target(name, file, place.origin, manifest, [*existing, candidates[0]][0], candidates[0])
+
+    def _reserved(self) -> ManifestError | UsageError:
+        file = next((file for place in self.places if (file := place.manifest_file(AUTO)).is_file()), None)
+        if file is None:
+            hint = f"name the target, or `tenv create {AUTO}`, which says the name of what it takes"
+            return UsageError(f"`{AUTO}` is no target: only `tenv create` chooses one", hint=hint)
+        return ManifestError(
+            f"{_shown(file)}: a target can't be called `{AUTO}`: `tenv create {AUTO}` chooses one by itself",
+            hint="give the file another name",
+        )
 
     def names(self) -> Iterator[str]:
         """Yield the name of every target, each once."""

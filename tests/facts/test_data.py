@@ -20,7 +20,7 @@ NOT_CONFIRMED = {
     "cuda_driver": 2,
     "cuda_gpu_arch": 19,
     "gpu_pci": 0,
-    "cuda_host_compiler": 6,
+    "cuda_host_compiler": 7,
     "libstdcxx": 1,
     "pytorch_build": 9,
     "cusparselt": 0,

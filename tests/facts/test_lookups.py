@@ -121,6 +121,25 @@ def test_glibc_conflict(facts: Facts, cuda: str, glibc: str, fails: bool) -> Non
     assert (facts.cuda_host_compiler.glibc_conflict(Version(cuda), Version(glibc)) is not None) is fails
 
 
+def test_what_was_inferred_about_glibc_is_not_confirmed(facts: Facts) -> None:
+    rows = {cuda: facts.cuda_host_compiler.glibc_conflict(Version(cuda), Version("2.41")) for cuda in ("11.6", "11.7")}
+    assert {cuda: row and row.basis.confirmed for cuda, row in rows.items()} == {"11.6": False, "11.7": True}
+
+
+def test_the_newest_toolkit_that_a_glibc_breaks(facts: Facts) -> None:
+    table = facts.cuda_host_compiler
+    assert [str(table.newest_conflict(Version(glibc)) or "") for glibc in ("2.40", "2.41", "2.42")] == [
+        *("", "12.9", "13.1")
+    ]
+
+
+def test_only_the_functions_of_a_glibc_are_named(facts: Facts) -> None:
+    conflict = facts.cuda_host_compiler.glibc_conflict(Version("12.6"), Version("2.42"))
+    assert conflict is not None
+    assert conflict.declared(Version("2.41")) == ("sinpi", "sinpif", "cospi", "cospif")
+    assert conflict.declared(Version("2.42"))[-2:] == ("rsqrt", "rsqrtf")
+
+
 @pytest.mark.parametrize(
     ("gcc", "glibcxx", "cxxabi"),
     [

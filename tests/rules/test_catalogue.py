@@ -2,11 +2,13 @@ import importlib.util
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Missing
 from tenv.host.report import Disk, Libstdcxx
 from tenv.rules.catalogue import RULES
@@ -171,6 +173,89 @@ def test_without_another_compiler_the_package_is_named() -> None:
 def test_a_row_that_is_not_confirmed_says_so() -> None:
     (finding,) = found("TE402", case("10.0", compilers=(gxx("8.4.0"),)))
     assert finding.message.endswith("(not confirmed)")
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    """The tables with no row confirmed."""
+    folder = tmp_path_factory.mktemp("doubtful")
+    for file in (Path(__file__).parents[2] / "src" / "tenv" / "facts" / "data").glob("*.toml"):
+        text = file.read_text(encoding="utf-8").replace("confirmed = true", "confirmed = false")
+        (folder / file.name).write_text(text, encoding="utf-8")
+    return load_facts((folder,))
+
+
+STANDS_ON_A_ROW = {
+    **{code: LIMITS[code][1] for code in ("TE105", "TE201", "TE202", "TE305", "TE402", "TE403", "TE501", "TE503")},
+    **{code: LIMITS[code][1] for code in ("TE601", "TE602", "TE603")},
+    "TE101": {"driver": Missing("no probe answered")},
+    "TE102": {"driver": Version("580")},
+    "TE103": {"driver": Version("515.76"), "cuda": "12.1"},
+}
+
+
+@pytest.mark.parametrize("code", STANDS_ON_A_ROW)
+def test_what_stands_on_a_row_that_is_not_confirmed_says_so(code: str, doubtful: Facts) -> None:
+    asked = case(**STANDS_ON_A_ROW[code])
+    (sure, *_), (unsure, *_) = found(code, asked), found(code, replace(asked, facts=doubtful))
+    assert "not confirmed" not in sure.message
+    assert "not confirmed" in unsure.message
+    assert unsure.source == sure.source
+
+
+def test_what_is_inferred_of_an_old_toolkit_says_so() -> None:
+    for cuda, said in (("11.6", True), ("11.7", False)):
+        (finding,) = found("TE501", case(cuda, libc=Version("2.41")))
+        assert ("(not confirmed: inferred from the headers of 11.7" in finding.message) is said
+
+
+def test_the_cut_off_of_cmake_4_is_not_confirmed() -> None:
+    (finding,) = found("TE603", case(torch="2.7.1", wheels=(wheel("cmake", "4.0.0"),)))
+    assert "(not confirmed: that PyTorch takes CMake 4 from 2.8 on)" in finding.message
+
+
+def test_the_fix_for_glibc_is_a_cuda_that_works_with_it() -> None:
+    (finding,) = found("TE501", case("12.6", libc=Version("2.42")))
+    assert finding.fix.startswith("choose a target with a CUDA newer than 13.1, ")
+
+
+def test_a_gpu_without_a_driver_is_told_which_one_to_install() -> None:
+    lonely = {"driver": Missing("no probe answered"), "gpus": (gpu("", None, "10de:2182"),)}
+    (finding,) = found("TE101", case("12.1", **lonely))
+    assert "for the GeForce GTX 1660 Ti of this machine" in finding.message
+    assert finding.fix == (
+        "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which knows all of CUDA 12.1), "
+        "and restart the machine"
+    )
+
+
+def test_the_architectures_to_build_for_are_those_of_the_machine() -> None:
+    (finding,) = found("TE102", case("11.8", driver=Version("515.76"), gpus=(A100, GTX)))
+    assert finding.fix == 'build with TORCH_CUDA_ARCH_LIST="7.5;8.0", or install driver 520.61.05 or newer'
+
+
+@pytest.mark.parametrize(
+    ("compilers", "fix"),
+    [
+        ((gxx("7.5.0"),), "install GCC 9.4.0 to 12, such as g++-9 ("),
+        (
+            (gxx("7.5.0"), gxx("10.2.1", "/usr/bin/g++-10", default=False)),
+            "export CXX=/usr/bin/g++-10 CC=/usr/bin/gcc-10",
+        ),
+        ((gxx("7.5.0"), gxx("13.1.0", "/usr/bin/g++-13", default=False)), "install GCC 9.4.0 to 12, such as g++-9 ("),
+    ],
+)
+def test_a_g_plus_plus_in_place_of_an_old_one_suits_nvcc_too(compilers: tuple[Any, ...], fix: str) -> None:
+    (finding,) = found("TE403", case("12.1", torch="2.4.1", compilers=compilers))
+    assert finding.fix.startswith(fix)
+
+
+def test_a_g_plus_plus_in_place_of_a_new_one_suits_pytorch_too() -> None:
+    old = gxx("8.4.0", "/usr/bin/g++-8", default=False)
+    (finding,) = found("TE402", case("12.1", torch="2.4.1", compilers=(gxx("13.2.0"), old)))
+    assert finding.fix.startswith("install GCC 9.4.0 to 12, such as g++-12 (")
+    (finding,) = found("TE402", case("12.1", compilers=(gxx("13.2.0"), old)))
+    assert finding.fix == "export CUDAHOSTCXX=/usr/bin/g++-8 NVCC_CCBIN=/usr/bin/g++-8"
 
 
 def test_where_only_nvidia_s_guide_excludes_a_g_plus_plus_it_is_a_warning() -> None:

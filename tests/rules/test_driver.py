@@ -147,7 +147,10 @@ def test_minor_version_compatibility_tells_its_limit() -> None:
 def test_a_driver_that_is_too_old_is_an_error() -> None:
     found = finding(on("515.76", "12.1"))
     assert (found.code, found.severity) == ("TE103", Severity.ERROR)
-    assert found.fix == "install NVIDIA driver 525.60.13 or newer, or choose a target with an older CUDA"
+    assert found.fix == (
+        "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which knows all of CUDA 12.1), "
+        "or choose a target with CUDA 11.8 or older"
+    )
 
 
 def test_a_windows_driver_is_called_one() -> None:

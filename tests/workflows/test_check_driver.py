@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tenv.host.interface import Fact
-from tenv.host.report import HostReport
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import Gpu, HostReport
 from tenv.versions import Version
 from tests.projects import call
 from tests.workflows.check_hosts import CUDAS, make_project, report, write
@@ -62,7 +62,7 @@ def test_without_a_target_every_target_and_every_toolkit_is_listed(tmp_path: Pat
     minors = [Version(cuda).major_minor for cuda in toolkits]
     assert len(minors) == len(set(minors)) > 20
     assert minors == sorted(minors, key=Version, reverse=True)
-    assert set(toolkits["12.2.2"]) == {"cuda", "verdict", "minimum_driver", "build", "run"}
+    assert set(toolkits["12.2.2"]) == {"cuda", "verdict", "minimum_driver", "native_driver", "build", "run"}
     verdicts = {Version(cuda).major_minor: row["verdict"] for cuda, row in toolkits.items()}
     assert [verdicts[minor] for minor in ("13.0", "12.4", "12.2", "11.8")] == [
         *("impossible", "minor-version", "native", "native")
@@ -72,7 +72,7 @@ def test_without_a_target_every_target_and_every_toolkit_is_listed(tmp_path: Pat
 def test_the_tables_are_for_people(tmp_path: Path) -> None:
     ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
     assert ended.status == 0
-    assert ended.out.startswith("driver: 535.104.12 (by test)\nTARGET")
+    assert ended.out.startswith("driver: 535.104.12 (test)\nTARGET")
     assert "\n\nCUDA TOOLKIT  MINIMUM DRIVER  RUN  VERDICT\n" in ended.out
     assert "TE102" not in ended.out
 
@@ -107,6 +107,44 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
     assert call("check-driver", "cuda121").status == 0
 
 
+def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
+    said = call("check-driver", "cuda121").out
+    assert "no NVIDIA driver could be read for the GeForce GTX 1660 Ti of this machine" in said
+    assert "fix: install NVIDIA driver 525.60.13 or newer" in said
+
+
+@pytest.mark.parametrize(
+    ("cuda", "driver", "verdict"),
+    [
+        ("12.4", "", "native"),
+        ("12.0", "", "minor-version"),
+        ("11.8", "", "impossible"),
+        ("12.4", "515.76", "impossible"),
+    ],
+)
+def test_an_override_stands_in_for_a_driver_that_is_not_read(
+    cuda: str, driver: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", cuda)
+    (row,) = ask(write(tmp_path / "host.json", report(driver)), "cuda121")["targets"]
+    assert row["verdict"] == verdict
+
+
+def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.4")
+    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Missing("no probe answered"))
+    assert call("check-driver", "cuda121", "--json").data["targets"][0]["verdict"] == "native"
+
+
+def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("99.9", "", "soon"):
+        monkeypatch.setenv("CONDA_OVERRIDE_CUDA", text)
+        (row,) = ask(write(tmp_path / "host.json", report()), "cuda121")["targets"]
+        assert (row["verdict"], row["run"]) == ("unknown", False)
+
+
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = HostReport.from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
     monkeypatch.setattr("tenv.workflows.host.collect", lambda *_: whole)
@@ -126,5 +164,5 @@ def test_the_envelope_of_a_fleet(tmp_path: Path) -> None:
     (machine,) = json.loads(ended.out)["data"]["machines"]
     assert {"machine", "driver", "targets"} <= set(machine)
     (row,) = machine["targets"]
-    assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "build", "run"}
+    assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "native_driver", "build", "run"}
     assert (ended.status, row["verdict"]) == (1, "impossible")

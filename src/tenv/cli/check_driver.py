@@ -41,7 +41,9 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
 
     def show() -> None:
         _show(report)
-        print_findings(findings if target else ())
+        if target:
+            _explain(report)
+            print_findings(findings)
 
     status = Exit.CHECK if failed else Exit.DONE
     return Result(report.to_json(), text=show, findings=findings, status=status)
@@ -76,6 +78,17 @@ def _show(report: "Report") -> None:
             ("CUDA TOOLKIT", "MINIMUM DRIVER", "RUN", "VERDICT"),
             [(row.cuda, row.minimum or "none", _run(row), _verdict(row)) for row in report.toolkits],
         )
+
+
+def _explain(report: "Report") -> None:
+    """Say on what a verdict stands that has no finding."""
+    for row in report.rows:
+        native = row.verdict.native
+        if row.verdict.finding is None and native is not None:
+            doubt = "" if native.confirmed else " (not confirmed)"
+            click.echo(f"\nnative: CUDA {row.cuda} came with driver {native.driver}{doubt}, and this one is not older")
+            click.echo(f"  evidence: driver {report.driver_text()}")
+            click.echo(f"  source: {native.source}")
 
 
 def _run(row: "Row") -> str:

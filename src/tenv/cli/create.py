@@ -1,17 +1,25 @@
 """``tenv create``."""
 
 import shlex
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds
+from tenv.cli.host import host_options
+from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress import Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tenv.rules.interface import Finding
+    from tenv.workflows.auto import Choice
+    from tenv.workflows.context import Context
     from tenv.workflows.create import Created
+    from tenv.workflows.precheck import Surroundings
 
 __all__ = ["create"]
 
@@ -28,6 +36,9 @@ __all__ = ["create"]
 @click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+@click.option("--pytorch", default="", metavar="VERSION|DIR", help="The PyTorch to build; else the checkout here.")
+@click.option("--no-check", is_flag=True, help="Create it even where the rules say that it can't be built here.")
+@host_options
 def create(
     voice: Voice,
     *,
@@ -40,12 +51,19 @@ def create(
     exact: bool,
     offline: bool,
     no_wait: bool,
+    pytorch: str,
+    no_check: bool,
+    **host: str,
 ) -> Result:
     """Create the environment of TARGET from its lock, or repair one, or find that there is nothing to do.
 
-    Without a lock, or with one that no longer satisfies the manifest, the target is locked first.
+    Without a lock, or with one that no longer satisfies the manifest, the target is locked first. The rules are asked
+    before anything is done (see `tenv check`): an error about building stops it with status 4.
+
+    TARGET `auto` takes the best one for this machine and the PyTorch checkout here, and says why.
     """
-    from tenv.workflows import create as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.targets import AUTO  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows import create as workflow  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
     if locked and frozen:
@@ -53,10 +71,22 @@ def create(
     mode = workflow.LockMode.LOCKED if locked else workflow.LockMode.FROZEN if frozen else workflow.LockMode.UPDATE
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-        request = workflow.Request(target, prefix, mode, lock_file, python, exact, wait=not no_wait)
-        made = workflow.create(context, request)
+
+        def tell(findings: "Sequence[Finding]") -> None:
+            print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
+
+        around, choice = None, None
+        if target == AUTO or pytorch or any(host.values()):
+            around, choice = _look(context, pytorch, host, auto=target == AUTO)
+        if choice:
+            target = choice.target
+            progress.say("\n".join(choice.lines()))
+        request = workflow.Request(
+            target, prefix, mode, lock_file, python, exact, wait=not no_wait, check=not no_check, around=around
+        )
+        made = workflow.create(context, request, tell)
     state = made.state
-    data = {
+    data: dict[str, Any] = {
         "target": made.target,
         "prefix": str(made.prefix),
         "state": state.status.value,
@@ -68,7 +98,22 @@ def create(
         "changed": made.changed,
         "python": state.python,
     }
-    return Result(data, summary=_summary(made, prefix))
+    if choice:
+        data["auto"] = choice.to_json()
+    findings = [finding.to_json() for finding in made.findings]
+    return Result(data, summary=_summary(made, prefix), findings=findings)
+
+
+def _look(
+    context: "Context", pytorch: str, host: dict[str, str], *, auto: bool
+) -> "tuple[Surroundings, Choice | None]":
+    """Return what the target is judged by, and with `auto` which one it is."""
+    from tenv.workflows.auto import choose  # noqa: PLC0415
+    from tenv.workflows.host import HostOptions  # noqa: PLC0415
+    from tenv.workflows.precheck import look_around  # noqa: PLC0415
+
+    around = look_around(context, pytorch, HostOptions(**host))
+    return around, choose(context, around) if auto else None
 
 
 def _summary(made: "Created", prefix: Path | None) -> list[str]:

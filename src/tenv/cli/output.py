@@ -82,7 +82,10 @@ class Voice:
             described = {"code": error.code, "message": error.message, "hint": error.hint}
             if error.detail:
                 described["detail"] = error.detail
-            self._envelope(command, False, None, (), described)
+            self._envelope(command, False, error.data, error.findings, described)
+        elif error.findings:
+            print_findings(error.findings, tell, sys.stderr)
+            tell("")
         label = paint(f"error[{error.code}]", "1;31", sys.stderr)
         tell(f"{label}: {error.message}")
         if error.hint:
@@ -116,13 +119,20 @@ def paint(text: str, code: str, stream: TextIO | None) -> str:
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 
 
-def print_findings(findings: Sequence[dict[str, str]]) -> None:
-    """Print findings in full to standard output, each below a blank line."""
+def print_findings(
+    findings: Sequence[dict[str, str]], write: Callable[[str], None] = print, stream: TextIO | None = None
+) -> None:
+    """Print findings in full, each below a blank line.
+
+    Args:
+        findings: The findings.
+        write: Writes a line.
+        stream: Where `write` leads, which decides about colours; None for standard output.
+    """
     for finding in findings:
-        label = paint(f"{finding['severity']}[{finding['code']}]", _COLOURS[finding["severity"]], sys.stdout)
-        print(f"\n{label}: {finding['subject']}: {finding['message']}")
-        for key in ("evidence", "source", "fix"):
-            print(f"  {key}: {finding[key]}")
+        label = paint(f"{finding['severity']}[{finding['code']}]", _COLOURS[finding["severity"]], stream or sys.stdout)
+        lines = [f"\n{label}: {finding['subject']}: {finding['message']}"]
+        write("\n".join([*lines, *(f"  {key}: {finding[key]}" for key in ("evidence", "source", "fix"))]))
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -11,6 +11,9 @@ from tenv.versions import Version
 __all__ = ["GlibcConflict", "HostCompilerTable", "HostCompilers", "read"]
 
 
+_SINCE = " (from glibc "
+
+
 @dataclass(frozen=True, slots=True)
 class HostCompilers:
     """The host compilers of one minor version of the CUDA toolkit.
@@ -71,6 +74,11 @@ class GlibcConflict:
     functions: tuple[str, ...]
     basis: Basis
 
+    def declared(self, glibc: Version) -> tuple[str, ...]:
+        """Return the functions that this glibc declares; some came later: ``rsqrt (from glibc 2.42)``."""
+        parts = ((name, *name.rstrip(")").partition(_SINCE)) for name in self.functions)
+        return tuple(short for _, short, _, since in parts if not since or Version(since) <= glibc)
+
     @classmethod
     def read(cls, row: Table, sources: Mapping[str, str]) -> "GlibcConflict":
         """Read one row of the data file; raises FactsError with the row's path."""
@@ -108,6 +116,10 @@ class HostCompilerTable:
         """
         minor = Version(cuda.major_minor)
         return next((row for row in self.conflicts if row.first <= minor <= row.last and glibc >= row.glibc), None)
+
+    def newest_conflict(self, glibc: Version) -> Version | None:
+        """Return the newest minor version of the toolkit that a glibc breaks, None when it breaks none."""
+        return max((row.last for row in self.conflicts if glibc >= row.glibc), default=None)
 
 
 def read(data: Data) -> HostCompilerTable:

@@ -10,7 +10,10 @@ from pathlib import Path
 from tenv.host.interface import Fact, Missing
 from tenv.versions import Version
 
-__all__ = ["Machine", "current_platform", "glibc", "probe", "sees_gpu"]
+__all__ = ["NOT_GNU", "Machine", "current_platform", "glibc", "probe", "sees_gpu"]
+
+NOT_GNU = "the C library"
+"""How the reason begins where the version of glibc is missing because the C library is another one."""
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -54,9 +57,9 @@ def glibc() -> Fact[Version] | Missing:
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
     except (ValueError, OSError, AttributeError):
-        return Missing("the C library does not say that it is GNU's")
+        return Missing(f"{NOT_GNU} does not say that it is GNU's")
     if name != "glibc" or not (found := Version.find(version)):
-        return Missing(f"the C library is {name or 'not GNU'}")
+        return Missing(f"{NOT_GNU} is {name or 'not GNU'}")
     return Fact(found, "confstr(CS_GNU_LIBC_VERSION)")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.facts.interface import Basis
@@ -9,18 +10,22 @@ from tenv.facts.tables import Facts
 from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
 from tenv.host.interface import Missing
 from tenv.host.report import Compiler, Gpu, Toolkit
-from tenv.lock import Wheel
 from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
+
+if TYPE_CHECKING:
+    from tenv.lock import Wheel
 
 __all__ = [
     "KnownGpu",
     "asked_doubt",
+    "c_compiler",
     "chosen_gcc",
     "chosen_toolkit",
     "cuda_of",
     "doubt",
     "identify",
+    "installed",
     "known_gpus",
     "locked",
     "on_windows",
@@ -99,7 +104,7 @@ def on_windows(case: Case) -> bool:
     return case.platform.startswith("win")
 
 
-def locked(case: Case, *names: str) -> Iterator[Wheel]:
+def locked(case: Case, *names: str) -> "Iterator[Wheel]":
     """Yield the wheels of these names that the lock has for the platform."""
     if case.lock is not None:
         yield from (wheel for wheel in case.lock.wheels.get(case.platform, ()) if wheel.name in names)
@@ -124,6 +129,18 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         return next(compiler for compiler in found if compiler.path == pair.gxx)
     named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
+
+
+def installed(case: Case) -> list[Compiler]:
+    """Return every g++ of the machine."""
+    compilers = case.host.compilers
+    return [] if isinstance(compilers, Missing) else [found for found in compilers.value if found.kind == "g++"]
+
+
+def c_compiler(path: str) -> str:
+    """Return the gcc that comes with a g++, by its path."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{name.replace('g++', 'gcc')}"
 
 
 def identify(gpu: Gpu, facts: Facts) -> KnownGpu:

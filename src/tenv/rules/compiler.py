@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from tenv.facts.cuda_host_compiler import HostCompilers
 from tenv.host.interface import Missing
 from tenv.host.report import Compiler
-from tenv.rules.common import asked_doubt, cuda_of, doubt, on_windows, own_compiler, taken_compiler
+from tenv.rules.common import (
+    asked_doubt,
+    c_compiler,
+    cuda_of,
+    doubt,
+    installed,
+    on_windows,
+    own_compiler,
+    taken_compiler,
+)
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked
 from tenv.versions import Version
@@ -22,7 +31,8 @@ TOO_NEW = "TE402"
 TOO_OLD = "TE403"
 SEVERAL = "TE404"
 
-_PACKAGE = "{name} (Debian, Ubuntu: `apt install {name}`)"
+_WITHOUT_PACKAGES = Version("2.28")
+"""The glibc of Ubuntu 18.04 (2.27), Debian 10 and RHEL 8, whose own g++ goes up to 8."""
 
 
 def no_compiler(case: Case) -> Iterator[Finding]:
@@ -58,7 +68,7 @@ def too_new(case: Case) -> Iterator[Finding]:
         ),
         evidence=_evidence(compiler),
         source=limits.basis.source,
-        fix=_other(case, limits),
+        fix=_exchange(case, _least(case, limits), limits.gcc_max, "CUDAHOSTCXX={0} NVCC_CCBIN={0}"),
     )
 
 
@@ -70,10 +80,12 @@ def too_old(case: Case) -> Iterator[Finding]:
     asked = case.source.gcc_min if case.source else None
     if case.source and isinstance(asked, Asked) and compiler.version < asked.value:
         who = f"PyTorch {case.source.version.value} asks for: GCC {asked.value} or newer{asked_doubt(case)}"
-        yield _old(compiler, Severity.ERROR, who, asked.origin, asked.value)
+        fix = _exchange(case, asked.value, limits.gcc_max if limits else None, "CXX={0} CC={1}")
+        yield _old(compiler, Severity.ERROR, who, asked.origin, fix)
     elif limits and compiler.version.major < limits.gcc_min:
         who = f"CUDA {limits.major_minor} supports: GCC {limits.gcc_min} or newer{doubt(limits.basis)}"
-        yield _old(compiler, Severity.WARNING, who, limits.basis.source, Version(str(limits.gcc_min)))
+        fix = _exchange(case, Version(str(limits.gcc_min)), limits.gcc_max, "CXX={0} CC={1}")
+        yield _old(compiler, Severity.WARNING, who, limits.basis.source, fix)
 
 
 def several(case: Case) -> Iterator[Finding]:
@@ -103,8 +115,7 @@ def _evidence(compiler: Compiler) -> str:
     return f"{compiler.path} ({compiler.found_by})"
 
 
-def _old(compiler: Compiler, severity: Severity, who: str, source: str, least: Version) -> Finding:
-    package = _PACKAGE.format(name=f"g++-{least.major}")
+def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str) -> Finding:
     return Finding(
         code=TOO_OLD,
         severity=severity,
@@ -112,19 +123,38 @@ def _old(compiler: Compiler, severity: Severity, who: str, source: str, least: V
         message=f"is older than what {who}",
         evidence=_evidence(compiler),
         source=source,
-        fix=f"install {package} or newer, and name it in CXX, with its gcc in CC",
+        fix=fix,
     )
 
 
-def _other(case: Case, limits: HostCompilers) -> str:
-    """Return what to do about a g++ that is too new: take an installed one that fits, else install one."""
+def _least(case: Case, limits: HostCompilers) -> Version:
     asked = case.source.gcc_min if case.source else None
-    least = asked.value if isinstance(asked, Asked) else Version(str(limits.gcc_min))
-    found = [] if isinstance(case.host.compilers, Missing) else case.host.compilers.value
-    fits = [c for c in found if c.kind == "g++" and c.version >= least and c.version.major <= limits.gcc_max]
-    if fits:
+    return asked.value if isinstance(asked, Asked) else Version(str(limits.gcc_min))
+
+
+def _exchange(case: Case, least: Version, newest: int | None, variables: str) -> str:
+    """Return how to take another g++: an installed one that fits, else one to install.
+
+    Args:
+        case: The case.
+        least: The oldest GCC that will do.
+        newest: The newest major version that will do, None when none is known to be too new.
+        variables: What to export, with `{0}` for the g++ and `{1}` for its gcc.
+    """
+    if fits := [c for c in installed(case) if c.version >= least and c.version.major <= (newest or c.version.major)]:
         path = max(fits, key=lambda compiler: compiler.version).path
-        return f"export CUDAHOSTCXX={path} NVCC_CCBIN={path}"
-    name = f"g++-{limits.gcc_max}"
+        return f"export {variables.format(path, c_compiler(path))}"
+    fresh = newest is not None and variables.startswith("CUDAHOSTCXX")
+    name = f"g++-{newest if fresh else least.major}"
+    wanted = f"GCC {least} {f'to {newest}' if newest else 'or newer'}"
+    package = f"{wanted}, such as {name} (Debian, Ubuntu: `apt install {name}`{_elsewhere(case)})"
     path = f"/usr/bin/{name}"
-    return f"install {_PACKAGE.format(name=name)}, then export CUDAHOSTCXX={path} NVCC_CCBIN={path}"
+    return f"install {package}, then export {variables.format(path, c_compiler(path))}"
+
+
+def _elsewhere(case: Case) -> str:
+    """Return where a newer g++ is on distributions whose own packages have none."""
+    libc = case.host.libc
+    if isinstance(libc, Missing) or libc.value > _WITHOUT_PACKAGES:
+        return ""
+    return "; where there is none, Ubuntu: ppa:ubuntu-toolchain-r/test, RHEL and its kin: gcc-toolset or devtoolset"

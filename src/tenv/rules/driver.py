@@ -10,12 +10,14 @@ from enum import StrEnum
 
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
 from tenv.facts.cuda_gpu_arch import GpuClass
+from tenv.host.cuda_api import OVERRIDE
 from tenv.host.interface import Fact, Missing
-from tenv.rules.common import cuda_of, doubt, known_gpus, on_windows
+from tenv.host.report import HostReport
+from tenv.rules.common import KnownGpu, cuda_of, doubt, known_gpus, on_windows
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
 
-__all__ = ["DriverVerdict", "Verdict", "driver_rule", "judge"]
+__all__ = ["DriverVerdict", "Verdict", "driver_of", "driver_rule", "judge", "of_windows"]
 
 
 class Verdict(StrEnum):
@@ -37,12 +39,14 @@ class DriverVerdict:
         minimum: The oldest driver on which its programs run; None when they need none, or none is known.
         finding: What there is to say about it; None when all is well.
         run: Whether the programs are known to run.
+        native: The oldest driver that knows all of the toolkit's CUDA version; None when none is known.
     """
 
     verdict: Verdict
     minimum: Minimum | None
     finding: Finding | None
     run: bool
+    native: Minimum | None = None
 
 
 def judge(
@@ -50,7 +54,7 @@ def judge(
     driver: Fact[Version] | Missing,
     table: CudaDriverTable,
     windows: bool,
-    gpus: Sequence[GpuClass | None] = (),
+    gpus: Sequence[KnownGpu] = (),
 ) -> DriverVerdict:
     """Judge a driver against a toolkit.
 
@@ -59,8 +63,7 @@ def judge(
         driver: The kernel driver's version.
         table: What NVIDIA says about the two.
         windows: Whether the driver is one for Windows; true under WSL too.
-        gpus: What each GPU is sold as, None for one that is not known; forward compatibility is open to data-centre
-            GPUs alone.
+        gpus: The GPUs of the machine; forward compatibility is open to data-centre GPUs alone.
 
     Returns:
         The verdict. Without forward compatibility a driver runs a toolkit's programs exactly when it is not older than
@@ -68,53 +71,105 @@ def judge(
     """
     if cuda is None:
         return DriverVerdict(Verdict.NATIVE, None, None, run=True)
-    floor, native = table.floor(cuda, windows), table.native(cuda, windows)
-    # The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
-    minimum = min((known for known in (floor, native) if known), key=lambda known: known.driver, default=None)
+    minimum, native = _minimum(cuda, table, windows), table.native(cuda, windows)
     if minimum is None:
         return DriverVerdict(Verdict.UNKNOWN, None, _unlisted(cuda, table), run=False)
+    needs = _Needs(cuda, minimum, native, windows)
     if isinstance(driver, Missing):
-        return DriverVerdict(Verdict.UNKNOWN, minimum, _unread(cuda, driver, minimum, windows), run=False)
-    if driver.value >= minimum.driver:
-        return _enough(cuda, driver, minimum, native)
-    forward = None if windows else table.forward(cuda, driver.value)
-    return _below(cuda, driver, minimum, windows, forward, gpus)
+        return DriverVerdict(Verdict.UNKNOWN, minimum, _unread(needs, driver, gpus), run=False, native=native)
+    if driver.value < minimum.driver:
+        return _below(needs, driver, table, gpus)
+    if native is not None and driver.value >= native.driver:
+        return DriverVerdict(Verdict.NATIVE, minimum, None, run=True, native=native)
+    return DriverVerdict(Verdict.MINOR_VERSION, minimum, _limited(needs, driver, gpus), run=True, native=native)
 
 
 def driver_rule(case: Case) -> Iterator[Finding]:
     """Yield what there is to say about the machine's driver and the target's CUDA."""
-    wsl = case.host.wsl
-    windows = on_windows(case) or (not isinstance(wsl, Missing) and wsl.value)
-    gpus = [gpu.kind for gpu in known_gpus(case)]
-    judged = judge(cuda_of(case), case.host.driver, case.facts.cuda_driver, windows, gpus)
+    table, windows = case.facts.cuda_driver, on_windows(case) or of_windows(case.host)
+    judged = judge(cuda_of(case), driver_of(case.host, table, windows), table, windows, known_gpus(case))
     if judged.finding is not None:
         yield judged.finding
 
 
-def _unread(cuda: Version, driver: Missing, minimum: Minimum, windows: bool) -> Finding:
+def of_windows(host: HostReport) -> bool:
+    """Tell whether a machine's driver is one for Windows, as it is under WSL too."""
+    windows = isinstance(host.platform, Fact) and host.platform.value.startswith("win-")
+    return windows or (isinstance(host.wsl, Fact) and host.wsl.value)
+
+
+def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[Version] | Missing:
+    """Return the driver by which a machine is judged.
+
+    Where none could be read and ``CONDA_OVERRIDE_CUDA`` says which CUDA the driver offers, it is the oldest driver that
+    does. A driver that was read is stronger than what the variable says.
+    """
+    if isinstance(host.driver, Fact) or not isinstance(host.cuda, Fact) or host.cuda.origin != OVERRIDE:
+        return host.driver
+    first = table.native(host.cuda.value, windows)
+    if first is None:
+        return host.driver
+    return Fact(first.driver, f"the first that offers CUDA {host.cuda.value}, which {OVERRIDE} says")
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What a toolkit needs of a driver."""
+
+    cuda: Version
+    minimum: Minimum
+    native: Minimum | None
+    windows: bool
+
+    def driver(self) -> str:
+        """Return the driver that is asked for, in words."""
+        # Under WSL a Linux driver would hide the library that leads to the Windows one.
+        return f"NVIDIA driver {self.minimum.driver} or newer" + (" for Windows (under WSL too)" * self.windows)
+
+    def better(self) -> str:
+        """Return from which driver on nothing is missing, where that is a newer one."""
+        if self.native is None or self.native.driver <= self.minimum.driver:
+            return ""
+        knows = f"which knows all of CUDA {self.cuda.major_minor}{_doubt(self.native)}"
+        return f" (better {self.native.driver} or newer, {knows})"
+
+
+def _minimum(cuda: Version, table: CudaDriverTable, windows: bool) -> Minimum | None:
+    # The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
+    known = (table.floor(cuda, windows), table.native(cuda, windows))
+    return min((found for found in known if found), key=lambda found: found.driver, default=None)
+
+
+def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding:
+    names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
+    fix = (
+        f"run the programs on a machine with {needs.driver()}, or pass `--build-only` to be answered for building alone"
+    )
     return Finding(
         code="TE101",
         severity=Severity.WARNING,
-        subject=f"CUDA {cuda}",
+        subject=f"CUDA {needs.cuda}",
         message=(
-            f"no NVIDIA driver could be read here: building needs none, but running needs {_wanted(minimum, windows)}"
-            f"{_doubt(minimum)}"
+            f"no NVIDIA driver could be read {f'for the {names} of this machine' if names else 'here'}: building needs "
+            f"none, but running needs {needs.driver()}{_doubt(needs.minimum)}"
         ),
         evidence=driver.reason,
-        source=minimum.source,
-        fix=(
-            f"run the programs on a machine with {_wanted(minimum, windows)}, "
-            "or pass `--build-only` to be answered for building alone"
-        ),
+        source=needs.minimum.source,
+        fix=f"install {needs.driver()}{needs.better()}, and restart the machine" if names else fix,
     )
 
 
-def _limited(cuda: Version, driver: Fact[Version], minimum: Minimum, native: Minimum | None) -> Finding:
+def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> Finding:
+    cuda, minimum, native, source = needs.cuda, needs.minimum, needs.native, needs.minimum.source
     if native is None:
         own, newer = f"which driver CUDA {cuda.major_minor} came with is not known", "a newer driver"
     else:
         own, newer = f"CUDA {cuda.major_minor} came with driver {native.driver}", f"driver {native.driver} or newer"
-        own += _doubt(native)
+        own, source = own + _doubt(native), f"{source}; {native.source}"
+    capabilities = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
+    archs = f'build with TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"'
+    if not capabilities:
+        archs = "list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST"
     return Finding(
         code="TE102",
         severity=Severity.NOTE,
@@ -125,40 +180,30 @@ def _limited(cuda: Version, driver: Fact[Version], minimum: Minimum, native: Min
             "code must be built for the GPU's own architecture"
         ),
         evidence=f"driver {driver.value} ({driver.origin})",
-        source=minimum.source,
-        fix=f"list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST, or install {newer}",
+        source=source,
+        fix=f"{archs}, or install {newer}",
     )
 
 
-def _enough(cuda: Version, driver: Fact[Version], minimum: Minimum, native: Minimum | None) -> DriverVerdict:
-    """Return the verdict on a driver that is not older than the minimum."""
-    if native is not None and driver.value >= native.driver:
-        return DriverVerdict(Verdict.NATIVE, minimum, None, run=True)
-    return DriverVerdict(Verdict.MINOR_VERSION, minimum, _limited(cuda, driver, minimum, native), run=True)
-
-
-def _below(
-    cuda: Version,
-    driver: Fact[Version],
-    minimum: Minimum,
-    windows: bool,
-    forward: Forward | None,
-    gpus: Sequence[GpuClass | None],
-) -> DriverVerdict:
+def _below(needs: _Needs, driver: Fact[Version], table: CudaDriverTable, gpus: Sequence[KnownGpu]) -> DriverVerdict:
     """Return the verdict on a driver that is older than the minimum."""
-    if forward is None or forward.verdict is not ForwardVerdict.COMPATIBLE:
-        return DriverVerdict(Verdict.IMPOSSIBLE, minimum, _too_old(cuda, driver, minimum, windows), run=False)
-    if gpus and all(kind is GpuClass.DATA_CENTRE for kind in gpus):
-        return DriverVerdict(Verdict.FORWARD, minimum, _forward(cuda, driver, minimum, forward), run=True)
-    finding = _too_old(cuda, driver, minimum, windows, _closed(forward, gpus))
-    return DriverVerdict(Verdict.IMPOSSIBLE, minimum, finding, run=False)
+    forward = None if needs.windows else table.forward(needs.cuda, driver.value)
+    if forward is not None and forward.verdict is not ForwardVerdict.COMPATIBLE:
+        forward = None
+    if forward is not None and gpus and all(gpu.kind is GpuClass.DATA_CENTRE for gpu in gpus):
+        verdict, finding = Verdict.FORWARD, _forward(needs, driver, forward)
+    else:
+        choice = _newest(driver.value, table, needs.windows)
+        verdict, finding = Verdict.IMPOSSIBLE, _too_old(needs, driver, _closed(forward, gpus), choice)
+    return DriverVerdict(verdict, needs.minimum, finding, run=verdict is Verdict.FORWARD, native=needs.native)
 
 
-def _forward(cuda: Version, driver: Fact[Version], minimum: Minimum, forward: Forward) -> Finding:
+def _forward(needs: _Needs, driver: Fact[Version], forward: Forward) -> Finding:
+    minimum = needs.minimum
     return Finding(
         code="TE105",
         severity=Severity.NOTE,
-        subject=f"CUDA {cuda}",
+        subject=f"CUDA {needs.cuda}",
         message=(
             f"runs by forward compatibility alone: the driver is older than {minimum.driver}{_doubt(minimum)}, and the "
             f"package {forward.package} brings what it lacks, on data-centre GPUs like these{doubt(forward.basis)}"
@@ -172,28 +217,40 @@ def _forward(cuda: Version, driver: Fact[Version], minimum: Minimum, forward: Fo
     )
 
 
-def _closed(forward: Forward, gpus: Sequence[GpuClass | None]) -> str:
+def _closed(forward: Forward | None, gpus: Sequence[KnownGpu]) -> str:
     """Return why forward compatibility is no way out; nothing where no GPU is known of that could tell."""
-    if GpuClass.GEFORCE in gpus:
+    if forward is None or not gpus:
+        return ""
+    if any(gpu.kind is GpuClass.GEFORCE for gpu in gpus):
         return (
             f"; {forward.package} does not help: forward compatibility is closed to GeForce GPUs "
-            "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
+            f"(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804){doubt(forward.basis)}"
         )
-    if gpus:
-        return f"; {forward.package} is sure to help on data-centre GPUs alone, and not all GPUs here are known as such"
-    return ""
+    return (
+        f"; {forward.package} is sure to help on data-centre GPUs alone, and not all GPUs here are known as such"
+        f"{doubt(forward.basis)}"
+    )
 
 
-def _too_old(cuda: Version, driver: Fact[Version], minimum: Minimum, windows: bool, more: str = "") -> Finding:
+def _too_old(needs: _Needs, driver: Fact[Version], closed: str, choice: str) -> Finding:
     return Finding(
         code="TE103",
         severity=Severity.ERROR,
-        subject=f"CUDA {cuda}",
-        message=f"the driver is too old to run it: that needs {_wanted(minimum, windows)}{_doubt(minimum)}{more}",
+        subject=f"CUDA {needs.cuda}",
+        message=f"the driver is too old to run it: that needs {needs.driver()}{_doubt(needs.minimum)}{closed}",
         evidence=f"driver {driver.value} ({driver.origin})",
-        source=minimum.source,
-        fix=f"install {_wanted(minimum, windows)}, or choose a target with an older CUDA",
+        source=needs.minimum.source,
+        fix=f"install {needs.driver()}{needs.better()}, or choose a target with {choice}",
     )
+
+
+def _newest(driver: Version, table: CudaDriverTable, windows: bool) -> str:
+    """Return the CUDA versions that a driver runs, in words."""
+    for row in table.toolkits:  # newest first
+        minimum = _minimum(row.toolkit, table, windows)
+        if minimum is not None and minimum.driver <= driver:
+            return f"CUDA {row.major_minor} or older"
+    return "an older CUDA"
 
 
 def _unlisted(cuda: Version, table: CudaDriverTable) -> Finding:
@@ -207,11 +264,6 @@ def _unlisted(cuda: Version, table: CudaDriverTable) -> Finding:
         source="tenv/facts/data/cuda_driver.toml",
         fix="check the version of CUDA in the manifest, or install a newer tenv",
     )
-
-
-def _wanted(minimum: Minimum, windows: bool) -> str:
-    # Under WSL a Linux driver would hide the library that leads to the Windows one.
-    return f"NVIDIA driver {minimum.driver} or newer" + (" for Windows (under WSL too)" if windows else "")
 
 
 def _doubt(minimum: Minimum) -> str:

@@ -75,10 +75,10 @@ def cmake(case: Case) -> Iterator[Finding]:
         elif found and found >= _CMAKE_4 and case.source.release < _TAKES_CMAKE_4:
             message = (
                 f"has dropped the policies of CMake before 3.5, which submodules of {_name(case.source)} ask for: "
-                "its configuration fails"
+                "its configuration fails (not confirmed: that PyTorch takes CMake 4 from 2.8 on)"
             )
             fix = 'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [pypi-dependencies]'
-            source = "CMake 4.0 release notes; that PyTorch takes CMake 4 from 2.8 on is not confirmed"
+            source = "CMake 4.0 release notes"
             yield _cmake(Severity.WARNING, found, message, wheel.file, source, fix)
 
 

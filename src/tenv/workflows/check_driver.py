@@ -9,18 +9,21 @@ from typing import Any
 from tenv.errors import ManifestError
 from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
 from tenv.facts.tables import Facts
+from tenv.host import gpus
+from tenv.host.cuda_api import override
 from tenv.host.driver import probe
 from tenv.host.interface import Fact, Missing
+from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
 from tenv.rules.common import identify
-from tenv.rules.driver import DriverVerdict, Verdict, judge
+from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows
 from tenv.targets import Target
 from tenv.versions import Version
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.fleet import Asked, Memo, ask, refuse_host_options
+from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
 
 __all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "newest_toolkits"]
@@ -52,6 +55,7 @@ class Row:
             "cuda": str(self.cuda or ""),
             "verdict": self.verdict.verdict.value,
             "minimum_driver": self.minimum,
+            "native_driver": str(self.verdict.native.driver) if self.verdict.native else "",
             "build": True,
             "run": self.verdict.run,
         }
@@ -62,7 +66,7 @@ class Report:
     """A driver against targets.
 
     Attributes:
-        driver: The driver, or why none is known.
+        driver: The driver that is judged (see `driver_of`), or why none is known.
         rows: The verdict on each target.
         toolkits: The verdict on each release of the CUDA toolkit; empty when one target was asked about.
     """
@@ -75,7 +79,7 @@ class Report:
         """Return the driver in words."""
         if isinstance(self.driver, Missing):
             return f"not found ({self.driver.reason})"
-        return f"{self.driver.value} (by {self.driver.origin})"
+        return f"{self.driver.value} ({self.driver.origin})"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -102,7 +106,7 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
     facts = user_facts(context)
     if options and options != HostOptions():
         return _judge_all(report(context, options), targets, facts, with_toolkits=not name)
-    found = _judge_all(_probed(), targets, facts, with_toolkits=not name)
+    found = _judge_all(_probed(context), targets, facts, with_toolkits=not name)
     if any(_asks_for_gpus(row, found.driver, facts.cuda_driver) for row in (*found.rows, *found.toolkits)):
         return _judge_all(report(context, HostOptions()), targets, facts, with_toolkits=not name)
     return found
@@ -111,14 +115,21 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
 def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool) -> Report:
     rows = tuple(_row(target, host, facts) for target in targets)
     toolkits = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
-    return Report(host.driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in toolkits))
+    driver = driver_of(host, facts.cuda_driver, of_windows(host))
+    return Report(driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in toolkits))
 
 
 def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverTable) -> bool:
-    """Tell whether the GPUs decide: the driver is too old, and there is a cuda-compat package for it."""
-    if row.cuda is None or isinstance(driver, Missing) or row.verdict.verdict is not Verdict.IMPOSSIBLE:
+    """Tell whether the GPUs decide or are named in the fix.
+
+    That is so where the driver is too old and there is a cuda-compat package for it, and where a target's code must be
+    built for the GPUs' own architectures.
+    """
+    if row.cuda is None or isinstance(driver, Missing):
         return False
-    forward = table.forward(row.cuda, driver.value)
+    if row.verdict.verdict is Verdict.MINOR_VERSION:
+        return bool(row.target)
+    forward = table.forward(row.cuda, driver.value) if row.verdict.verdict is Verdict.IMPOSSIBLE else None
     return forward is not None and forward.verdict is ForwardVerdict.COMPATIBLE
 
 
@@ -136,19 +147,17 @@ def check_fleet(context: Context, name: str | None, path: Path, options: HostOpt
     """
     refuse_host_options(options)
     facts = user_facts(context)
-    questions = [Memo(partial(_row, target, facts=facts)) for target in find_targets(context, name)]
-    return ask(path, lambda host: tuple(question(host) for question in questions))
+    return ask(path, Memos(partial(_row, target, facts=facts) for target in find_targets(context, name)))
 
 
 def judge_host(cuda: Version | None, host: HostReport, facts: Facts) -> DriverVerdict:
     """Return how a host's driver stands to a toolkit."""
-    on_windows = isinstance(host.platform, Fact) and host.platform.value.startswith("win-")
-    windows = on_windows or (isinstance(host.wsl, Fact) and host.wsl.value)
-    judged = judge(cuda, host.driver, facts.cuda_driver, windows)
-    if judged.verdict is not Verdict.IMPOSSIBLE or isinstance(host.gpus, Missing):
+    table, windows = facts.cuda_driver, of_windows(host)
+    driver = driver_of(host, table, windows)
+    judged = judge(cuda, driver, table, windows)
+    if judged.verdict is Verdict.NATIVE or isinstance(host.gpus, Missing) or not host.gpus.value:
         return judged  # the tables of GPUs are not read
-    gpus = [identify(gpu, facts).kind for gpu in host.gpus.value]
-    return judge(cuda, host.driver, facts.cuda_driver, windows, gpus)
+    return judge(cuda, driver, table, windows, [identify(gpu, facts) for gpu in host.gpus.value])
 
 
 def newest_toolkits(table: CudaDriverTable) -> tuple[Version, ...]:
@@ -170,11 +179,19 @@ def _row(target: Target, host: HostReport, facts: Facts) -> Row:
     return Row(target.name, cuda, judge_host(cuda, host, facts))
 
 
-def _probed() -> HostReport:
+def _probed(context: Context) -> HostReport:
     """Return a report on this machine in which only what a driver is judged by was asked for."""
     nothing = HostReport.from_json({"schema": 1})
-    places = Places()
-    return replace(nothing, driver=probe(places), wsl=wsl(places), platform=host_platform(places))
+    nvidia = Nvidia(Places(environ=context.environ))
+    driver = probe(None, nvidia)
+    return replace(
+        nothing,
+        driver=driver,
+        cuda=override(context.environ) or nothing.cuda,
+        gpus=nothing.gpus if isinstance(driver, Fact) else gpus.probe(None, nvidia),
+        wsl=wsl(nvidia.places),
+        platform=host_platform(nvidia.places),
+    )
 
 
 def _all_targets(context: Context) -> Iterator[Target]:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv import __version__
 from tenv.activation import Activation, Archs, derive, read_activation
@@ -22,8 +23,7 @@ from tenv.errors import (
     UsageError,
 )
 from tenv.files import digest_bytes, exclusive, folder_size, make_folder, remove_tree, write_atomic
-from tenv.host.interface import Missing
-from tenv.host.machine import current_platform, glibc, probe, sees_gpu
+from tenv.host.machine import current_platform, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.providers.pypi import Interpreter
@@ -40,6 +40,12 @@ from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
 from tenv.workflows.system import Taken, take_from_machine, with_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tenv.rules.interface import Finding
+    from tenv.workflows.precheck import Surroundings
 
 __all__ = ["Created", "LockMode", "Request", "create"]
 
@@ -66,6 +72,8 @@ class Request:
         python: A Python minor or program; None to choose.
         exact: Remove what tenv did not install.
         wait: Wait for another process that is at the same environment.
+        check: Stop where the rules say that the target can't be built here.
+        around: The machine and the PyTorch to judge by; None for this machine and the checkout here, if any.
     """
 
     target: str
@@ -75,6 +83,8 @@ class Request:
     python: str | None = None
     exact: bool = False
     wait: bool = True
+    check: bool = True
+    around: "Surroundings | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,7 @@ class Created:
         changed: Whether anything was done.
         seconds: How long it took.
         notes: What a person should know.
+        findings: What the rules had to say; nothing when there was nothing to do.
     """
 
     target: str
@@ -98,12 +109,23 @@ class Created:
     changed: bool
     seconds: float
     notes: tuple[str, ...] = ()
+    findings: "tuple[Finding, ...]" = ()
 
 
-def create(context: Context, request: Request) -> Created:
+def _ignore(findings: "Sequence[Finding]") -> None:
+    """Take findings that nobody wants to hear."""
+
+
+def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding]], None]" = _ignore) -> Created:
     """Create the environment of a target, or bring it up to date with its lock.
 
+    Args:
+        context: What every verb is given.
+        request: What is asked.
+        tell: Told what the rules have to say, before anything is done.
+
     Raises:
+        UnfitHostError: The target can't be built on this machine.
         TenvError: Anything on the way went wrong; the environment is then as it was, or marked as not ready.
     """
     start = time.monotonic()
@@ -121,22 +143,23 @@ def create(context: Context, request: Request) -> Created:
     notes: list[str] = []
     changed = False
     taken = _take(context, target.manifest, environment)
+    findings: tuple[Finding, ...] = ()
     if state is None or not taken.same or not _is_current(target, request, environment, state):
-        _check_host(target.manifest)
-        target = _find_lock(context, target, request.mode, named=request.lock_file is not None)
+        _check_platform(target.manifest)
+        target, findings = _check_and_lock(context, target, request, tell)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
             if state is None or not taken.same or not _is_current(target, request, environment, state):
                 state, changed = _make(context, target, request, environment, taken, notes), True
     seconds = time.monotonic() - start
-    return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes))
+    return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes), findings)
 
 
 def _take(context: Context, manifest: Manifest, environment: Environment) -> Taken:
     """Choose what the target takes from this machine, before anything is written; what it lacks ends the command."""
     here = manifest.on(current_platform())
     if here.system:
-        _check_host(manifest)
+        _check_platform(manifest)
     return take_from_machine(context, here, environment)
 
 
@@ -185,38 +208,49 @@ def _check_prefix(prefix: Path) -> None:
         )
 
 
-def _check_host(manifest: Manifest) -> None:
-    """Refuse a host for which the target is not made."""
+def _check_platform(manifest: Manifest) -> None:
+    """Refuse a platform for which there is nothing to install, whatever the rules are told to overlook."""
     platform = current_platform()
     if platform not in manifest.platforms:
         raise HostError(
             f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {platform}",
             hint="add the platform to the manifest, then `tenv lock`",
         )
-    needed = manifest.requirements.glibc
-    if needed and platform.startswith("linux"):
-        have = glibc()
-        if isinstance(have, Missing) or have.value < needed:
-            found = have.reason if isinstance(have, Missing) else f"this host has {have.value} ({have.origin})"
-            raise HostError(
-                f"the target {manifest.name} needs glibc {needed} or newer: {found}",
-                hint="use a newer distribution, or a container of one",
-            )
 
 
-def _find_lock(context: Context, target: Target, mode: LockMode, *, named: bool) -> Target:
-    """Return the target with a lock that may be used, making one where that is allowed."""
-    if mode is LockMode.FROZEN:
-        return target
-    try:
-        check_target_lock(target)
-    except (LockMissingError, LockStaleError):
-        if mode is LockMode.LOCKED or named:  # a lock that somebody hands over is used or refused, never written
-            raise
+def _check_and_lock(
+    context: Context, target: Target, request: Request, tell: "Callable[[Sequence[Finding]], None]"
+) -> "tuple[Target, tuple[Finding, ...]]":
+    """Ask the rules, and return the target with a lock that may be used, made where it has to be and may be.
+
+    The rules are asked before a lock is made, since a machine that can't build should not take the minutes, and once
+    more about the new one.
+    """
+    from tenv.workflows import precheck  # noqa: PLC0415 (late: 30 ms that a create with nothing to do can't spare)
+
+    stale = None if request.mode is LockMode.FROZEN else _staleness(target)
+    # A lock that somebody hands over is used or refused, never written.
+    if stale and (request.mode is LockMode.LOCKED or request.lock_file is not None):
+        raise stale
+    around = (request.around or precheck.look_around(context)) if request.check else None
+    findings = precheck.require_build(target, around, locked=not stale) if around else ()
+    tell(findings)
+    if stale:
         locked = lock_target(context, target)
         context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
-        return replace(target, lock_file=locked.path)
-    return target
+        target = replace(target, lock_file=locked.path)
+        known, findings = findings, precheck.require_build(target, around, locked=True) if around else ()
+        tell([finding for finding in findings if finding not in known])
+    return target, findings
+
+
+def _staleness(target: Target) -> TenvError | None:
+    """Return why there is no lock that may be used as it is; None when there is one."""
+    try:
+        check_target_lock(target)
+    except (LockMissingError, LockStaleError) as error:
+        return error
+    return None
 
 
 def _hold(context: Context, request: Request, environment: Environment) -> AbstractContextManager[None]:

@@ -1,0 +1,207 @@
+"""Choose the best target for a machine and a PyTorch revision, and say why the others fell out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tenv.errors import ManifestError, NoTargetError
+from tenv.host.cuda_api import OVERRIDE
+from tenv.host.interface import Fact, Missing
+from tenv.host.machine import current_platform
+from tenv.host.report import HostReport
+from tenv.rules.driver import Verdict, driver_of, of_windows
+from tenv.rules.interface import Finding, Scope, Severity
+from tenv.targets import AUTO, Target
+from tenv.versions import Version
+from tenv.workflows.check import Judge
+from tenv.workflows.check_driver import judge_host
+from tenv.workflows.context import Context
+from tenv.workflows.precheck import Surroundings
+
+__all__ = ["Candidate", "Choice", "choose"]
+
+_NO_CUDA = Version("0")
+_HOW = {Verdict.NATIVE: "natively", Verdict.MINOR_VERSION: "by minor-version compatibility"}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A target that was looked at.
+
+    Attributes:
+        target: Its name.
+        cuda: Its CUDA release; None without CUDA.
+        verdict: How the driver stands to it.
+        suits: Whether it can be built here, and runs here.
+        reason: What speaks for it, or what is against it.
+        fix: What to do about that, or an empty string.
+    """
+
+    target: str
+    cuda: Version | None
+    verdict: Verdict
+    suits: bool
+    reason: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the candidate as plain values."""
+        return {
+            "target": self.target,
+            "cuda": str(self.cuda or ""),
+            "verdict": self.verdict.value,
+            "suits": self.suits,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The target that was chosen.
+
+    Attributes:
+        target: Its name.
+        reason: Why it is the one.
+        ranking: Every target that was looked at, best first.
+        better: Those that would have been better, had nothing been against them.
+    """
+
+    target: str
+    reason: str
+    ranking: tuple[Candidate, ...]
+    better: tuple[Candidate, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the choice as plain values."""
+        return {
+            "target": self.target,
+            "reason": self.reason,
+            "ranking": [candidate.to_json() for candidate in self.ranking],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the choice in words: why it was taken, and why not what would have been better."""
+        yield f"{AUTO}: {self.target}, since {self.reason}"
+        for candidate in self.better:
+            yield f"{AUTO}: not {candidate.target}, since {candidate.reason}"
+
+
+def choose(context: Context, around: Surroundings) -> Choice:
+    """Return the best target: with a GPU the one with the newest CUDA that can be built and runs, else one without.
+
+    A machine with a GPU never gets a target without CUDA: that would be found out after hours.
+
+    Args:
+        context: Where targets are found.
+        around: The machine and the PyTorch.
+
+    Raises:
+        NoTargetError: None suits.
+        ManifestError: A target is called `auto`.
+    """
+    driver = driver_of(around.host, around.facts.cuda_driver, of_windows(around.host))
+    around = replace(around, host=replace(around.host, driver=driver))
+    gpu, seen = _gpu(around.host)
+    targets = sorted(_targets(context, around.host), key=lambda found: found[1] or _NO_CUDA, reverse=True)
+    candidates = [_look(target, cuda, around, gpu=gpu, seen=seen) for target, cuda in targets]
+    wanted = [candidate for candidate in candidates if (candidate.cuda is not None) is gpu]
+    others = [candidate for candidate in candidates if (candidate.cuda is not None) is not gpu]
+    ranking = (*wanted, *others) if gpu else (*others, *wanted)
+    best = next((index for index, candidate in enumerate(wanted) if candidate.suits), None)
+    if best is None:
+        raise _none(wanted, others, ranking, gpu=gpu, seen=seen)
+    taken = wanted[best]
+    revision = f", for PyTorch {around.source.version.value}" if around.source else ""
+    return Choice(taken.target, f"{taken.reason}{revision}", ranking, tuple(wanted[:best]))
+
+
+def _targets(context: Context, host: HostReport) -> Iterator[tuple[Target, Version | None]]:
+    """Yield every target that can be read, with its CUDA on the machine's platform."""
+    for name in context.places.names():
+        try:
+            target = context.places.find(name)
+        except ManifestError:
+            if name == AUTO:
+                raise
+            continue  # `tenv targets` tells why
+        yield target, target.manifest.on(_platform(host)).requirements.cuda
+
+
+def _platform(host: HostReport) -> str:
+    return host.platform.value if isinstance(host.platform, Fact) else current_platform()
+
+
+def _gpu(host: HostReport) -> tuple[bool, str]:
+    """Tell whether targets with CUDA are meant, and by what: a GPU, or at least a driver."""
+    if isinstance(host.cuda, Missing) and OVERRIDE in host.cuda.reason:
+        return False, host.cuda.reason
+    if isinstance(host.gpus, Fact) and host.gpus.value:
+        names = dict.fromkeys(gpu.name or gpu.pci_id or "a GPU without a name" for gpu in host.gpus.value)
+        return True, ", ".join(names)
+    if isinstance(host.driver, Fact):
+        return True, f"driver {host.driver.value} ({host.driver.origin})"
+    if isinstance(host.gpus, Missing):
+        return False, f"no NVIDIA GPU could be found ({host.gpus.reason})"
+    return False, f"there is no NVIDIA GPU ({host.gpus.origin})"
+
+
+def _look(target: Target, cuda: Version | None, around: Surroundings, *, gpu: bool, seen: str) -> Candidate:
+    """Judge one target."""
+    driver = judge_host(cuda, around.host, around.facts)
+    name = target.name
+    if cuda is not None and not gpu:
+        return Candidate(name, cuda, driver.verdict, False, f"it has CUDA {cuda}, and {seen}")
+    if against := _against(target, around):
+        return Candidate(name, cuda, driver.verdict, False, *against)
+    if cuda is None:
+        reason = f"{seen}, and it needs none" if not gpu else f"it has no CUDA and would leave {seen} unused"
+        return Candidate(name, cuda, driver.verdict, True, reason)
+    how = f"CUDA {cuda} runs {_HOW.get(driver.verdict, driver.verdict.value)} on driver {_driver(around.host)}"
+    if driver.verdict is Verdict.FORWARD and driver.finding:
+        words = f"CUDA {cuda} runs by forward compatibility alone on driver {_driver(around.host)}"
+        return Candidate(name, cuda, driver.verdict, False, words, driver.finding.fix)
+    return Candidate(name, cuda, driver.verdict, True, how)
+
+
+def _driver(host: HostReport) -> str:
+    return str(host.driver.value) if isinstance(host.driver, Fact) else "(unknown)"
+
+
+def _against(target: Target, around: Surroundings) -> tuple[str, str] | None:
+    """Return what is against a target and what to do about it; None when nothing is."""
+    platform, source, wanted = _platform(around.host), around.source, target.manifest.pytorch
+    if platform not in target.manifest.platforms:
+        return f"it is for {', '.join(target.manifest.platforms)}, and this is {platform}", ""
+    if source and wanted and str(source.release) not in wanted:
+        return f"it is for PyTorch {wanted}, and this is {source.version.value}", ""
+    judge = Judge(target, source, around.facts)
+    if judge.lock is None or platform not in judge.lock.platforms:
+        problem = judge.lock_problem or f"its lock is not for {platform}"
+        return problem, f"`tenv lock {target.name}` makes a lock"
+    verdicts = judge(around.host)
+    if not verdicts.build:
+        return _worst(verdicts.about(Scope.BUILD, Scope.BOTH))
+    return None if verdicts.run else _worst(verdicts.about(Scope.RUN))
+
+
+def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
+    """Return what the gravest finding says and how to put it right."""
+    order = list(Severity)
+    found = min(findings, key=lambda finding: order.index(finding.severity))
+    return f"{found.subject}: {found.message} ({found.code})", found.fix
+
+
+def _none(
+    wanted: list[Candidate], others: list[Candidate], ranking: tuple[Candidate, ...], *, gpu: bool, seen: str
+) -> NoTargetError:
+    """Return the error for a machine that no target suits, with the way out and the second best by name."""
+    listed = "".join(f"\n  {candidate.target}: {candidate.reason}" for candidate in wanted)
+    kind = "with" if gpu else "without"
+    fixes = [f"for `{candidate.target}`: {candidate.fix}" for candidate in wanted if candidate.fix][:1]
+    second = [candidate.target for candidate in others if candidate.suits][:1] if gpu else []
+    ways = [*fixes, *(f"`tenv create {name}` makes one without CUDA, which leaves the GPU unused" for name in second)]
+    return NoTargetError(
+        f"no target {kind} CUDA suits this machine ({seen}){':' if listed else ''}{listed}",
+        {AUTO: {"target": None, "reason": "", "ranking": [candidate.to_json() for candidate in ranking]}},
+        hint="; or ".join(ways) or "`tenv targets` lists the targets, `tenv check TARGET` judges one",
+    )
