@@ -72,6 +72,12 @@ def requirement(name: str, request: WheelRequest) -> str:
     return f"{name}{extras}{request.version.specifiers}"
 
 
+def _preferences(wheels: Iterable[Wheel]) -> str:
+    """Return a pylock.toml that names the versions of wheels and no more."""
+    rows = "".join(f'\n[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n' for wheel in wheels)
+    return f'lock-version = "1.0"\ncreated-by = "tenv"\n{rows}'
+
+
 class Uv:
     """uv with the index settings of this user.
 
@@ -146,14 +152,10 @@ class Uv:
         lines = [requirement(name, request) for name, request in sorted(manifest.wheels.items())]
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             chosen = Path(folder) / "pylock.toml"
-            constraints = Path(folder) / "constraints.txt"
             pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-            constraints.write_text("".join(f"{wheel.name}=={wheel.version}\n" for wheel in pins))
-            done = self._compile(lines, manifest, platform, python, constraints, chosen)
-            # Where what was locked no longer fits together, choose anew; not where an index failed for a moment.
-            if done.status and pins and isinstance(uv_error(done.stderr, ""), NoSolutionError):
-                constraints.write_text("")
-                done = self._compile(lines, manifest, platform, python, constraints, chosen)
+            if pins:  # what uv finds there it keeps, unless another choice forbids it
+                chosen.write_text(_preferences(pins))
+            done = self._compile(lines, manifest, platform, python, chosen)
             if done.status:
                 raise uv_error(done.stderr, f"no set of wheels for {manifest.name} on {platform} with Python {python}")
             data = tomllib.loads(chosen.read_text())
@@ -161,14 +163,14 @@ class Uv:
         return dict(choose_wheel(package, tags, python) for package in data.get("packages", []))
 
     def _compile(
-        self, lines: Iterable[str], manifest: Manifest, platform: str, python: str, constraints: Path, chosen: Path
+        self, lines: Iterable[str], manifest: Manifest, platform: str, python: str, chosen: Path
     ) -> process.Completed:
         return self._run(
             *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
             *("--python-platform", uv_platform(platform, manifest.requirements.glibc or OLDEST_GLIBC)),
             *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
             # uv wants a Python to run at all, though nothing is taken from it: ours is always there.
-            *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
+            *("--resolution", "highest", "--python", sys.executable),
             *self._indexes(),
             text="\n".join(lines) + "\n",
         )
