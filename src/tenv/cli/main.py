@@ -11,6 +11,7 @@ COMMANDS = {
     "show": ("show", "show"),
     "lock": ("lock", "lock"),
     "update": ("update", "update"),
+    "diff": ("diff", "diff"),
     "create": ("create", "create"),
     "list": ("list", "list_environments"),
     "activate": ("activate", "activate"),

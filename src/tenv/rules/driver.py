@@ -68,9 +68,7 @@ def judge(
     """
     if cuda is None:
         return DriverVerdict(Verdict.NATIVE, None, None, run=True)
-    floor, native = table.floor(cuda, windows), table.native(cuda, windows)
-    # The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
-    minimum = min((known for known in (floor, native) if known), key=lambda known: known.driver, default=None)
+    minimum, native = table.minimum(cuda, windows), table.native(cuda, windows)
     if minimum is None:
         return DriverVerdict(Verdict.UNKNOWN, None, _unlisted(cuda, table), run=False)
     if isinstance(driver, Missing):
