@@ -10,7 +10,7 @@ from tenv import process
 from tenv.engine.lockfile import write_conda_part
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
+from tenv.lock import Lock, Wheel, from_manifest, parse_lock, read_lock, render_lock
 from tenv.manifest import Manifest, normalize
 from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
@@ -38,6 +38,7 @@ class Locked:
         changed: Whether the file's bytes are new.
         differences: Why the lock that was there did not do.
         findings: What the rules say of the lock.
+        before: The lock that was there; None when there was none that could be read.
     """
 
     lock: Lock
@@ -45,6 +46,7 @@ class Locked:
     changed: bool
     differences: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    before: Lock | None = None
 
 
 def counts(lock: Lock) -> dict[str, dict[str, int]]:
@@ -74,7 +76,13 @@ def check_target_lock(target: Target) -> Locked:
 
 
 def lock_target(
-    context: Context, target: Target, upgrade: Sequence[str] | None = (), path: Path | None = None
+    context: Context,
+    target: Target,
+    upgrade: Sequence[str] | None = (),
+    path: Path | None = None,
+    *,
+    start: Lock | None = None,
+    dry_run: bool = False,
 ) -> Locked:
     """Bring the lock of a target up to date, keeping what still fits.
 
@@ -83,6 +91,9 @@ def lock_target(
         target: The target.
         upgrade: Packages whose version is chosen anew; None for all.
         path: The file to write; the target's own place when None.
+        start: What is kept where it fits, in place of the lock that is there; the files are then chosen anew in any
+            case.
+        dry_run: Write nothing.
 
     Raises:
         NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
@@ -90,9 +101,9 @@ def lock_target(
     """
     home = path or target.lock_home
     upgrade = None if upgrade is None else tuple(map(normalize, upgrade))
-    old, stale = _read_old(target, home)
+    old, stale = _read_old(target, home) if start is None else (start, ["it is chosen anew"])
     if old and not stale and upgrade == () and path is None and context.places.project is None:
-        return Locked(old, target.lock_file, changed=False)  # no copy that would hide the built-in lock's successors
+        return Locked(old, target.lock_file, changed=False, before=old)  # no copy hides the built-in's successors
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
@@ -104,9 +115,9 @@ def lock_target(
     findings = _judge(lock)
     text = old.text if lock is old and old else render_lock(lock, _conda_part(target.manifest))
     changed = not path.is_file() or path.read_bytes() != text
-    if changed:
+    if changed and not dry_run:
         write_atomic(path, text)
-    return Locked(read_lock(path, target.name), path, changed, tuple(stale), findings)
+    return Locked(parse_lock(text, str(path), target.name), path, changed, tuple(stale), findings, old)
 
 
 def _read_old(target: Target, path: Path) -> tuple[Lock | None, list[str]]:
