@@ -26,6 +26,7 @@ __all__ = ["create"]
 )
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
 @click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
+@click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 def create(
@@ -38,6 +39,7 @@ def create(
     lock_file: Path | None,
     python: str | None,
     exact: bool,
+    repair: bool,
     offline: bool,
     no_wait: bool,
 ) -> Result:
@@ -53,7 +55,7 @@ def create(
     mode = workflow.LockMode.LOCKED if locked else workflow.LockMode.FROZEN if frozen else workflow.LockMode.UPDATE
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-        request = workflow.Request(target, prefix, mode, lock_file, python, exact, wait=not no_wait)
+        request = workflow.Request(target, prefix, mode, lock_file, python, exact, wait=not no_wait, repair=repair)
         made = workflow.create(context, request)
     state = made.state
     data = {

@@ -12,6 +12,8 @@ COMMANDS = {
     "lock": ("lock", "lock"),
     "update": ("update", "update"),
     "diff": ("diff", "diff"),
+    "rollback": ("rollback", "rollback"),
+    "verify": ("verify", "verify"),
     "create": ("create", "create"),
     "list": ("list", "list_environments"),
     "activate": ("activate", "activate"),

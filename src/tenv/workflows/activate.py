@@ -7,10 +7,10 @@ from tenv.environment import Environment
 from tenv.errors import EnvironmentBrokenError
 from tenv.workflows.context import Context
 
-__all__ = ["find_activation", "find_script"]
+__all__ = ["find_activation", "find_environment", "find_script"]
 
 
-def _find(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
+def find_environment(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
     """Return the name and the environment, which is ready."""
     if prefix is not None:
         environment = context.environment("", prefix)
@@ -30,7 +30,7 @@ def find_script(context: Context, target: str | None, prefix: Path | None, scrip
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
     """
-    name, environment = _find(context, target, prefix)
+    name, environment = find_environment(context, target, prefix)
     path = environment.meta / script
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
@@ -43,5 +43,5 @@ def find_activation(context: Context, target: str | None, prefix: Path | None) -
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
     """
-    _, environment = _find(context, target, prefix)
+    _, environment = find_environment(context, target, prefix)
     return read_activation(environment.meta / "activation.json")

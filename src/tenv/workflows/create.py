@@ -34,6 +34,7 @@ from tenv.versions import same_release
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, begin, install, make_plan
+from tenv.workflows.integrity import find_faults, note_made
 from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.python import choose_python
 
@@ -62,6 +63,7 @@ class Request:
         python: A Python minor or program; None to choose.
         exact: Remove what tenv did not install.
         wait: Wait for another process that is at the same environment.
+        repair: Look at every file, and fetch and install again what is not as it was put there.
     """
 
     target: str
@@ -71,6 +73,7 @@ class Request:
     python: str | None = None
     exact: bool = False
     wait: bool = True
+    repair: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ def create(context: Context, request: Request) -> Created:
 
 def _is_current(target: Target, request: Request, environment: Environment, state: State) -> bool:
     """Tell whether an environment already is what is asked for, by digests and names alone."""
-    if state.status is not Status.READY or request.exact or state.platform != current_platform():
+    if state.status is not Status.READY or request.exact or request.repair or state.platform != current_platform():
         return False
     if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
         return False
@@ -242,6 +245,8 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
         exact=request.exact,
         other_python=not _has_python(environment, request.python),
     )
+    if request.repair and old:
+        plan = replace(plan, damaged=tuple(sorted({*find_faults(environment, old).owners} & set(plan.packages))))
     if request.mode is LockMode.FROZEN:
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
@@ -283,7 +288,8 @@ def _finish(
     toolchain = assemble(environment.prefix, platform, environment.folders_of(plan.packages, nvidia))
     manifest = target.manifest.on(platform)
     _store_activation(environment, derive(manifest, toolchain, probe(), _archs(context, manifest)))
-    environment.keep_lock(lock.text)
+    environment.keep_lock(lock.text, target.lock_file)
+    note_made(environment)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
     satisfied = mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
     state = State(

@@ -29,6 +29,7 @@ class Plan:
         again: Packages that are there in the right version but not from the right file.
         foreign: Files, relative to the prefix, that are not tenv's and stay.
         dropped: Whether packages that are not tenv's go, since they were for another Python.
+        damaged: Packages to fetch and install again, since their files are not what they were.
     """
 
     wheels: tuple[Wheel, ...]
@@ -38,6 +39,7 @@ class Plan:
     again: tuple[str, ...]
     foreign: tuple[str, ...]
     dropped: bool
+    damaged: tuple[str, ...] = ()
 
     @property
     def packages(self) -> dict[str, tuple[str, str]]:
@@ -126,7 +128,7 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
     progress.step("downloading and installing", sum(wheel.size or 0 for wheel in plan.wheels))
     if plan.wheels:
         try:
-            uv.install(program, plan.wheels, plan.again, progress)
+            uv.install(program, plan.wheels, plan.again, progress, plan.damaged)
         except NetworkError as error:
             # uv has every file at hand before it takes the first old package away.
             error.untouched = not plan.scratch and environment.installed() == before
