@@ -59,6 +59,19 @@ class Repository:
         listed = self.ask("ls-tree", "--name-only", "-z", revision, f"{folder}/" if folder else ".")
         return tuple(name for name in (listed or "").split("\0") if name)
 
+    def heads(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the commits that are being merged: those that git names in its environment, and by these names."""
+        marked = (name.removeprefix("GITHEAD_") for name in self._environment if name.startswith("GITHEAD_"))
+        return (*marked, *(commit for name in names if (commit := self.commit(name))))
+
+    def bringers(self, path: str, text: bytes) -> tuple[str, ...]:
+        """Return the latest commits, of any branch or forgotten, that changed a file to or from a text."""
+        blob = self.ask("hash-object", "--no-filters", "--stdin", text=text.decode("utf-8", "replace"))
+        if blob is None:
+            return ()
+        found = self.ask("log", "--all", "--reflog", "-20", "--format=%H", f"--find-object={blob.strip()}", "--", path)
+        return tuple((found or "").split())
+
     def merge_texts(self, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
         """Return what git makes of two texts and their common ancestor; None when they are in conflict."""
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:

@@ -12,6 +12,7 @@ COMMANDS = {
     "lock": ("lock", "lock"),
     "update": ("update", "update"),
     "diff": ("diff", "diff"),
+    "merge-driver": ("merge_driver", "merge_driver"),
     "rollback": ("rollback", "rollback"),
     "verify": ("verify", "verify"),
     "create": ("create", "create"),
