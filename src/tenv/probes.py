@@ -21,13 +21,12 @@ _HELLO = (
 )
 
 _IMPORTS = """\
-import importlib, sys
+import subprocess, sys
 bad = []
-for name in sys.argv[1:]:
-    try:
-        importlib.import_module(name)
-    except Exception as error:
-        bad.append(f"{name}: {type(error).__name__}: {error}")
+for name in sys.argv[1:]:  # each in a process of its own, as setuptools must be imported before what distutils brings
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", "import " + name], capture_output=True, text=True)
+    if done.returncode:
+        bad.append(name + ": " + (done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
 sys.exit("\\n".join(bad) or 0)
 """
 

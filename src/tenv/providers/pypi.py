@@ -273,14 +273,7 @@ class Uv:
         if done.status:
             raise uv_error(done.stderr, f"can't make a Python environment in {prefix}", EnvironmentBrokenError)
 
-    def install(
-        self,
-        python: Path,
-        wheels: Sequence[Wheel],
-        again: Sequence[str],
-        progress: Progress,
-        damaged: Sequence[str] = (),
-    ) -> None:
+    def install(self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress) -> None:
         """Install exactly the files that a lock names into the environment of a Python.
 
         Args:
@@ -288,8 +281,6 @@ class Uv:
             wheels: The files.
             again: Packages to install even where the right version is there, since it came from another file.
             progress: Who watches.
-            damaged: Packages to fetch and install again, since their files were changed; so then are those in uv's
-                cache, which are the same files under another name (hard links).
 
         Raises:
             HashMismatchError: A file's bytes are not those of the lock.
@@ -301,8 +292,7 @@ class Uv:
             *("pip", "install", "--python", str(python), "--no-deps", "--require-hashes", "--only-binary", ":all:"),
             # The hashes decide which file is taken, so it may come from any of the indexes.
             *("--index-strategy", "unsafe-best-match", "--requirement", "-", *self._indexes()),
-            *(word for name in (*again, *damaged) for word in ("--reinstall-package", name)),
-            *(word for name in damaged for word in ("--refresh-package", name)),
+            *(word for name in again for word in ("--reinstall-package", name)),
         )
         with self._folder() as (folder, environment):
             done = process.watch(
@@ -324,6 +314,16 @@ class Uv:
         done = self._run("pip", "uninstall", "--python", str(python), *names)
         if done.status:
             raise uv_error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Remove packages from uv's cache.
+
+        A file that was changed in place is changed there, too: the two are one file with two names (hard links). To ask
+        uv to look whether it is fresh does not help, since the index then says that nothing is new.
+        """
+        done = self._run("cache", "clean", *names)
+        if done.status:
+            raise uv_error(done.stderr, f"{', '.join(names)} can't be removed from uv's cache")
 
     def cache_folder(self) -> Path:
         """Return the folder in which uv keeps what it has downloaded."""

@@ -126,9 +126,11 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
     program = discover(prefix).python
     before = environment.installed()
     progress.step("downloading and installing", sum(wheel.size or 0 for wheel in plan.wheels))
+    if plan.damaged:
+        uv.forget(plan.damaged)
     if plan.wheels:
         try:
-            uv.install(program, plan.wheels, plan.again, progress, plan.damaged)
+            uv.install(program, plan.wheels, (*plan.again, *plan.damaged), progress)
         except NetworkError as error:
             # uv has every file at hand before it takes the first old package away.
             error.untouched = not plan.scratch and environment.installed() == before
