@@ -1,10 +1,12 @@
 """What to begin with when two locks become one."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tenv.lock import CondaPackage, Lock, Wheel, parse_lock, render_lock
+from tenv.lock import Archive, CondaPackage, Lock, Wheel, parse_lock, render_lock
 from tenv.merge import _conda_text, begin_with, newer
 
 LINUX, ARM = "linux-64", "linux-aarch64"
@@ -21,10 +23,19 @@ def conda(name: str, version: str) -> CondaPackage:
     return CondaPackage(name, version, "h0_0", LINUX, channel, url, "1" * 64, size=3, depends=("x >=1",))
 
 
-def lock(*packages: Wheel | CondaPackage, platforms: tuple[str, ...] = (LINUX,)) -> Lock:
+def archive(name: str, version: str) -> Archive:
+    return Archive(name, version, f"https://x.org/{name}-{version}", version.encode().hex().ljust(64, "0"), 3, "zip")
+
+
+def lock(*packages: Wheel | CondaPackage | Archive, platforms: tuple[str, ...] = (LINUX,)) -> Lock:
     wheels = tuple(row for row in packages if isinstance(row, Wheel))
     condas = tuple(row for row in packages if isinstance(row, CondaPackage))
-    made = Lock("t", platforms, dict.fromkeys(platforms, wheels), {}, {}, "m", conda=dict.fromkeys(platforms, condas))
+    archives = dict.fromkeys(platforms, tuple(row for row in packages if isinstance(row, Archive)))
+    made = Lock(
+        *("t", platforms, dict.fromkeys(platforms, wheels), {}, {}, "m"),
+        conda=dict.fromkeys(platforms, condas),
+        archives=archives,
+    )
     rows = [{"conda": row.url, "sha256": row.sha256, "size": row.size, "depends": list(row.depends)} for row in condas]
     import yaml
 
@@ -35,10 +46,11 @@ def lock(*packages: Wheel | CondaPackage, platforms: tuple[str, ...] = (LINUX,))
 def kept(base: Lock | None, ours: Lock, theirs: Lock) -> dict[str, str]:
     found = begin_with(base, ours, theirs)
     rows = {row.name: row.version for row in found.wheels[LINUX]}
-    return rows | {row.name: row.version for row in found.conda.get(LINUX, ())}
+    rows |= {row.name: row.version for row in found.conda.get(LINUX, ())}
+    return rows | {row.name: row.version for row in found.archives.get(LINUX, ())}
 
 
-@pytest.mark.parametrize("kind", [wheel, conda])
+@pytest.mark.parametrize("kind", [wheel, conda, archive])
 @pytest.mark.parametrize(
     ("base", "ours", "theirs", "version"),
     [
@@ -58,7 +70,7 @@ def kept(base: Lock | None, ours: Lock, theirs: Lock) -> dict[str, str]:
         ("", "1", "2", "2"),
     ],
 )
-def test_each_package_by_itself(kind: type, base: str, ours: str, theirs: str, version: str) -> None:
+def test_each_package_by_itself(kind: Callable[..., Any], base: str, ours: str, theirs: str, version: str) -> None:
     sides = [lock(*([kind("p", text)] if text else []), kind("other", "1")) for text in (base, ours, theirs)]
     assert kept(sides[0], sides[1], sides[2]) == {"other": "1", **({"p": version} if version else {})}
 

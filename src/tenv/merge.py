@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tenv.lock import CondaPackage, Lock, Wheel, parse_lock, render_lock
+from tenv.lock import Archive, CondaPackage, Lock, Wheel, parse_lock, render_lock
 from tenv.versions import Version
 
 __all__ = ["begin_with", "newer"]
@@ -30,7 +30,8 @@ def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     sides = (base, ours, theirs)
     wheels = {platform: _wheels(sides, platform) for platform in platforms}
     conda = {platform: _conda(sides, platform) for platform in platforms}
-    joined = replace(ours, platforms=platforms, wheels=wheels, conda=conda, archives={}, manifest="0" * 64)
+    archives = {platform: _archives(sides, platform) for platform in platforms}
+    joined = replace(ours, platforms=platforms, wheels=wheels, conda=conda, archives=archives, manifest="0" * 64)
     text = render_lock(joined, _conda_text(joined, ours.text, theirs.text))
     return parse_lock(text, f"the two locks of {ours.target}", ours.target)
 
@@ -96,6 +97,15 @@ def _conda(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[CondaP
     base, ours, theirs = map(rows, sides)
     chosen = _three_way(base, ours, theirs, lambda package: package.url, lambda package: package.version)
     return tuple(chosen[name] for name in sorted(chosen))
+
+
+def _archives(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Archive, ...]:
+    def rows(lock: Lock | None) -> dict[str, Archive]:
+        return {archive.name: archive for archive in (lock.archives.get(platform, ()) if lock else ())}
+
+    base, ours, theirs = map(rows, sides)
+    chosen = _three_way(base, ours, theirs, lambda archive: archive.sha256, lambda archive: archive.version)
+    return tuple(chosen.values())
 
 
 def _conda_text(lock: Lock, *texts: bytes) -> str:
