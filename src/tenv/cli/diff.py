@@ -1,7 +1,8 @@
 """``tenv diff``, and how every command tells what changed in a lock."""
 
+import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["diff", "outline", "print_difference"]
 
+_SHOWN = 20
 _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
 
@@ -63,22 +65,17 @@ def print_difference(found: "Compared") -> None:
 
 
 def outline(difference: "Difference") -> list[str]:
-    """Return a difference in a few lines, for commands that change a lock or follow one."""
+    """Return a difference in a few lines for standard error, for commands that change a lock or follow one."""
     everywhere = tuple(difference.download)
     values = [
         *_values("host: ", difference.host, everywhere),
         *_values("toolchain: ", difference.toolchain, everywhere),
     ]
-    rows = [line.rstrip() for line in _packages(difference)]
+    rows = list(_packages(difference, sys.stderr))
     return [*values, *rows[:_SHOWN], *([f"  … and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else [])]
 
 
-_SHOWN = 20
-
-
 def _lines(difference: "Difference") -> Iterator[str]:
-    import sys  # noqa: PLC0415 (standard output may have been replaced)
-
     def headed(title: str, lines: list[str]) -> Iterator[str]:
         if lines:
             yield paint(title, _BOLD, sys.stdout)
@@ -87,7 +84,7 @@ def _lines(difference: "Difference") -> Iterator[str]:
     everywhere = tuple(difference.download)
     yield from headed("host", _values("", difference.host, everywhere))
     yield from headed("toolchain", _values("", difference.toolchain, everywhere))
-    yield from headed(f"packages: {_tally(difference)}", list(_packages(difference)))
+    yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
     if difference:
         yield from headed("download", [f"  {row}" for row in _downloads(difference)])
 
@@ -109,9 +106,7 @@ def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
     return said + where
 
 
-def _packages(difference: "Difference") -> Iterator[str]:
-    import sys  # noqa: PLC0415
-
+def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
     rows = [*difference.added, *difference.removed, *difference.changed]
     everywhere = tuple(difference.download)
     cells = [(row.name, _versions(row), _sizes(row), _where(row, everywhere)) for row in rows]
@@ -119,7 +114,7 @@ def _packages(difference: "Difference") -> Iterator[str]:
     for row, texts in zip(rows, cells, strict=True):
         sign, colour = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
         line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
-        yield f"  {paint(f'{sign} {line}', colour, sys.stdout)}"
+        yield f"  {paint(f'{sign} {line}', colour, stream)}"
 
 
 def _versions(row: "PackageChange") -> str:
