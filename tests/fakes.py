@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
@@ -270,7 +271,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(status, _changed(data) if fault is Fault.CHANGED else data, body=body, fault=fault)
 
     def _send(self, status: int, data: bytes, *, body: bool, fault: Fault | None = None) -> None:
+        tag = f'"{hashlib.sha256(data).hexdigest()}"'
+        if status == HTTPStatus.OK and self.headers.get("If-None-Match") == tag:
+            status, data = HTTPStatus.NOT_MODIFIED, b""
         self.send_response(status)
+        self.send_header("ETag", tag)
         self.send_header("Content-Type", "text/html" if self.path.endswith("/") else "application/octet-stream")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

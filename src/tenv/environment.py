@@ -281,10 +281,23 @@ class Environment:
         for leftover in (*self.meta.glob(".*"), *self.meta.glob("locks/.*")):
             leftover.unlink(missing_ok=True)
 
-    def keep_lock(self, text: bytes) -> None:
-        """Keep the bytes of the lock that the environment is made from, and those of the last few before it."""
+    def kept_locks(self) -> list[Path]:
+        """Return the files of the last few locks that the environment was made from, oldest first."""
+        return sorted((self.meta / "locks").glob("*.lock"))
+
+    def keep_lock(self, text: bytes, source: Path | None = None) -> None:
+        """Keep the bytes of the lock that the environment is made from, and those of the last few before it.
+
+        Args:
+            text: The bytes.
+            source: The file that they were read from; after a way back to a kept lock, those that came later go.
+        """
         folder = self.meta / "locks"
-        old = sorted(folder.glob("*.lock")) if folder.is_dir() else []
+        old = self.kept_locks()
+        if source is not None and source in old:
+            for path in old[old.index(source) + 1 :]:
+                path.unlink(missing_ok=True)
+            return
         number = int(old[-1].stem) + 1 if old else 1
         if not old or old[-1].read_bytes() != text:
             write_atomic(folder / f"{number:06}.lock", text)

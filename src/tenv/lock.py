@@ -21,7 +21,17 @@ from tenv.manifest import Manifest, normalize
 from tenv.tables import Table
 from tenv.versions import Version, same_release
 
-__all__ = ["SCHEMA", "Archive", "CondaPackage", "Lock", "Wheel", "from_manifest", "read_lock", "render_lock"]
+__all__ = [
+    "SCHEMA",
+    "Archive",
+    "CondaPackage",
+    "Lock",
+    "Wheel",
+    "from_manifest",
+    "parse_lock",
+    "read_lock",
+    "render_lock",
+]
 
 SCHEMA = 1
 """The version of the ``tenv:`` mapping that this tenv writes and the newest that it reads."""
@@ -277,10 +287,27 @@ def read_lock(path: Path, target: str) -> Lock:
         raise LockMissingError(f"there is no lock for `{target}` ({path})", hint=hint) from None
     except OSError as error:
         raise LockCorruptError(f"{path}: can't be read: {error.strerror}") from error
+    return parse_lock(raw, str(path), target)
+
+
+def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
+    """Read the bytes of a lock, wherever they come from.
+
+    Args:
+        raw: The bytes.
+        path: How messages name the file.
+        target: The target whose lock it must be; empty for any.
+
+    Raises:
+        LockConflictError, LockNewerError, LockCorruptError: As `read_lock`.
+    """
     if _CONFLICT.search(raw):
         raise LockConflictError(
             f"{path}: holds the marks of an unresolved merge",
-            hint=f"take either side (`git checkout --ours {path}`), then `tenv lock {target}` brings it up to date",
+            hint=(
+                f"`tenv merge-driver {path}` solves it again from both sides; or take either side "
+                f"(`git checkout --ours {path}`), then `tenv lock {target or 'TARGET'}` brings it up to date"
+            ),
         )
     if _nesting(raw) > _MAX_NESTING:  # which libyaml answers with a crash
         raise LockCorruptError(f"{path}: not YAML that tenv writes: nested too deep")
@@ -293,40 +320,41 @@ def _nesting(raw: bytes) -> int:
     return max(accumulate(steps[byte] for byte in raw if byte in steps), default=0)
 
 
-def _parse(raw: bytes, path: Path, target: str) -> Lock:
+def _parse(raw: bytes, path: str, target: str) -> Lock:
     import yaml  # noqa: PLC0415 (late: 15 ms)
 
+    command = f"tenv lock {target or 'TARGET'}"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         data = yaml.load(raw, Loader=loader)  # noqa: S506 (both are safe loaders)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0]
-        raise LockCorruptError(f"{path}: not YAML: {first}", hint=f"`tenv lock {target}` writes it anew") from error
+        raise LockCorruptError(f"{path}: not YAML: {first}", hint=f"`{command}` writes it anew") from error
     if not isinstance(data, dict) or not isinstance(data.get("tenv"), dict):
         raise LockCorruptError(
-            f"{path}: is not a lock of tenv (it has no `tenv:` mapping)", hint=f"`tenv lock {target}` writes one"
+            f"{path}: is not a lock of tenv (it has no `tenv:` mapping)", hint=f"`{command}` writes one"
         )
-    ours = Table(data["tenv"], file=str(path), path=("tenv",), error=LockCorruptError)
+    ours = Table(data["tenv"], file=path, path=("tenv",), error=LockCorruptError)
     version, schema = data.get("version"), ours.data.get("schema")
     if not isinstance(version, int) or not isinstance(schema, int):
-        raise ours.fail("schema", "is missing", hint=f"`tenv lock {target}` writes the lock anew")
+        raise ours.fail("schema", "is missing", hint=f"`{command}` writes the lock anew")
     if schema > SCHEMA or version > _PIXI_VERSION:
         raise LockNewerError(
             f"{path}: was written by tenv {ours.text('written-by') or '?'}, in a form that tenv {__version__} "
             "does not know",
             hint="install that tenv or a newer one",
         )
-    return _read(Table(data, file=str(path), error=LockCorruptError), ours, raw, target)
+    return _read(Table(data, file=path, error=LockCorruptError), ours, raw, target)
 
 
 def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     name = ours.required_text("target")
-    if name != target:
+    if target and name != target:
         raise ours.fail("target", f"is the lock of `{name}`, not of `{target}`")
     by_platform = ours.table("wheels")
     wheels = {platform: tuple(_read_wheel(row) for row in by_platform.rows(platform)) for platform in by_platform.data}
     archives = ours.table("archives")
-    conda = {platform: _read_conda(whole, target, platform) for platform in by_platform.data}
+    conda = {platform: _read_conda(whole, name, platform) for platform in by_platform.data}
     requirements = ours.table("requirements")
     requests = ours.table("requests")
     return Lock(
@@ -340,7 +368,7 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
         text=raw,
         conda={platform: packages for platform, packages in conda.items() if packages},
         archives={platform: tuple(_read_archive(row) for row in archives.rows(platform)) for platform in archives.data},
-        channels=_channels(whole, target),
+        channels=_channels(whole, name),
     )
 
 

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 __all__ = ["Table", "locate", "nearest", "read_toml"]
 
+_CONFLICT = re.compile(r"^<{7} .*^={7}\r?$.*^>{7} ", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?")
 _KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
@@ -173,6 +174,9 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
     except RecursionError as fault:
         raise error(f"{name}: not TOML: nested too deep") from fault
     except tomllib.TOMLDecodeError as fault:
+        if _CONFLICT.search(text):
+            hint = "take what is right of both sides, and the lines with the marks out"
+            raise error(f"{name}: holds the marks of an unresolved merge", hint=hint) from fault
         raise error(f"{name}: not TOML: {fault}") from fault
     except OSError as fault:
         raise error(f"{name}: can't be read: {fault.strerror}") from fault

@@ -140,3 +140,15 @@ def test_a_bug_is_told_as_one(project: Project, monkeypatch: pytest.MonkeyPatch)
     said = project.fails(70, "bug", "list")
     assert "ZeroDivisionError: oh" in said
     assert "Traceback" not in said
+
+
+def test_diff(locked: Project) -> None:
+    data = envelope("diff", "tiny", "tiny")["data"]
+    assert {"host", "added", "removed", "changed"} <= set(data)
+    assert (data["old"], data["new"], data["changed"]) == ("tiny", "tiny", [])
+
+
+def test_verify(created: Project) -> None:
+    data = envelope("verify", "tiny")["data"]
+    assert {"missing", "changed", "extra"} <= set(data["integrity"])
+    assert all(set(row) == {"name", "ok", "seconds", "log"} for row in data["probes"])

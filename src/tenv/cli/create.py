@@ -34,6 +34,7 @@ __all__ = ["create"]
 )
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
 @click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
+@click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 @click.option("--pytorch", default="", metavar="VERSION|DIR", help="The PyTorch to build; else the checkout here.")
@@ -49,6 +50,7 @@ def create(
     lock_file: Path | None,
     python: str | None,
     exact: bool,
+    repair: bool,
     offline: bool,
     no_wait: bool,
     pytorch: str,
@@ -82,7 +84,16 @@ def create(
             target = choice.target
             progress.say("\n".join(choice.lines()))
         request = workflow.Request(
-            target, prefix, mode, lock_file, python, exact, wait=not no_wait, check=not no_check, around=around
+            target,
+            prefix,
+            mode,
+            lock_file,
+            python,
+            exact,
+            wait=not no_wait,
+            repair=repair,
+            check=not no_check,
+            around=around,
         )
         made = workflow.create(context, request, tell)
     state = made.state

@@ -3,6 +3,7 @@
 import click
 
 from tenv.cli.command import command
+from tenv.cli.diff import outline
 from tenv.cli.lock import locked_result
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress import Terminal
@@ -13,12 +14,25 @@ __all__ = ["update"]
 @command("update", short_help="Choose newer versions for the lock of a target.")
 @click.argument("target")
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
-def update(voice: Voice, *, target: str, packages: tuple[str, ...]) -> Result:
-    """Choose the newest versions that the manifest of TARGET allows, for PACKAGEs alone or for all, and lock them."""
+@click.option("--dry-run", is_flag=True, help="Tell what would change, and write nothing.")
+@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: bool, offline: bool) -> Result:
+    """Choose the newest versions that the manifest of TARGET allows, for PACKAGEs alone or for all, and lock them.
+
+    Another package moves only where a PACKAGE needs that.
+    """
+    from dataclasses import replace  # noqa: PLC0415
+
     from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.diff import difference_of  # noqa: PLC0415
     from tenv.workflows.lock import lock_target  # noqa: PLC0415
 
     with Terminal(voice) as progress:
-        context = Context(progress=progress)
-        locked = lock_target(context, context.places.find(target), upgrade=packages or None)
-    return locked_result(target, locked, "written" if locked.changed else "is up to date")
+        context = Context(progress=progress, offline=offline)
+        locked = lock_target(context, context.places.find(target), upgrade=packages or None, dry_run=dry_run)
+    difference = difference_of(context, locked.before, locked.lock) if locked.before else None
+    verb = "is up to date" if not locked.changed else "would be written" if dry_run else "written"
+    told = locked_result(target, locked, verb)
+    changes = {"dry_run": dry_run, "difference": difference.to_json() if difference is not None else None}
+    lines = outline(difference) if difference else []
+    return replace(told, data={**told.data, **changes}, summary=[*lines, *told.summary])

@@ -252,6 +252,14 @@ class CudaDriverTable:
             return Minimum(driver, row.source, row.confirmed, f"only the branch R{driver} is published")
         return None
 
+    def minimum(self, cuda: Version, windows: bool) -> Minimum | None:
+        """Return the oldest driver that will do: the lower of `floor` and `native`, None when neither is known.
+
+        The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
+        """
+        known = (self.floor(cuda, windows), self.native(cuda, windows))
+        return min((row for row in known if row), key=lambda row: row.driver, default=None)
+
     def forward(self, cuda: Version, driver: Version) -> Forward | None:
         """Return what the cuda-compat package of a toolkit's minor version does on a driver's branch.
 

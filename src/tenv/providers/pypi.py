@@ -73,6 +73,12 @@ def requirement(name: str, request: WheelRequest) -> str:
     return f"{name}{extras}{request.version.specifiers}"
 
 
+def _preferences(wheels: Iterable[Wheel]) -> str:
+    """Return a pylock.toml that names the versions of wheels and no more."""
+    rows = "".join(f'\n[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n' for wheel in wheels)
+    return f'lock-version = "1.0"\ncreated-by = "tenv"\n{rows}'
+
+
 class Uv:
     """uv with the index settings of this user.
 
@@ -157,15 +163,12 @@ class Uv:
         lines = [requirement(name, request) for name, request in sorted(manifest.wheels.items())]
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             chosen = Path(folder) / "pylock.toml"
-            constraints = Path(folder) / "constraints.txt"
             pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items())
-            constraints.write_text(fixed + "".join(f"{wheel.name}=={wheel.version}\n" for wheel in pins))
+            constraints = Path(folder) / "constraints.txt"
+            constraints.write_text("".join(f"{name}=={version}\n" for name, version in (given or {}).items()))
+            if pins:  # what uv finds there it keeps, unless another choice forbids it
+                chosen.write_text(_preferences(pins))
             done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
-            # Where what was locked no longer fits together, choose anew; not where an index failed for a moment.
-            if done.status and pins and isinstance(uv_error(done.stderr, ""), NoSolutionError):
-                constraints.write_text(fixed)
-                done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
             if done.status:
                 beside = " beside the conda packages" if given else ""
                 what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{beside}"
@@ -337,6 +340,16 @@ class Uv:
         done = self._run("pip", "uninstall", "--python", str(python), *names)
         if done.status:
             raise uv_error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Remove packages from uv's cache.
+
+        A file that was changed in place is changed there, too: the two are one file with two names (hard links). To ask
+        uv to look whether it is fresh does not help, since the index then says that nothing is new.
+        """
+        done = self._run("cache", "clean", *names)
+        if done.status:
+            raise uv_error(done.stderr, f"{', '.join(names)} can't be removed from uv's cache")
 
     def cache_folder(self) -> Path:
         """Return the folder in which uv keeps what it has downloaded."""

@@ -71,7 +71,7 @@ def judge(
     """
     if cuda is None:
         return DriverVerdict(Verdict.NATIVE, None, None, run=True)
-    minimum, native = _minimum(cuda, table, windows), table.native(cuda, windows)
+    minimum, native = table.minimum(cuda, windows), table.native(cuda, windows)
     if minimum is None:
         return DriverVerdict(Verdict.UNKNOWN, None, _unlisted(cuda, table), run=False)
     needs = _Needs(cuda, minimum, native, windows)

@@ -8,10 +8,10 @@ from tenv.environment import Environment
 from tenv.errors import EnvironmentBrokenError
 from tenv.workflows.context import Context
 
-__all__ = ["find_activation", "find_script"]
+__all__ = ["find_activation", "find_environment", "find_script"]
 
 
-def _find(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
+def find_environment(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
     """Return the name and the environment, which is ready."""
     if prefix is not None:
         environment = context.environment("", prefix)
@@ -54,7 +54,7 @@ def find_script(
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
     """
-    name, environment = _find(context, target, prefix)
+    name, environment = find_environment(context, target, prefix)
     path = environment.meta / script
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
@@ -76,6 +76,6 @@ def find_activation(
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
     """
-    name, environment = _find(context, target, prefix)
+    name, environment = find_environment(context, target, prefix)
     _alarm(environment, name, say, beyond_shell=False)
     return read_activation(environment.meta / "activation.json")

@@ -36,6 +36,7 @@ from tenv.versions import Version, same_release
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, settle
+from tenv.workflows.integrity import find_faults, note_made
 from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
@@ -74,6 +75,7 @@ class Request:
         wait: Wait for another process that is at the same environment.
         check: Stop where the rules say that the target can't be built here.
         around: The machine and the PyTorch to judge by; None for this machine and the checkout here, if any.
+        repair: Look at every file, and fetch and install again what is not as it was put there.
     """
 
     target: str
@@ -85,6 +87,7 @@ class Request:
     wait: bool = True
     check: bool = True
     around: "Surroundings | None" = None
+    repair: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ def _take(context: Context, manifest: Manifest, environment: Environment) -> Tak
 
 def _is_current(target: Target, request: Request, environment: Environment, state: State) -> bool:
     """Tell whether an environment already is what is asked for, by digests and names alone."""
-    if state.status is not Status.READY or request.exact or state.platform != current_platform():
+    if state.status is not Status.READY or request.exact or request.repair or state.platform != current_platform():
         return False
     if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
         return False
@@ -280,6 +283,8 @@ def _make(
     _note_headers(wanted, notes)
     other_python = not _has_python(environment, request.python)
     plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
+    if request.repair and old:
+        plan = plan.with_damaged(find_faults(environment, old).owners)
     if plan.links:
         staged = stage(lock, platform, context.network(), context.progress)
         plan = settle(plan, staged, environment.prefix, old)
@@ -376,7 +381,8 @@ def _finish(
     notes += unfinished
     activation = derive(manifest, toolchain, probe(), _archs(context, manifest, toolchain), effects)
     _store_activation(environment, replace(activation, watches=watches))
-    environment.keep_lock(lock.text)
+    environment.keep_lock(lock.text, target.lock_file)
+    note_made(environment)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
     satisfied = mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
     state = State(

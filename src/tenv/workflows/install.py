@@ -1,6 +1,6 @@
 """Bring the packages of a prefix to what a lock says, in a way that can be stopped at any moment."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -59,6 +59,7 @@ class Plan:
         dropped: Whether packages that are not tenv's go, since they were for another Python.
         thorough: Trust nothing of the package cache that its digest does not prove.
         staged: The conda packages, at hand; empty where none is to be linked.
+        damaged: Wheels to fetch and install again, since their files are not what they were.
     """
 
     wanted: Wanted
@@ -72,6 +73,7 @@ class Plan:
     dropped: bool
     thorough: bool = False
     staged: Staged = field(default_factory=Staged)
+    damaged: tuple[str, ...] = ()
 
     @property
     def packages(self) -> dict[str, tuple[str, str]]:
@@ -85,6 +87,18 @@ class Plan:
             package.name: (package.version, package.build, package.sha256 or package.md5)
             for package in self.wanted.conda
         }
+
+    def with_damaged(self, names: Iterable[str]) -> "Plan":
+        """Return the plan that also installs these packages again, trusting nothing of them that is in a cache."""
+        damaged = set(names)
+        conda = damaged & set(self.conda)
+        return replace(
+            self,
+            links=self.links or bool(conda),
+            relinked=tuple(sorted({*self.relinked, *conda})),
+            thorough=self.thorough or bool(conda),
+            damaged=tuple(sorted(damaged & set(self.packages))),
+        )
 
 
 def make_plan(environment: Environment, wanted: Wanted, old: State | None, *, exact: bool, other_python: bool) -> Plan:
@@ -233,9 +247,11 @@ def _install_wheels(uv: Uv, environment: Environment, plan: Plan, progress: Prog
     before = environment.installed()
     if wheels or not plan.wanted.own_python:
         progress.step("downloading and installing", sum(wheel.size or 0 for wheel in wheels))
+    if plan.damaged:
+        uv.forget(plan.damaged)
     if wheels:
         try:
-            uv.install(program, wheels, plan.again, progress)
+            uv.install(program, wheels, (*plan.again, *plan.damaged), progress)
         except NetworkError as error:
             # uv has every file at hand before it takes the first old package away.
             error.untouched = not plan.scratch and not plan.links and environment.installed() == before

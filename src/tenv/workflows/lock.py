@@ -4,7 +4,7 @@ import datetime as dt
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenv import process
@@ -12,7 +12,7 @@ from tenv.engine.lockfile import read_records, write_conda_part
 from tenv.engine.records import Record
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import CondaPackage, Lock, Wheel, from_manifest, read_lock, render_lock
+from tenv.lock import CondaPackage, Lock, Wheel, from_manifest, parse_lock, read_lock, render_lock
 from tenv.manifest import Manifest, normalize
 from tenv.providers.conda import Conda, python_packages, to_package
 from tenv.providers.wheels import join
@@ -38,10 +38,12 @@ class Limits:
     Attributes:
         seconds: How long reading the package lists of channels, and then solving, may take.
         exclude_newer: Files that came later do not count; in UTC.
+        afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
     """
 
     seconds: float = 300.0
     exclude_newer: dt.datetime | None = None
+    afresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Locked:
         changed: Whether the file's bytes are new.
         differences: Why the lock that was there did not do.
         findings: What the rules say of the lock.
+        before: The lock that was there; None when there was none that could be read.
     """
 
     lock: Lock
@@ -61,6 +64,7 @@ class Locked:
     changed: bool
     differences: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    before: Lock | None = None
 
 
 def counts(lock: Lock) -> dict[str, dict[str, int]]:
@@ -99,6 +103,9 @@ def lock_target(
     upgrade: Sequence[str] | None = (),
     path: Path | None = None,
     limits: Limits | None = None,
+    *,
+    start: Lock | None = None,
+    dry_run: bool = False,
 ) -> Locked:
     """Bring the lock of a target up to date, keeping what still fits.
 
@@ -108,6 +115,9 @@ def lock_target(
         upgrade: Packages whose version is chosen anew; None for all.
         path: The file to write; the target's own place when None.
         limits: What the choice is limited to.
+        start: What is kept where it fits, in place of the lock that is there; the files are then chosen anew in any
+            case.
+        dry_run: Write nothing.
 
     Raises:
         NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
@@ -117,9 +127,9 @@ def lock_target(
     limits = limits or Limits()
     # A question about a day in the past is not answered with what was chosen on a later one.
     upgrade = None if upgrade is None or limits.exclude_newer else tuple(map(normalize, upgrade))
-    old, stale = _read_old(target, home)
+    old, stale = _read_old(target, home) if start is None else (start, ["it is chosen anew"])
     if old and not stale and upgrade == () and path is None and context.places.project is None:
-        return Locked(old, target.lock_file, changed=False)  # no copy that would hide the built-in lock's successors
+        return Locked(old, target.lock_file, changed=False, before=old)  # no copy hides the built-in's successors
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
@@ -129,12 +139,12 @@ def lock_target(
             from tenv.providers.system.take import check_names  # noqa: PLC0415 (late: loads every probe of tools)
 
             check_names(target.manifest)
-        lock, text = _choose(context, target.manifest, old, upgrade, limits)
+        lock, text = _choose(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None))
     findings = _judge(lock)
     changed = not path.is_file() or path.read_bytes() != text
-    if changed:
+    if changed and not dry_run:
         write_atomic(path, text)
-    return Locked(read_lock(path, target.name), path, changed, tuple(stale), findings)
+    return Locked(parse_lock(text, str(path), target.name), path, changed, tuple(stale), findings, old)
 
 
 def _choose(
@@ -159,7 +169,7 @@ def _solve(
         return {}
     kept = _locked_records(old, manifest) if old and upgrade is not None else {}
     names = {normalize(record.name) for records in kept.values() for record in records}
-    if kept and old and names.isdisjoint(upgrade or ()) and not conda_differences(old, manifest):
+    if not limits.afresh and kept and old and names.isdisjoint(upgrade or ()) and not conda_differences(old, manifest):
         return kept
     fixed = {
         platform: [record for record in records if normalize(record.name) not in (upgrade or ())]

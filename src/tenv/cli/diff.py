@@ -1,0 +1,176 @@
+"""``tenv diff``, and how every command tells what changed in a lock."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, format_bytes, paint
+from tenv.errors import Exit
+
+if TYPE_CHECKING:
+    from tenv.diff import Difference, PackageChange, ValueChange
+    from tenv.workflows.diff import Compared
+
+__all__ = ["diff", "outline", "print_difference"]
+
+_SHOWN = 20
+_GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
+
+
+@command("diff", short_help="Print what changes between two locks.")
+@click.argument("old")
+@click.argument("new", required=False)
+@click.option("--rev", metavar="REVISION", help="With one lock: the git revision to compare it with, else HEAD.")
+@click.option("--platform", "platforms", multiple=True, metavar="PLATFORM", help="Look at this platform alone.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Markdown is for a review."
+)
+@click.option("--exit-code", is_flag=True, help="End with status 1 when they differ.")
+def diff(
+    voice: Voice,  # noqa: ARG001 (every command has a voice)
+    *,
+    old: str,
+    new: str | None,
+    rev: str | None,
+    platforms: tuple[str, ...],
+    form: str,
+    exit_code: bool,
+) -> Result:
+    """Print what changes from OLD to NEW: for the host, in the toolchain, package by package, in the download.
+
+    Each of the two is a lock file, a target, or a file of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone,
+    what git has of it is compared with what is there now.
+    """
+    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.diff import diff as compare  # noqa: PLC0415
+
+    found = compare(Context(), old, new, rev, platforms)
+    return Result(
+        {"old": found.old, "new": found.new, **found.difference.to_json()},
+        text=lambda: click.echo(_markdown(found)) if form == "markdown" else print_difference(found),
+        summary=() if found.difference else (f"{found.old} and {found.new} hold the same",),
+        status=Exit.CHECK if exit_code and found.difference else Exit.DONE,
+    )
+
+
+def print_difference(found: "Compared") -> None:
+    """Print a difference for people, to standard output."""
+    if found.difference:
+        click.echo(f"{found.old} → {found.new}")
+    for line in _lines(found.difference):
+        click.echo(line)
+
+
+def outline(difference: "Difference") -> list[str]:
+    """Return a difference in a few lines for standard error, for commands that change a lock or follow one."""
+    everywhere = tuple(difference.download)
+    values = [
+        *_values("host: ", difference.host, everywhere),
+        *_values("toolchain: ", difference.toolchain, everywhere),
+    ]
+    rows = list(_packages(difference, sys.stderr))
+    return [*values, *rows[:_SHOWN], *([f"  … and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else [])]
+
+
+def _lines(difference: "Difference") -> Iterator[str]:
+    def headed(title: str, lines: list[str]) -> Iterator[str]:
+        if lines:
+            yield paint(title, _BOLD, sys.stdout)
+            yield from lines
+
+    everywhere = tuple(difference.download)
+    yield from headed("host", _values("", difference.host, everywhere))
+    yield from headed("toolchain", _values("", difference.toolchain, everywhere))
+    yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
+    if difference:
+        yield from headed("download", [f"  {row}" for row in _downloads(difference)])
+
+
+def _tally(difference: "Difference") -> str:
+    parts = (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed))
+    return ", ".join(f"{len(rows)} {word}" for word, rows in parts)
+
+
+def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, ...]) -> list[str]:
+    width = max((len(row.title) for row in rows), default=0)
+    return [f"  {prefix}{row.title.ljust(width)}  {_change(row, everywhere)}" for row in rows]
+
+
+def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
+    parts = [f"{word} {', '.join(items)}" for word, items in (("dropped", row.dropped), ("added", row.added)) if items]
+    said = "; ".join(parts) or f"{row.old or 'none'} → {row.new or 'none'}"
+    where = f"  ({', '.join(row.platforms)})" if row.platforms and row.platforms != everywhere else ""
+    return said + where
+
+
+def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
+    rows = [*difference.added, *difference.removed, *difference.changed]
+    everywhere = tuple(difference.download)
+    cells = [(row.name, _versions(row), _sizes(row), _where(row, everywhere)) for row in rows]
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
+    for row, texts in zip(rows, cells, strict=True):
+        sign, colour = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
+        line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
+        yield f"  {paint(f'{sign} {line}', colour, stream)}"
+
+
+def _versions(row: "PackageChange") -> str:
+    if not (row.old and row.new):
+        return row.old or row.new
+    if row.old != row.new:
+        return f"{row.old} → {row.new}"
+    builds = {(old.build, new.build) for old, new in row.pieces.values() if old and new and old.build != new.build}
+    return f"{row.new}, build {' → '.join(builds.pop())}" if len(builds) == 1 else f"{row.new}, another file"
+
+
+def _sizes(row: "PackageChange") -> str:
+    """Return the sizes before and now on the first platform."""
+    old, new = next(iter(row.pieces.values()))
+    texts = [format_bytes(piece.size) if piece.size is not None else "?" for piece in (old, new) if piece]
+    return " → ".join(dict.fromkeys(texts))
+
+
+def _where(row: "PackageChange", everywhere: tuple[str, ...]) -> str:
+    """Return what kind of package it is, and for what, unless it is for all."""
+    platforms = [] if tuple(row.pieces) == everywhere else [*row.pieces]
+    python = [f"Python {' '.join(row.python)}"] if row.python else []
+    return ", ".join([row.kind, *platforms, *python])
+
+
+def _downloads(difference: "Difference") -> Iterator[str]:
+    for platform, row in difference.download.items():
+        sign = "+" if row.new >= row.old else "-"
+        change = f"{sign}{format_bytes(abs(row.new - row.old))}"
+        sizes = f"{format_bytes(row.old)} → {format_bytes(row.new)} ({change})"
+        yield f"{platform}: {sizes}, {format_bytes(row.fetch)} of it not there before"
+
+
+def _markdown(found: "Compared") -> str:
+    difference = found.difference
+    everywhere = tuple(difference.download)
+    lines = [f"### `{found.old}` → `{found.new}`", ""]
+    if not difference:
+        return "\n".join([*lines, "They hold the same."])
+    for title, rows in (("the host must offer", difference.host), ("toolchain", difference.toolchain)):
+        if rows:
+            lines += [
+                f"| {title} | |",
+                "|---|---|",
+                *(f"| {row.title} | {_change(row, everywhere)} |" for row in rows),
+                "",
+            ]
+    if difference.packages:
+        kinds = (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed))
+        lines += [f"<details><summary>packages: {_tally(difference)}</summary>", ""]
+        lines += ["| | package | version | size | for |", "|---|---|---|--:|---|"]
+        lines += [
+            f"| {word} | `{row.name}` | {_versions(row)} | {_sizes(row)} | {_where(row, everywhere)} |"
+            for word, rows in kinds
+            for row in rows
+        ]
+        lines += ["", "</details>", ""]
+    lines += [f"- download, {row}" for row in _downloads(difference)]
+    return "\n".join(lines)

@@ -1,0 +1,57 @@
+"""``tenv rollback``."""
+
+from pathlib import Path
+
+import click
+
+from tenv.cli.command import command, target_argument
+from tenv.cli.diff import outline
+from tenv.cli.output import Result, Voice, format_seconds
+from tenv.cli.progress import Terminal
+
+__all__ = ["rollback"]
+
+
+@command("rollback", short_help="Go back to the lock that an environment had before.")
+@target_argument
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+@click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
+@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+def rollback(
+    voice: Voice, *, target: str | None, prefix: Path | None, dry_run: bool, offline: bool, no_wait: bool
+) -> Result:
+    """Install the lock that the environment of TARGET was made from before the present one.
+
+    Each time goes one lock further back, as far as locks are kept. The lock of the project stays as it is, so that the
+    next `tenv create TARGET` goes forward to it again.
+    """
+    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.rollback import find_way, go_back  # noqa: PLC0415
+
+    with Terminal(voice) as progress:
+        context = Context(progress=progress, offline=offline)
+        way = find_way(context, target, prefix)
+        for line in outline(way.difference) if way.difference is not None else ():
+            progress.say(line)
+        made = None if dry_run else go_back(context, way, prefix, wait=not no_wait)
+    data = {
+        "target": way.target,
+        "prefix": str(way.environment.prefix),
+        "dry_run": dry_run,
+        "state": made.state.status.value if made else None,
+        "lock_digest": made.state.lock if made else None,
+        "difference": way.difference.to_json() if way.difference is not None else None,
+    }
+    if made is None:
+        return Result(data, summary=[f"{way.target} would go back to {way.lock}"])
+    again = f"`tenv create {way.target}` goes forward again to the lock of the manifest"
+    return Result(
+        data,
+        summary=[
+            *(f"note: {note}" for note in made.notes),
+            f"{way.target} is back at the lock before ({format_seconds(made.seconds)}); {again}",
+        ],
+    )

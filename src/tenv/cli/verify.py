@@ -1,0 +1,76 @@
+"""``tenv verify``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tenv.cli.command import command, target_argument
+from tenv.cli.output import Result, Voice, count, format_seconds, paint
+from tenv.cli.progress import Terminal
+from tenv.errors import Exit
+
+if TYPE_CHECKING:
+    from tenv.workflows.verify import Verified
+
+__all__ = ["verify"]
+
+_SHOWN = 20
+
+
+@command("verify", short_help="Look at every file of an environment, and try its tools.")
+@target_argument
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+@click.option("--no-probes", is_flag=True, help="Look at the files alone; compile and run nothing.")
+def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool) -> Result:
+    """Compare every file of the environment of TARGET with what was installed, then compile and run short programs.
+
+    Status 8 when a file is missing or changed, else 1 when a program fails. Files that tenv did not put there are
+    told, and are no fault. Nothing is changed: `tenv create TARGET --repair` does that.
+    """
+    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.verify import verify as look  # noqa: PLC0415
+
+    with Terminal(voice) as progress:
+        found = look(Context(progress=progress), target, prefix, with_probes=not no_probes)
+    status = Exit.DONE if found.works else Exit.CHECK
+    return Result(
+        found.to_json(),
+        text=lambda: _print(found),
+        summary=_summary(found, prefix),
+        status=status if found.whole else Exit.ENVIRONMENT,
+    )
+
+
+def _print(found: "Verified") -> None:
+    for word, names, colour in (
+        ("missing", found.faults.missing, "31"),
+        ("changed", found.faults.changed, "31"),
+        ("extra", found.extra, "36"),
+    ):
+        for name in names[:_SHOWN]:
+            click.echo(f"{paint(word, colour, sys.stdout)}  {name}")
+        if len(names) > _SHOWN:
+            click.echo(f"{word}  … and {len(names) - _SHOWN} more (`--json` has all)")
+    for outcome in found.outcomes or ():
+        word = paint("works", "32", sys.stdout) if outcome.ok else paint("fails", "31", sys.stdout)
+        click.echo(f"{word}    {outcome.name}  {format_seconds(outcome.seconds)}")
+        if not outcome.ok:
+            click.echo("\n".join(f"    {line}" for line in outcome.log.splitlines()))
+
+
+def _summary(found: "Verified", prefix: Path | None) -> list[str]:
+    bad = len(found.faults.missing) + len(found.faults.changed)
+    files = f"{count(bad, 'file')} not as installed" if bad else "every file is as installed"
+    extra = f", {count(len(found.extra), 'file')} of your own" if found.extra else ""
+    failed = [outcome.name for outcome in found.outcomes or () if not outcome.ok]
+    tried = f"; failed: {', '.join(failed)}" if failed else f"; {count(len(found.outcomes or ()), 'probe')} worked"
+    lines = [f"{found.target} ({found.prefix}): {files}{extra}{tried if found.outcomes else ''}"]
+    if bad:
+        where = f" --prefix {prefix}" if prefix else ""
+        hint = f"`tenv create {found.target}{where} --repair` installs again what was changed"
+        lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
+    return lines

@@ -1,0 +1,54 @@
+"""Whether what was installed into an environment is still there, and is still the same."""
+
+from collections.abc import Iterator
+
+from tenv.environment import Environment, State
+from tenv.files import write_atomic
+from tenv.integrity import Expected, Faults, check, describe_made, expect_conda, expect_made, expect_wheel
+from tenv.manifest import normalize
+from tenv.shells.interface import SHELLS
+from tenv.versions import same_release
+
+__all__ = ["find_faults", "note_made"]
+
+_MADE = "made.json"
+_ACTIVATION = "activation.json"
+
+
+def note_made(environment: Environment) -> None:
+    """Write down what tenv has made in an environment: the toolkit's folder and the activation."""
+    names = ("cuda", *_notes(environment))
+    write_atomic(environment.meta / _MADE, describe_made(environment.prefix, names))
+
+
+def _notes(environment: Environment) -> tuple[str, ...]:
+    return tuple(f"{environment.meta.name}/{name}" for name in (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+
+
+def find_faults(environment: Environment, state: State) -> Faults:
+    """Look at every file that tenv put into an environment.
+
+    Args:
+        environment: The environment.
+        state: What is known about it.
+    """
+    return check(environment.prefix, _expected(environment, state))
+
+
+def _expected(environment: Environment, state: State) -> Iterator[Expected]:
+    infos = {normalize(info.name.split("-")[0]): info for info in environment.distributions()}
+    versions = environment.installed()
+    for name, (version, _) in state.packages.items():
+        if name in infos and same_release(versions[name], version):
+            yield from expect_wheel(infos[name], environment.prefix, name)
+        else:  # whatever else of it is there, nobody can tell
+            yield Expected(f"{name} {version}", name)
+    notes = environment.conda_notes()
+    for name, (version, build, _) in state.conda.items():
+        note = f"{name}-{version}-{build}.json"
+        if note in notes.get(name, ()):
+            yield from expect_conda(environment.prefix / "conda-meta" / note)
+        else:
+            yield Expected(f"{name} {version}", name)
+    yield from (Expected(name, "") for name in _notes(environment))
+    yield from expect_made(environment.meta / _MADE, environment.prefix)

@@ -1,0 +1,103 @@
+"""Which short programs fit a toolchain, and how they are run."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tenv.probes import Probe, plan, run
+from tenv.toolchain import Toolchain
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Toolchain:
+    """A prefix with a Python and nothing else."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\n")
+    return Toolchain(tmp_path, python, tmp_path / "site-packages")
+
+
+CXX: Mapping[str, str] = {"CXX": "ccache my-g++ -m64", "PATH": ""}
+
+
+def planned(toolchain: Toolchain, environ: Mapping[str, str] = CXX, gpu: bool = False) -> dict[str, Probe]:
+    return {probe.name: probe for probe in plan(toolchain, environ, ("yaml",), gpu)}
+
+
+def test_what_every_toolchain_is_asked(bare: Toolchain) -> None:
+    found = planned(bare)
+    assert list(found) == ["python", "c++", "python-extension"]
+    assert found["python"].commands == ((str(bare.python), "imports.py", "yaml"),)
+    assert found["c++"].commands[0][:3] == ("ccache", "my-g++", "-m64")
+
+
+def test_a_prefix_without_a_python_is_not_asked_for_one(bare: Toolchain) -> None:
+    bare.python.unlink()
+    assert list(planned(bare)) == ["c++"]
+
+
+def test_the_compiler_is_looked_for_on_the_path(bare: Toolchain, tmp_path: Path) -> None:
+    compiler = tmp_path / "bin" / "clang++"
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    found = planned(bare, {"PATH": str(compiler.parent)})
+    assert found["c++"].commands[0][0] == str(compiler)
+    assert planned(bare, {"PATH": ""})["c++"].lacks
+
+
+def test_nvcc_s_program_is_run_only_where_a_gpu_is(bare: Toolchain) -> None:
+    toolchain = replace(bare, nvcc=Path("/t/bin/nvcc"))
+    assert planned(toolchain)["nvcc"].commands == (("/t/bin/nvcc", "-o", "probe", "probe.cu"),)
+    assert planned(toolchain, gpu=True)["nvcc"].commands[1:] == (("./probe",),)
+
+
+def test_cmake_builds_with_the_environment_s_ninja_where_it_has_one(bare: Toolchain) -> None:
+    toolchain = replace(bare, cmake=Path("/t/cmake"))
+    assert planned(toolchain)["cmake"].commands[0] == ("/t/cmake", "-S", ".", "-B", "build")
+    both = planned(replace(toolchain, ninja=Path("/t/ninja")))["cmake-ninja"]
+    assert both.commands[0][5:] == ("-G", "Ninja", "-DCMAKE_MAKE_PROGRAM=/t/ninja")
+
+
+def test_mkl_is_linked_in_the_form_that_it_has(bare: Toolchain) -> None:
+    toolchain = replace(bare, mkl=bare.prefix)
+    shared = planned(toolchain)["mkl"].commands[0]
+    assert "-lmkl_core" in shared
+    assert f"-Wl,-rpath,{bare.prefix}/lib" in shared
+    (bare.prefix / "lib").mkdir()
+    (bare.prefix / "lib" / "libmkl_core.a").write_text("")
+    assert f"{bare.prefix}/lib/libmkl_core.a" in planned(toolchain)["mkl"].commands[0]
+
+
+def test_a_probe_runs_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    probe = Probe("p", {"a.sh": "#!/bin/sh\ncat b\n", "b": "hello\n"}, (("chmod", "+x", "a.sh"), ("sh", "./a.sh")))
+    outcome = run(probe, os.environ)
+    assert (outcome.name, outcome.ok) == ("p", True)
+    assert outcome.log == "$ chmod +x a.sh\n$ sh ./a.sh\nhello"
+    assert outcome.seconds > 0
+
+
+def test_it_ends_with_the_first_command_that_fails() -> None:
+    outcome = run(Probe("p", {}, (("sh", "-c", "echo no >&2; exit 3"), ("echo", "never"))), os.environ)
+    assert (outcome.ok, outcome.log) == (False, "$ sh -c 'echo no >&2; exit 3'\nno\nended with status 3")
+
+
+def test_a_command_that_hangs_is_ended() -> None:
+    outcome = run(Probe("p", {}, (("sleep", "60"),)), os.environ, limit=0.2)
+    assert (outcome.ok, outcome.log) == (False, "$ sleep 60\nsleep gave no answer within 0.2 s")
+    assert outcome.seconds < 30
+
+
+def test_a_program_that_is_not_there_is_told() -> None:
+    outcome = run(Probe("p", {}, (("/nowhere/cc",),)), os.environ)
+    assert (outcome.ok, outcome.log) == (
+        False,
+        "$ /nowhere/cc\n/nowhere/cc can't be started: No such file or directory",
+    )
+
+
+def test_what_lacks_something_fails_without_being_run() -> None:
+    outcome = run(Probe("p", lacks="no compiler"), os.environ)
+    assert (outcome.ok, outcome.log) == (False, "no compiler")
