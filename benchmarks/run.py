@@ -4,21 +4,24 @@ Run it with an interpreter that has tenv installed; the program `tenv` beside th
 
     python benchmarks/run.py --runs 5 --target cuda130
 
+`--only against` runs the rows whose names hold that word; without a row of `create` nothing is installed.
+
 Both sides of a row take turns, use the same cache, the same wheels, the same Python and the same kind of links, and
 check every hash. A first round that is not counted fills the caches. Figures are medians.
 """
 
 import argparse
+import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from uv import find_uv_bin
 
@@ -31,6 +34,20 @@ from tenv.targets import find_places
 TENV = Path(sys.executable).with_name("tenv")
 UV = find_uv_bin()
 QUICK_ROUNDS = 4  # short commands are run so many times more often
+MACHINES = 10_000
+DRIVERS = ("580.65.06", "535.104.12", "515.76", "570.133.20", "")
+GPUS = (("NVIDIA A100-SXM4-80GB", "8.0"), ("NVIDIA GeForce GTX 1660 Ti", "7.5"), ("NVIDIA H200", "9.0"))
+
+
+# A process counts the memory of the one that started it as its own, so that one is kept small.
+STARTER = """\
+import os, sys, time
+start = time.perf_counter()
+_, status, usage = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ), 0)
+seconds = time.perf_counter() - start
+os.write(int(sys.argv[1]), b"%f %d" % (seconds, usage.ru_maxrss))
+sys.exit(os.waitstatus_to_exitcode(status) and 1)
+"""
 
 
 @dataclass(frozen=True)
@@ -51,21 +68,25 @@ class Case:
     compare: Callable[[Run, Run], str]
     aim: str
     rounds: int = 1
+    memory: bool = False
 
 
 def run(words: Sequence[object], folder: Path, environment: Mapping[str, str], text: Path | None = None) -> Run:
     """Run a program to its end, which must be a good one."""
     command = [str(word) for word in words]
+    told, tell = os.pipe()
     with (text or Path(os.devnull)).open("rb") as stdin, tempfile.TemporaryFile() as talk:
-        start = time.perf_counter()
-        child = subprocess.Popen(command, cwd=folder, env=environment, stdin=stdin, stdout=talk, stderr=talk)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
+        starter = [sys.executable, "-I", "-S", "-c", STARTER, str(tell), *command]
+        done = subprocess.run(
+            starter, cwd=folder, env=environment, stdin=stdin, stdout=talk, stderr=talk, pass_fds=[tell], check=False
+        )
+        os.close(tell)
+        with os.fdopen(told) as answer:
+            seconds, _, kibibytes = answer.read().partition(" ")
+        if done.returncode:
             talk.seek(0)
-            raise SystemExit(f"{' '.join(command)}: status {child.returncode}\n{talk.read().decode(errors='replace')}")
-    return Run(seconds, usage.ru_maxrss * 1024)
+            raise SystemExit(f"{' '.join(command)} fails:\n{talk.read().decode(errors='replace')}")
+    return Run(float(seconds), int(kibibytes) * 1024)
 
 
 def add(first: Run, second: Run) -> Run:
@@ -113,6 +134,18 @@ class Bench:
     def nothing(self) -> Run:
         return self.tenv("create", self.target, "--frozen", "--prefix", self.ours)
 
+    def fleet(self) -> Path:
+        """Return a file with a report a line, of machines that differ in driver, GPU, memory and disk."""
+        file = self.folder / "fleet.jsonl"
+        if not file.is_file():
+            told = subprocess.run(
+                [TENV, "host", "--json"], cwd=self.folder, env=self.plain, capture_output=True, check=True
+            )
+            plain = json.loads(told.stdout)["data"]
+            with file.open("w", encoding="utf-8") as lines:
+                lines.writelines(json.dumps(machine(plain, number)) + "\n" for number in range(MACHINES))
+        return file
+
     def python(self) -> Path:
         """Return the Python that tenv took."""
         return (self.ours / "bin" / "python").resolve()
@@ -147,6 +180,20 @@ class Bench:
         return "hard links" if record.stat().st_nlink > 1 else "copies or reflinks"
 
 
+def machine(plain: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return the report of one machine of the fleet; `plain` is that of this one."""
+    name, capability = GPUS[number % len(GPUS)]
+    driver = DRIVERS[number % len(DRIVERS)]
+    values = {
+        "hostname": f"node{number}",
+        "gpus": [{"name": name, "compute_capability": capability}],
+        "memory": (64 << 30) + 4096 * number,
+        "disk": {"path": "/home", "free": (500 << 30) + 4096 * number, "file_system": "ext4"},
+    } | ({"driver": driver} if driver else {})
+    facts = {key: {"value": value, "origin": "benchmark"} for key, value in values.items()}
+    return {**plain, **({} if driver else {"driver": {"missing": "no driver"}}), **facts}
+
+
 def ratio(ours: Run, theirs: Run) -> str:
     return f"{ours.seconds / theirs.seconds:.2f}x"
 
@@ -175,7 +222,12 @@ def measure(case: Case, runs: int) -> tuple[Run, Run]:
 def cases(bench: Bench) -> list[Case]:
     return [
         Case(
-            f"create {bench.target}, warm cache / uv venv + uv pip install", bench.create, bench.install, ratio, "1.2x"
+            f"create {bench.target}, warm cache / uv venv + uv pip install",
+            bench.create,
+            bench.install,
+            ratio,
+            "1.2x",
+            memory=True,
         ),
         Case("create, nothing to do / python -c pass", bench.nothing, bench.bare, extra, "150 ms", QUICK_ROUNDS),
         Case("tenv --version / python -c pass", lambda: bench.tenv("--version"), bench.bare, ratio, "5x", QUICK_ROUNDS),
@@ -187,6 +239,17 @@ def cases(bench: Bench) -> list[Case]:
             "150 ms",
             QUICK_ROUNDS,
         ),
+        *(
+            Case(
+                f"tenv {command} --against {MACHINES:,} reports / python -c pass",
+                lambda command=command: bench.tenv(command, "--against", bench.fleet()),
+                bench.bare,
+                ratio,
+                "500x",
+                memory=True,
+            )
+            for command in ("check-driver", "check")
+        ),
     ]
 
 
@@ -197,27 +260,30 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, help="where environments are made; on the disk of uv's cache it is quickest"
     )
+    parser.add_argument("--only", default="", help="the rows whose names hold this text")
     given = parser.parse_args()
     if not TENV.is_file():
         raise SystemExit(f"there is no {TENV}: install tenv in this interpreter")
     with tempfile.TemporaryDirectory(prefix="tenv-bench-", dir=given.folder) as folder:
         bench = Bench(given.target, Path(folder))
-        wheels = bench.prepare()
-        size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
-        how = bench.links(Environment(bench.ours))
-        print(
-            f"tenv {__version__}, {len(wheels)} wheels of {size:.0f} MiB, {how}, Python {sys.version.split()[0]}, ",
-            end="",
-        )
+        chosen = [case for case in cases(bench) if given.only in case.name]
+        about = ""
+        if any(case.name.startswith("create") for case in chosen):
+            wheels = bench.prepare()
+            size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
+            about = f"{len(wheels)} wheels of {size:.0f} MiB, {bench.links(Environment(bench.ours))}, "
+        print(f"tenv {__version__}, {about}Python {sys.version.split()[0]}, ", end="")
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.runs}\n")
-        print(f"{'':<58}{'tenv':>10}{'other':>10}{'':>12}{'aim':>9}")
-        for case in cases(bench):
+        print(f"{'':<62}{'tenv':>10}{'other':>10}{'':>12}{'aim':>9}")
+        for case in chosen:
             ours, theirs = measure(case, given.runs)
             times = f"{ours.seconds * 1000:>7.0f} ms{theirs.seconds * 1000:>7.0f} ms"
-            print(f"{case.name:<58}{times}{case.compare(ours, theirs):>12}{case.aim:>9}", flush=True)
-            if case.compare is ratio and case.rounds == 1:
+            print(f"{case.name:<62}{times}{case.compare(ours, theirs):>12}{case.aim:>9}", flush=True)
+            if case.memory:
                 print(
-                    f"{'  memory of the largest process (most of all runs)':<58}{memory(ours, theirs):>32}", flush=True
+                    f"{'  memory of the largest process (most of all runs)':<62}{memory(ours, theirs):>20}"
+                    f"{ours.memory / theirs.memory:>11.2f}x",
+                    flush=True,
                 )
 
 

@@ -24,6 +24,13 @@ def test_trailing_zeros_do_not_count() -> None:
     assert hash(Version("12.1")) == hash(Version("12.1.0"))
 
 
+@given(dotted)
+def test_what_is_printed_reads_back_to_the_letter(text: str) -> None:
+    assert str(Version(text)) == text
+    assert Version(str(Version(text))) == Version(text)
+    assert str(Version.find(f"CUDA {text}.0 here")) == f"{text}.0"
+
+
 @given(dotted, dotted, dotted)
 def test_order_is_total(a: str, b: str, c: str) -> None:
     low, middle, high = sorted(map(Version, (a, b, c)))

@@ -2,11 +2,13 @@ import importlib.util
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Missing
 from tenv.host.report import Disk, Libstdcxx
 from tenv.rules.catalogue import RULES
@@ -270,6 +272,34 @@ def test_without_another_compiler_the_package_is_named() -> None:
 def test_a_row_that_is_not_confirmed_says_so() -> None:
     (finding,) = found("TE402", case("10.0", compilers=(gxx("8.4.0"),)))
     assert finding.message.endswith("(not confirmed)")
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    """The tables with no row confirmed."""
+    folder = tmp_path_factory.mktemp("doubtful")
+    for file in (Path(__file__).parents[2] / "src" / "tenv" / "facts" / "data").glob("*.toml"):
+        text = file.read_text(encoding="utf-8").replace("confirmed = true", "confirmed = false")
+        (folder / file.name).write_text(text, encoding="utf-8")
+    return load_facts((folder,))
+
+
+STANDS_ON_A_ROW = {
+    **{code: LIMITS[code][1] for code in ("TE105", "TE201", "TE202", "TE305", "TE402", "TE403", "TE501", "TE503")},
+    **{code: LIMITS[code][1] for code in ("TE601", "TE602", "TE603")},
+    "TE101": {"driver": Missing("no probe answered")},
+    "TE102": {"driver": Version("580")},
+    "TE103": {"driver": Version("515.76"), "cuda": "12.1"},
+}
+
+
+@pytest.mark.parametrize("code", STANDS_ON_A_ROW)
+def test_what_stands_on_a_row_that_is_not_confirmed_says_so(code: str, doubtful: Facts) -> None:
+    asked = case(**STANDS_ON_A_ROW[code])
+    (sure, *_), (unsure, *_) = found(code, asked), found(code, replace(asked, facts=doubtful))
+    assert "not confirmed" not in sure.message
+    assert "not confirmed" in unsure.message
+    assert unsure.source == sure.source
 
 
 def test_what_is_inferred_of_an_old_toolkit_says_so() -> None:

@@ -3,14 +3,14 @@
 import json
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tenv.host.report import HostReport
-from tenv.workflows.fleet import Memo, ask
+from tenv.workflows.fleet import Memos, ask
 from tests.projects import call
 from tests.workflows.check_hosts import make_project, report, write
 
@@ -177,12 +177,27 @@ def test_a_question_is_worked_out_once_for_machines_that_look_alike_to_it() -> N
         text = str(host.driver)
         return f"{text} {host.memory}" if "580" in text else text
 
-    memo = Memo(question)
+    memo = Memos([question])
     hosts = [HostReport.from_json(data) for data in machines(40)]
-    assert [memo(host) for host in hosts] == [question(host) for host in hosts]
+    assert [memo(host) for host in hosts] == [[question(host)] for host in hosts]
     worked.clear()
-    memo = Memo(lambda host: question(host) and str(host.driver))
+    memo = Memos([lambda host: question(host) and str(host.driver)])
     plain = [host for host in hosts if "580" not in str(host.driver)]
     for host in plain:
         memo(host)
     assert len(worked) == 3
+
+
+def test_questions_that_look_at_the_same_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenv.workflows.fleet._REMEMBERED", 3)
+    questions: list[Callable[[HostReport], str]] = [
+        lambda host: f"driver {host.driver}",
+        lambda host: f"memory {host.memory}",
+        lambda host: f"also {host.driver}",
+        lambda host: f"{host.libc} {host.memory}" if "515" in str(host.driver) else "no",
+        lambda host: "nothing",
+    ]
+    memos = Memos(questions)
+    hosts = [HostReport.from_json(data) for data in machines(60)]
+    for host in hosts + hosts[::-1]:
+        assert memos(host) == [question(host) for question in questions]

@@ -7,7 +7,7 @@ native one.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -199,6 +199,11 @@ class CudaDriverTable:
     floors: tuple[MinorVersionFloor, ...]
     toolkits: tuple[ToolkitDriver, ...]
     forwards: tuple[Forward, ...] = ()
+    _by_minor: dict[str, list[ToolkitDriver]] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for row in self.toolkits:
+            self._by_minor.setdefault(row.major_minor, []).append(row)
 
     def floor(self, cuda: Version, windows: bool) -> Minimum | None:
         """Return the oldest driver on which a program built with a toolkit runs.
@@ -262,7 +267,7 @@ class CudaDriverTable:
         return next(found, None)
 
     def _rows(self, cuda: Version) -> list[ToolkitDriver]:
-        return [row for row in self.toolkits if row.major_minor == cuda.major_minor]
+        return self._by_minor.get(cuda.major_minor, [])
 
     def _doubt(self, cuda: Version) -> str:
         """Return why the floor of the major version is not known to hold for this release, or an empty string."""

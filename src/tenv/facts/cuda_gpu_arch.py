@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from tenv.facts.interface import Basis, number, numbers, required_version, versions
 from tenv.facts.store import Data
@@ -169,6 +170,7 @@ class GpuArchTable:
         return None
 
 
+@lru_cache(maxsize=1024)
 def _words(name: str) -> tuple[str, ...]:
     plain = re.sub(r"\(.*?\)", "", name.lower())
     return tuple(word for word in re.findall(r"[a-z0-9]+", plain) if word not in _BRANDS)

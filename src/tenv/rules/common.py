@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
 from tenv.host.interface import Missing
 from tenv.host.report import Compiler, Gpu
-from tenv.lock import Wheel
 from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
+
+if TYPE_CHECKING:
+    from tenv.lock import Wheel
 
 __all__ = [
     "KnownGpu",
@@ -74,7 +77,7 @@ def on_windows(case: Case) -> bool:
     return case.platform.startswith("win")
 
 
-def locked(case: Case, *names: str) -> Iterator[Wheel]:
+def locked(case: Case, *names: str) -> "Iterator[Wheel]":
     """Yield the wheels of these names that the lock has for the platform."""
     if case.lock is not None:
         yield from (wheel for wheel in case.lock.wheels.get(case.platform, ()) if wheel.name in names)

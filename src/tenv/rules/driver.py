@@ -160,12 +160,12 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
 
 
 def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> Finding:
-    cuda, minimum, native = needs.cuda, needs.minimum, needs.native
+    cuda, minimum, native, source = needs.cuda, needs.minimum, needs.native, needs.minimum.source
     if native is None:
         own, newer = f"which driver CUDA {cuda.major_minor} came with is not known", "a newer driver"
     else:
         own, newer = f"CUDA {cuda.major_minor} came with driver {native.driver}", f"driver {native.driver} or newer"
-        own += _doubt(native)
+        own, source = own + _doubt(native), f"{source}; {native.source}"
     capabilities = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
     archs = f'build with TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"'
     if not capabilities:
@@ -180,7 +180,7 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
             "code must be built for the GPU's own architecture"
         ),
         evidence=f"driver {driver.value} ({driver.origin})",
-        source=minimum.source,
+        source=source,
         fix=f"{archs}, or install {newer}",
     )
 
@@ -224,9 +224,12 @@ def _closed(forward: Forward | None, gpus: Sequence[KnownGpu]) -> str:
     if any(gpu.kind is GpuClass.GEFORCE for gpu in gpus):
         return (
             f"; {forward.package} does not help: forward compatibility is closed to GeForce GPUs "
-            "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
+            f"(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804){doubt(forward.basis)}"
         )
-    return f"; {forward.package} is sure to help on data-centre GPUs alone, and not all GPUs here are known as such"
+    return (
+        f"; {forward.package} is sure to help on data-centre GPUs alone, and not all GPUs here are known as such"
+        f"{doubt(forward.basis)}"
+    )
 
 
 def _too_old(needs: _Needs, driver: Fact[Version], closed: str, choice: str) -> Finding:

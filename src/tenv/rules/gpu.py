@@ -26,7 +26,7 @@ def gpu_too_old(case: Case) -> Iterator[Finding]:
     for gpu, capability, archs in _judged(case):
         if sm_of(capability) < archs.min:
             served = case.facts.cuda_gpu_arch.range(capability)
-            last = f"CUDA {served[1].major_minor}" if served else "an older CUDA"
+            last = f"CUDA {served[1].major_minor}{doubt(served[1].basis)}" if served else "an older CUDA"
             yield Finding(
                 code=TOO_OLD,
                 severity=Severity.ERROR,
@@ -46,7 +46,7 @@ def gpu_too_new(case: Case) -> Iterator[Finding]:
     for gpu, capability, archs in _judged(case):
         if sm_of(capability) > archs.max:
             served = case.facts.cuda_gpu_arch.range(capability)
-            first = f"CUDA {served[0].major_minor}" if served else "a newer CUDA"
+            first = f"CUDA {served[0].major_minor}{doubt(served[0].basis)}" if served else "a newer CUDA"
             newest = _capability(archs.max)
             how = f"code for {newest} runs, though it is not made for this GPU"
             if capability.major != archs.max // 10:

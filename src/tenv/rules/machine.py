@@ -1,8 +1,10 @@
 """Whether the machine has the memory and the disk for it."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tenv.host.interface import Missing
+from tenv.lock import Wheel
 from tenv.rules.common import cuda_of
 from tenv.rules.interface import Case, Finding, Severity
 
@@ -62,24 +64,31 @@ def small_disk(case: Case) -> Iterator[Finding]:
     disk = case.host.disk
     if case.lock is None or isinstance(disk, Missing):
         return
-    lock, platform = case.lock, case.platform
-    sums = [
-        sum(wheel.size or 0 for wheel in lock.wheels_for(platform, minor)) for minor in lock.python_minors(platform)
-    ]
-    packed = max(sums, default=0)
+    packed = _packed(case.lock.wheels.get(case.platform, ()), enough=disk.value.free // _UNPACKED)
     if disk.value.free < packed * _UNPACKED:
         yield Finding(
             code=DISK,
             severity=Severity.ERROR,
             subject=disk.value.path,
             message=(
-                f"has {_gib(disk.value.free)} free; the packages of `{lock.target}` take about "
+                f"has {_gib(disk.value.free)} free; the packages of `{case.lock.target}` take about "
                 f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch comes on top"
             ),
             evidence=f"{disk.value.free} bytes free ({disk.origin}); wheels of {packed} bytes in the lock",
-            source=f"the sizes in the lock of `{lock.target}`",
+            source=f"the sizes in the lock of `{case.lock.target}`",
             fix="free some space (`tenv clean` removes what no environment needs), or keep environments elsewhere",
         )
+
+
+def _packed(wheels: tuple[Wheel, ...], enough: int) -> int:
+    """Return the bytes of what the Python minor with the most to install takes; 0 where `enough` holds all there is."""
+    if sum(wheel.size or 0 for wheel in wheels) <= enough:
+        return 0
+    sizes: Counter[str] = Counter()
+    for wheel in wheels:
+        for minor in wheel.python:
+            sizes[minor] += wheel.size or 0
+    return max(sizes.values(), default=0)
 
 
 def network_disk(case: Case) -> Iterator[Finding]:

@@ -1,9 +1,10 @@
 """Judge a target on a machine by every rule: whether it can be built there, and whether what it builds runs there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tenv.host.machine import current_platform
 from tenv.host.report import HostReport, Toolkit
 from tenv.host.toolkits import compiler_limits
 from tenv.lock import Lock, read_lock
+from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.source import SourceTree, from_release, read_source
@@ -22,7 +24,7 @@ from tenv.toolchain import discover
 from tenv.workflows.check_driver import find_targets, judge_host
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.fleet import Asked, Memo, ask, refuse_host_options
+from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
 
 __all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source", "with_environment"]
@@ -73,6 +75,7 @@ class Judge:
     Attributes:
         lock: The target's lock; None when it is not looked at.
         lock_problem: Why it is not looked at, or an empty string.
+        questions: What is asked about a machine: how its driver stands to the target, then what each rule finds.
     """
 
     def __init__(self, target: Target, source: SourceTree | None, facts: Facts, *, locked: bool = True) -> None:
@@ -88,13 +91,21 @@ class Judge:
         self._source = source
         self._facts = facts
         self.lock, self.lock_problem = _read_lock(target) if locked else (None, "it is not looked at")
-        self._rules = [(rule, Memo(partial(self._find, rule))) for rule in RULES]
-        self._driver = Memo(self._judge_driver)
+        self._on: dict[str, Manifest] = {}
+        self._rules = RULES
+        self.questions: tuple[Callable[[HostReport], Any], ...] = (
+            self._judge_driver,
+            *(partial(self._find, rule) for rule in self._rules),
+        )
 
     def __call__(self, host: HostReport) -> Verdicts:
         """Return the verdicts on a machine."""
-        runs, about_driver = self._driver(host)
-        found = [(rule.scope, finding) for rule, find in self._rules for finding in find(host)]
+        return self.conclude(host, [question(host) for question in self.questions])
+
+    def conclude(self, host: HostReport, answers: Sequence[Any]) -> Verdicts:
+        """Return the verdicts on a machine that follow from the answers to `questions`."""
+        runs, about_driver = answers[0]
+        found = [(rule.scope, one) for rule, told in zip(self._rules, answers[1:], strict=True) for one in told]
         if about_driver and all(finding.code != about_driver.code for _, finding in found):
             found.insert(0, (Scope.RUN, about_driver))
         fatal = {scope for scope, finding in found if finding.severity is Severity.ERROR}
@@ -110,13 +121,29 @@ class Judge:
 
     def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
         platform = _platform(host)
-        manifest = self._target.manifest.on(platform)
-        return tuple(rule.find(Case(manifest, platform, self.lock, host, self._source, self._facts)))
+        return tuple(rule.find(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
 
     def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
-        cuda = self._target.manifest.on(_platform(host)).requirements.cuda
-        verdict = judge_host(cuda, host, self._facts)
+        verdict = judge_host(self._manifest(_platform(host)).requirements.cuda, host, self._facts)
         return verdict.run, verdict.finding
+
+    def _manifest(self, platform: str) -> Manifest:
+        if platform not in self._on:
+            self._on[platform] = self._target.manifest.on(platform)
+        return self._on[platform]
+
+
+class _Judges:
+    """Several targets on one machine after the other."""
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        self._judges = judges
+        self._memos = Memos(question for judge in judges for question in judge.questions)
+
+    def __call__(self, host: HostReport) -> Iterator[Verdicts]:
+        answers = iter(self._memos(host))
+        for judge in self._judges:
+            yield judge.conclude(host, list(islice(answers, len(judge.questions))))
 
 
 def check(context: Context, name: str | None, pytorch: str, options: HostOptions) -> Verdicts:
@@ -169,8 +196,8 @@ def check_fleet(
     refuse_host_options(options)
     facts = user_facts(context)
     source = find_source(pytorch, facts)
-    judges = [Judge(target, source, facts) for target in find_targets(context, name)]
-    return ask(path, lambda host: tuple(judge(host) for judge in judges))
+    judges = _Judges([Judge(target, source, facts) for target in find_targets(context, name)])
+    return ask(path, lambda host: tuple(judges(host)))
 
 
 def find_source(pytorch: str, facts: Facts) -> SourceTree | None:

@@ -23,7 +23,7 @@ from tenv.targets import Target
 from tenv.versions import Version
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.fleet import Asked, Memo, ask, refuse_host_options
+from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
 
 __all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "newest_toolkits"]
@@ -147,8 +147,7 @@ def check_fleet(context: Context, name: str | None, path: Path, options: HostOpt
     """
     refuse_host_options(options)
     facts = user_facts(context)
-    questions = [Memo(partial(_row, target, facts=facts)) for target in find_targets(context, name)]
-    return ask(path, lambda host: tuple(question(host) for question in questions))
+    return ask(path, Memos(partial(_row, target, facts=facts) for target in find_targets(context, name)))
 
 
 def judge_host(cuda: Version | None, host: HostReport, facts: Facts) -> DriverVerdict:

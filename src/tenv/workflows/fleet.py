@@ -4,10 +4,11 @@ A report that can't be read is an answer of its own, so that one broken machine 
 one report is held at a time, and a question that looks at the same values of two machines is answered once.
 """
 
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar, cast
 
@@ -16,7 +17,7 @@ from tenv.host.interface import Missing
 from tenv.host.report import HostReport
 from tenv.workflows.host import HostOptions
 
-__all__ = ["Asked", "Memo", "ask", "refuse_host_options"]
+__all__ = ["Asked", "Memos", "ask", "refuse_host_options"]
 
 T = TypeVar("T")
 
@@ -59,35 +60,82 @@ class Asked(Generic[T]):
         }
 
 
-class Memo(Generic[T]):
-    """A question about a host report that is worked out once for all the machines that look alike to it.
+class Memos(Generic[T]):
+    """Questions about a host report, each worked out once for all the machines that look alike to it.
 
-    Which values a question looks at is seen while it is worked out. An answer is taken again for a machine on which
-    all values that the question has ever looked at are the same; a pure function can't tell such machines apart.
+    Which values a question looks at is seen while it is worked out. An answer is taken again for a machine on which all
+    values that the question has ever looked at are the same; a pure function can't tell such machines apart. Questions
+    that look at the same values share their answers' place, so that a machine takes a few lookups.
     """
 
-    def __init__(self, question: Callable[[HostReport], T]) -> None:
-        self._question = question
-        self._names: tuple[str, ...] = ()
-        self._answers: dict[tuple[object, ...], T] = {}
+    def __init__(self, questions: Iterable[Callable[[HostReport], T]]) -> None:
+        self._questions = tuple(questions)
+        self._names: list[frozenset[str]] = [frozenset()] * len(self._questions)
+        self._groups: list[_Group[T]] = []
+        self._numbers: dict[tuple[str, object], int] = {}
+        self._count = itertools.count()
+        self._regroup()
 
-    def __call__(self, report: HostReport) -> T:
-        """Return the answer for a machine."""
-        key = self._key(report)
-        if key not in self._answers:
-            watched = _Watched(report)
-            answer = self._question(cast("HostReport", watched))
-            if new := watched.names.difference(self._names):
-                self._names += tuple(sorted(new))
-                self._answers.clear()
-                key = self._key(report)
-            elif len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            self._answers[key] = answer
-        return self._answers[key]
+    def __call__(self, report: HostReport) -> list[T]:
+        """Return the answers for a machine, in the order of the questions."""
+        answers: list[Any] = [None] * len(self._questions)
+        numbers: dict[str, int] = {}
+        before = list(self._names)
+        for group in self._groups:
+            key = self._key(group, report, numbers)
+            found = group.answers.get(key)
+            if found is None:
+                found = tuple(self._work_out(index, report) for index in group.questions)
+                group.remember(key, found)
+            for index, answer in zip(group.questions, found, strict=True):
+                answers[index] = answer
+        if self._names != before:
+            self._regroup()
+            for group in self._groups:
+                group.remember(self._key(group, report, numbers), tuple(answers[index] for index in group.questions))
+        return answers
 
-    def _key(self, report: HostReport) -> tuple[object, ...]:
-        return tuple(getattr(report, name) for name in self._names)
+    def _key(self, group: "_Group[T]", report: HostReport, numbers: dict[str, int]) -> tuple[int, ...]:
+        for name in group.names:
+            if name not in numbers:
+                numbers[name] = self._number(name, getattr(report, name))
+        return tuple(numbers[name] for name in group.names)
+
+    def _number(self, name: str, value: object) -> int:
+        """Return a number that a value shares with those that equal it, so that a value is hashed once a machine."""
+        if len(self._numbers) >= _REMEMBERED * 4:
+            self._numbers.clear()  # no number is given twice, so what was remembered by the old ones is not found again
+        key = (name, value)
+        if key not in self._numbers:
+            self._numbers[key] = next(self._count)
+        return self._numbers[key]
+
+    def _work_out(self, index: int, report: HostReport) -> T:
+        watched = _Watched(report)
+        answer = self._questions[index](cast("HostReport", watched))
+        self._names[index] |= watched.names
+        return answer
+
+    def _regroup(self) -> None:
+        """Put together the questions that look at the same values; what was remembered is forgotten."""
+        together: dict[frozenset[str], list[int]] = {}
+        for index, names in enumerate(self._names):
+            together.setdefault(names, []).append(index)
+        self._groups = [_Group(tuple(sorted(names)), tuple(found)) for names, found in together.items()]
+
+
+@dataclass(slots=True)
+class _Group(Generic[T]):
+    """Questions that look at the same values of a report, by their indexes, and their answers."""
+
+    names: tuple[str, ...]
+    questions: tuple[int, ...]
+    answers: dict[tuple[int, ...], tuple[T, ...]] = field(default_factory=dict)
+
+    def remember(self, key: tuple[int, ...], answers: tuple[T, ...]) -> None:
+        if len(self.answers) >= _REMEMBERED:
+            self.answers.clear()
+        self.answers[key] = answers
 
 
 class _Watched:
@@ -111,7 +159,7 @@ def refuse_host_options(options: HostOptions) -> None:
         )
 
 
-def ask(path: Path, question: Callable[[HostReport], tuple[T, ...]]) -> Iterator[Asked[T]]:
+def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[Asked[T]]:
     """Yield what is to be said of each machine, in the order of the files.
 
     Args:
@@ -147,7 +195,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _one(source: str, item: "object | HostReportError", question: Callable[[HostReport], tuple[T, ...]]) -> Asked[T]:
+def _one(source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]]) -> Asked[T]:
     try:
         if isinstance(item, HostReportError):
             raise item
@@ -161,7 +209,7 @@ def _one(source: str, item: "object | HostReportError", question: Callable[[Host
         else {"value": str(report.driver.value), "origin": report.driver.origin}
     )
     gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
-    return Asked(name, source, driver, gpus, question(report))
+    return Asked(name, source, driver, gpus, tuple(question(report)))
 
 
 def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
