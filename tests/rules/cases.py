@@ -6,8 +6,8 @@ from typing import Any
 
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Compiler, Disk, Gpu, HostReport, Libstdcxx, Toolkit
-from tenv.lock import Lock, Wheel
+from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
+from tenv.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.manifest import Manifest, Requirements
 from tenv.rules.catalogue import RULES
 from tenv.rules.interface import Case, Finding
@@ -28,8 +28,26 @@ def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
     return Gpu(name, Version(capability) if capability else None, pci_id=pci_id)
 
 
-def toolkit(path: str, version: str, *found_by: str) -> Toolkit:
-    return Toolkit(path, found_by, Version(version))
+def toolkit(path: str, version: str, *found_by: str, **more: Any) -> Toolkit:
+    return Toolkit(path, found_by, Version(version), **more)
+
+
+def limits(path: str, **bounds: int) -> CompilerLimits:
+    return CompilerLimits(f"{path}/include/crt/host_config.h", **bounds)
+
+
+def compat(path: str, version: str) -> Compat:
+    return Compat(path, Version(version))
+
+
+def conda(name: str, version: str, *depends: str, channel: str = "conda-forge") -> CondaPackage:
+    home = f"https://conda.anaconda.org/{channel}"
+    url = f"{home}/linux-64/{name}-{version}-h0_0.conda"
+    return CondaPackage(name, version, "h0_0", "linux-64", home, url, "0" * 64, depends=depends)
+
+
+def archive(name: str, version: str, url: str) -> Archive:
+    return Archive(name, version, url, "0" * 64, 1_000_000, "tar.xz")
 
 
 def wheel(name: str, version: str, size: int = 1_000_000) -> Wheel:
@@ -69,6 +87,8 @@ def case(
     cuda: str | None = "13.0",
     torch: str | None = None,
     wheels: tuple[Wheel, ...] = (),
+    conda: tuple[CondaPackage, ...] = (),
+    archives: tuple[Archive, ...] = (),
     manifest: dict[str, Any] | None = None,
     platform: str = "linux-64",
     **changes: Any,
@@ -82,7 +102,9 @@ def case(
         requirements=Requirements(Version(cuda) if cuda else None, Version("2.28")),
     )
     wanted = replace(wanted, **(manifest or {}))
-    lock = Lock("t", (platform,), {platform: wheels}, {"cuda": cuda} if cuda else {}, {}, "")
+    asked = {"cuda": cuda} if cuda else {}
+    lock = Lock("t", (platform,), {platform: wheels}, asked, {}, "")
+    lock = replace(lock, conda={platform: conda} if conda else {}, archives={platform: archives} if archives else {})
     return Case(wanted, platform, lock, host(**changes), release(torch) if torch else None, facts())
 
 

@@ -23,6 +23,7 @@ _spec.loader.exec_module(cases)
 case, found, gpu, gxx, toolkit, wheel = (
     getattr(cases, name) for name in ("case", "found", "gpu", "gxx", "toolkit", "wheel")
 )
+archive, compat, conda, limits = (getattr(cases, name) for name in ("archive", "compat", "conda", "limits"))
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 GIB = 1 << 30
@@ -117,6 +118,113 @@ LIMITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
         [{"wheels": (wheel("nvidia-cublas", "13.1", 3 * GIB),), "disk": Disk("/home/me", 6 * GIB, "ext4")}],
     ),
     "TE703": ("warning", {"disk": NFS}, [{}, {"disk": Missing("no")}]),
+}
+
+GXX14 = gxx("14.2.0")
+CUDNN8 = conda("cudnn", "8.9.7.29", "cuda-version >=12.0,<13")
+CONDA_GXX = conda("gxx_linux-64", "12.4.0", "sysroot_linux-64")
+SYSROOT = conda("sysroot_linux-64", "2.17")
+SETUPTOOLS = (wheel("setuptools", "80.0"), wheel("ninja", "1.13"))
+T4G = gpu("NVIDIA T4G", "7.5")
+OLD_COMPAT = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.14"
+
+LIMITS |= {
+    "TE106": (
+        "warning",
+        {"compat": compat(OLD_COMPAT, "550.54.14")},
+        [{}, {"compat": compat(OLD_COMPAT, "580.65.06")}, {"compat": compat(OLD_COMPAT, "550.54.14"), "cuda": None}],
+    ),
+    "TE204": (
+        "warning",
+        {"cuda": "12.6", "torch": "2.14.1", "gpus": (T4G,), "platform": "linux-aarch64"},
+        [
+            {"cuda": "12.6", "torch": "2.14.1", "gpus": (A100,), "platform": "linux-aarch64"},
+            {"cuda": "12.6", "torch": "2.14.1", "gpus": (T4G,)},
+            {"cuda": "12.6", "gpus": (T4G,), "platform": "linux-aarch64"},
+        ],
+    ),
+    "TE306": (
+        "error",
+        {
+            "cuda": "12.1",
+            "conda": (conda("libcublas", "12.8.4.1"), conda("libcublas-dev", "12.1.0.26", channel="nvidia")),
+        },
+        [{"conda": (conda("libcublas", "12.1.0.26"), conda("libcublas-dev", "12.1.0.26"))}, {"conda": (SYSROOT,)}],
+    ),
+    "TE307": (
+        "error",
+        {"cuda": "13.0", "conda": (conda("magma-cuda121", "2.6.1", channel="pytorch"),)},
+        [
+            {"cuda": "12.1.1", "conda": (conda("magma-cuda121", "2.6.1"),)},
+            {"cuda": None, "conda": (conda("magma-cuda121", "2.6.1"),)},
+            {"conda": (conda("magma", "2.9.0"),)},
+        ],
+    ),
+    "TE308": (
+        "warning",
+        {
+            "toolkits": (
+                toolkit(
+                    "/usr/local/cuda-12.1",
+                    "12.8",
+                    "/usr/local/cuda",
+                    components=(("cuda_cudart", "12.1.105"), ("cuda_nvcc", "12.8.61")),
+                    problems=("version.json says 12.1.1, nvcc says 12.8",),
+                ),
+            )
+        },
+        [
+            {"toolkits": (toolkit("/a", "12.4", "CUDA_HOME", components=(("cuda_nvcc", "12.4.131"),)),)},
+            {"toolkits": (toolkit("/a", "12.4", "/usr/local/cuda-12.4", problems=("there is no bin/nvcc in it",)),)},
+            {"toolkits": Missing("no")},
+        ],
+    ),
+    "TE504": (
+        "warning",
+        {"cuda": "12.1", "conda": (CONDA_GXX,)},
+        [{"conda": (CONDA_GXX, SYSROOT)}, {"conda": (SYSROOT,)}, {}],
+    ),
+    "TE605": (
+        "error",
+        {
+            "cuda": "12.1",
+            "torch": "2.1.2",
+            "archives": (
+                archive(
+                    "cusparselt",
+                    "0.6.0.6",
+                    "https://developer.download.nvidia.com/compute/cusparselt/redist/libcusparse_lt/linux-x86_64/"
+                    "libcusparse_lt-linux-x86_64-0.6.0.6-archive.tar.xz",
+                ),
+            ),
+        },
+        [
+            {"torch": "2.1.2", "archives": (archive("cusparselt", "0.5.0.1", "https://x/a.tar.xz"),)},
+            {"torch": "2.2.2", "archives": (archive("cusparselt", "0.6.0.6", "https://x/a.tar.xz"),)},
+            {"archives": (archive("cusparselt", "0.6.0.6", "https://x/a.tar.xz"),)},
+        ],
+    ),
+    "TE606": (
+        "error",
+        {"cuda": "11.8", "torch": "2.12.1"},
+        [{"cuda": "12.0", "torch": "2.12.1"}, {"cuda": "11.8", "torch": "2.11.0"}, {"cuda": None, "torch": "2.12.1"}],
+    ),
+    "TE607": ("note", {"torch": "2.6.0"}, [{"torch": "2.7.1"}, {}, {"torch": "2.6.0", "platform": "win-64"}]),
+    "TE608": (
+        "warning",
+        {"torch": "2.14.1", "wheels": SETUPTOOLS},
+        [{"torch": "2.13.0", "wheels": SETUPTOOLS}, {"torch": "2.14.1"}, {"wheels": SETUPTOOLS}],
+    ),
+    "TE704": (
+        "note",
+        {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": 1},
+        [
+            {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": 0},
+            {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": Missing("no Yama")},
+            {"ptrace_scope": 3},
+        ],
+    ),
+    "TE705": ("error", {"manifest": {"platforms": ("win-64",)}}, [{}, {"platform": "win-64"}]),
 }
 
 

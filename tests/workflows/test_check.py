@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from tenv.host.interface import Fact
+from tenv.host.report import HostReport
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
+from tenv.versions import Version
+from tenv.workflows.check import with_environment
 from tests.projects import Ended, call
 from tests.workflows.check_hosts import make_project, report, write
 
@@ -180,3 +184,19 @@ def test_colour_only_where_it_is_wanted(host: str, monkeypatch: pytest.MonkeyPat
     assert "\x1b[1;31merror[TE900]\x1b[0m: it" in call("check", "cuda130", "--host-report", host).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in call("check", "cuda130", "--host-report", host).out
+
+
+def test_the_header_of_the_environment_s_own_toolkit_counts(tmp_path: Path) -> None:
+    prefix = tmp_path / "env"
+    (prefix / "lib" / "python3.11" / "site-packages" / "cuda_toolkit-13.0.3.dist-info").mkdir(parents=True)
+    write(prefix / "cuda" / "include" / "cuda_runtime_api.h", "")
+    machine = HostReport.from_json(GOOD)
+    assert with_environment(machine, prefix) == machine
+    file = write(prefix / "cuda" / "include" / "crt" / "host_config.h", "#if __GNUC__ > 10\n")
+    toolkits = with_environment(machine, prefix).toolkits
+    assert isinstance(toolkits, Fact)
+    (own,) = toolkits.value
+    assert (own.version, own.found_by) == (Version("13.0.3"), ("the environment",))
+    assert own.compilers
+    assert (own.compilers.gcc_max, own.compilers.file) == (10, file)
+    assert HostReport.from_json(with_environment(machine, prefix).to_json()).toolkits == toolkits

@@ -36,6 +36,7 @@ class Release:
         cuda_experimental: Those that they call experimental.
         has_find_cusparselt: Whether its CMake looks for cuSPARSELt.
         wheel_cuda: The CUDA version of the PyPI wheel.
+        wheel_cudnn: The cuDNN of the PyPI wheel.
         basis: How well this is known.
     """
 
@@ -55,6 +56,7 @@ class Release:
     cuda_experimental: tuple[Version, ...]
     has_find_cusparselt: bool
     wheel_cuda: Version | None
+    wheel_cudnn: Version | None
     basis: Basis
 
     @classmethod
@@ -78,6 +80,7 @@ class Release:
             cuda_experimental=_cudas(row, "cuda_experimental"),
             has_find_cusparselt=row.flag("has_find_cusparselt"),
             wheel_cuda=optional_version(row, "wheel_cuda"),
+            wheel_cudnn=optional_version(row, "wheel_cudnn"),
             basis=Basis.read(row, sources),
         )
 
@@ -135,16 +138,18 @@ class CusparseltNote:
 
     Attributes:
         torch: The release, or the minor version.
+        below: The first cuSPARSELt that it does not compile with; None where nothing is known of one.
         basis: What is known, and how well.
     """
 
     torch: Version
+    below: Version | None
     basis: Basis
 
     @classmethod
     def read(cls, row: Table, sources: Mapping[str, str]) -> "CusparseltNote":
         """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(required_version(row, "torch"), Basis.read(row, sources))
+        return cls(required_version(row, "torch"), optional_version(row, "below"), Basis.read(row, sources))
 
 
 @dataclass(frozen=True, slots=True)

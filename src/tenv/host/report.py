@@ -14,7 +14,7 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.values import Values
 from tenv.versions import Version
 
-__all__ = ["Compat", "Compiler", "Disk", "Gpu", "HostReport", "Libstdcxx", "Toolkit"]
+__all__ = ["Compat", "Compiler", "CompilerLimits", "Disk", "Gpu", "HostReport", "Libstdcxx", "Toolkit"]
 
 T = TypeVar("T")
 
@@ -88,6 +88,35 @@ class Compat:
 
 
 @dataclass(frozen=True, slots=True)
+class CompilerLimits:
+    """The host compilers that a toolkit's own header does not refuse; None for what it does not say.
+
+    Attributes:
+        file: The header, ``crt/host_config.h``.
+        gcc_max: The newest major version of GCC.
+        clang_max: The newest major version of clang.
+        msvc_min: The lowest ``_MSC_VER``.
+        msvc_below: The lowest ``_MSC_VER`` that is too new.
+    """
+
+    file: str
+    gcc_max: int | None = None
+    clang_max: int | None = None
+    msvc_min: int | None = None
+    msvc_below: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the limits as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, values: Values) -> "CompilerLimits":
+        """Return the limits that plain values stand for."""
+        names = ("gcc_max", "clang_max", "msvc_min", "msvc_below")
+        return cls(values.text("file"), *(values.optional(values.number, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
 class Toolkit:
     """An installed CUDA toolkit.
 
@@ -100,6 +129,7 @@ class Toolkit:
         problems: What is wrong with it, in sentences: no nvcc, a version.json that says otherwise …
         compiles: Whether its nvcc answered.
         home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
+        compilers: The host compilers that its headers do not refuse; None where it has no such header.
     """
 
     path: str
@@ -109,6 +139,7 @@ class Toolkit:
     problems: tuple[str, ...] = ()
     compiles: bool = True
     home: str = ""
+    compilers: CompilerLimits | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the toolkit as plain values."""
@@ -120,12 +151,14 @@ class Toolkit:
             "problems": list(self.problems),
             "compiles": self.compiles,
             "home": self.home,
+            "compilers": self.compilers.to_json() if self.compilers else None,
         }
 
     @classmethod
     def from_json(cls, values: Values) -> "Toolkit":
         """Return the toolkit that plain values stand for."""
         components = values.optional(values.object, "components")
+        limits = values.optional(values.object, "compilers")
         return cls(
             path=values.text("path"),
             found_by=values.texts("found_by"),
@@ -134,6 +167,7 @@ class Toolkit:
             problems=values.optional(values.texts, "problems") or (),
             compiles=values.optional(values.flag, "compiles") is not False,
             home=values.optional(values.text, "home") or "",
+            compilers=CompilerLimits.from_json(limits) if limits else None,
         )
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from tenv.host.interface import Fact, Missing
 from tenv.host.parallel import each
 from tenv.host.places import Places, read
-from tenv.host.report import Toolkit
+from tenv.host.report import CompilerLimits, Toolkit
 from tenv.host.toolkit_ways import LOOKED_AT, Way, ways
 from tenv.versions import Version
 
-__all__ = ["Nvcc", "parse_nvcc", "parse_version_json", "probe"]
+__all__ = ["Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
 
 _HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
@@ -40,6 +40,10 @@ _LIBRARIES = {
 _UNNUMBERED = {"cuda_cupti"}
 _NUMBER = re.compile(r"\d+(\.\d+){2,4}")
 _RELEASE = re.compile(r"release (?P<release>\d+\.\d+), V(?P<build>\d+(\.\d+)+)", re.ASCII)
+_GCC = re.compile(r"^#if\s+\(?__GNUC__\s*>\s*(\d+)", re.MULTILINE)
+# At the beginning of the line: the bounds for the clang of NVIDIA's Grace stand further behind.
+_CLANG = re.compile(r"^#if\s+\(*__clang_major__\s*(>=?)\s*(\d+)", re.MULTILINE)
+_MSVC = re.compile(r"^#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)", re.MULTILINE)
 _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.MULTILINE)
 
 
@@ -71,6 +75,30 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
         return Missing(f"not JSON: {error}")
     except (AttributeError, LookupError):
         return Missing("not what NVIDIA writes")
+
+
+def parse_host_config(text: str, file: str) -> CompilerLimits | None:
+    """Return the bounds that a ``crt/host_config.h`` ends with an ``#error`` beyond, None for another text."""
+    gcc, clang, msvc = _GCC.search(text), _CLANG.search(text), _MSVC.search(text)
+    if not (gcc or clang or msvc):
+        return None
+    return CompilerLimits(
+        file,
+        gcc_max=int(gcc[1]) if gcc else None,
+        clang_max=int(clang[2]) - (clang[1] == ">=") if clang else None,
+        msvc_min=int(msvc[1]) if msvc else None,
+        msvc_below=int(msvc[2]) if msvc else None,
+    )
+
+
+def compiler_limits(root: Path) -> CompilerLimits | None:
+    """Return the bounds of the host compilers of the toolkit in a folder, None where no header of it tells."""
+    for folder in (root, *sorted(root.glob("targets/*"))):
+        file = folder / "include" / "crt" / "host_config.h"
+        text = read(file)
+        if not isinstance(text, Missing) and (found := parse_host_config(text, str(file))):
+            return found
+    return None
 
 
 def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
@@ -125,6 +153,7 @@ def _inspect(places: Places, found: tuple[str, list[str]]) -> Toolkit:
         problems=tuple(problems),
         compiles=nvcc is not None,
         home="" if home == root else str(home),
+        compilers=compiler_limits(home),
     )
 
 

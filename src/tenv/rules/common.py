@@ -124,23 +124,24 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
     """
     if own_compiler(case) or isinstance(case.host.compilers, Missing):
         return None
-    found = [compiler for compiler in case.host.compilers.value if compiler.kind in ("g++", "clang++")]
+    kinds = ("msvc",) if on_windows(case) else ("g++", "clang++")
+    found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]
     if (choice := chosen_gcc(case)) and (pair := choice.taken):
         return next(compiler for compiler in found if compiler.path == pair.gxx)
     named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
 
 
-def installed(case: Case) -> list[Compiler]:
-    """Return every g++ of the machine."""
+def installed(case: Case, kind: str = "g++") -> list[Compiler]:
+    """Return every g++ of the machine, or every compiler of another kind."""
     compilers = case.host.compilers
-    return [] if isinstance(compilers, Missing) else [found for found in compilers.value if found.kind == "g++"]
+    return [] if isinstance(compilers, Missing) else [found for found in compilers.value if found.kind == kind]
 
 
 def c_compiler(path: str) -> str:
-    """Return the gcc that comes with a g++, by its path."""
+    """Return the gcc that comes with a g++, or the clang with a clang++, by its path."""
     folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}{name.replace('g++', 'gcc')}"
+    return f"{folder}{slash}{name.replace('clang++', 'clang').replace('g++', 'gcc')}"
 
 
 def identify(gpu: Gpu, facts: Facts) -> KnownGpu:

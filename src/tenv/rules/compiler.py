@@ -1,6 +1,6 @@
 """Whether the C++ compiler that a build takes suits the toolkit and PyTorch.
 
-nvcc's own upper limits are those of its ``crt/host_config.h``, which ends with an ``#error``; the lower limits of the
+nvcc's own upper limits are those of its ``crt/host_config.h`` (`tenv.rules.compiler_limits`); the lower limits of the
 installation guide are not checked by nvcc, those of PyTorch are (``c10/util/C++17.h`` and its CMakeLists.txt). A target
 that brings a compiler of its own is not judged by the host's.
 """
@@ -20,6 +20,7 @@ from tenv.rules.common import (
     own_compiler,
     taken_compiler,
 )
+from tenv.rules.compiler_limits import msvc_bounds, newest, row_of
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked
 from tenv.versions import Version
@@ -31,6 +32,7 @@ TOO_NEW = "TE402"
 TOO_OLD = "TE403"
 SEVERAL = "TE404"
 
+_MAKERS = {"g++": "GCC", "clang++": "clang"}
 _WITHOUT_PACKAGES = Version("2.28")
 """The glibc of Ubuntu 18.04 (2.27), Debian 10 and RHEL 8, whose own g++ goes up to 8."""
 
@@ -53,62 +55,99 @@ def no_compiler(case: Case) -> Iterator[Finding]:
 
 
 def too_new(case: Case) -> Iterator[Finding]:
-    """Yield an error where nvcc refuses the g++ that it would call."""
-    compiler, limits = taken_compiler(case, cuda=True), _limits(case)
-    if compiler is None or limits is None or compiler.kind != "g++" or compiler.version.major <= limits.gcc_max:
+    """Yield an error where nvcc refuses the compiler that it would call, since that is newer than what it knows."""
+    compiler = taken_compiler(case, cuda=True)
+    if compiler is None:
         return
-    detail = f" ({limits.gcc_max_detail.rstrip('.')})" if limits.gcc_max_detail else ""
+    if compiler.kind == "msvc":
+        yield from _msvc(case, compiler)
+        return
+    bound = newest(case, compiler.kind)
+    cuda = cuda_of(case)
+    if cuda is None or bound is None or compiler.version.major <= bound.value:
+        return
     yield Finding(
         code=TOO_NEW,
         severity=Severity.ERROR,
-        subject=f"g++ {compiler.version}",
+        subject=f"{compiler.kind} {compiler.version}",
         message=(
-            f"is newer than what nvcc of CUDA {limits.major_minor} accepts: GCC {limits.gcc_max} at most{detail}"
-            f"{doubt(limits.basis)}"
+            f"is newer than what nvcc of CUDA {cuda.major_minor} accepts: {_MAKERS[compiler.kind]} {bound.value} at "
+            f"most{bound.detail}"
         ),
         evidence=_evidence(compiler),
-        source=limits.basis.source,
-        fix=_exchange(case, _least(case, limits), limits.gcc_max, "CUDAHOSTCXX={0} NVCC_CCBIN={0}"),
+        source=bound.source,
+        fix=_exchange(case, compiler.kind, _least(case, compiler.kind), bound.value, "CUDAHOSTCXX={0} NVCC_CCBIN={0}"),
     )
 
 
 def too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where PyTorch refuses the g++, a warning where NVIDIA does not support it."""
-    compiler, limits = taken_compiler(case), _limits(case)
-    if compiler is None or compiler.kind != "g++":
+    """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it."""
+    compiler, row = taken_compiler(case), row_of(case)
+    if compiler is None or compiler.kind not in _MAKERS:
         return
-    asked = case.source.gcc_min if case.source else None
-    if case.source and isinstance(asked, Asked) and compiler.version < asked.value:
-        who = f"PyTorch {case.source.version.value} asks for: GCC {asked.value} or newer{asked_doubt(case)}"
-        fix = _exchange(case, asked.value, limits.gcc_max if limits else None, "CXX={0} CC={1}")
+    maker, bound = _MAKERS[compiler.kind], newest(case, compiler.kind)
+    limit = bound.value if bound else None
+    asked = _asked(case, compiler.kind)
+    if case.source and asked and compiler.version < asked.value:
+        who = f"PyTorch {case.source.version.value} asks for: {maker} {asked.value} or newer{asked_doubt(case)}"
+        fix = _exchange(case, compiler.kind, asked.value, limit, "CXX={0} CC={1}")
         yield _old(compiler, Severity.ERROR, who, asked.origin, fix)
-    elif limits and compiler.version.major < limits.gcc_min:
-        who = f"CUDA {limits.major_minor} supports: GCC {limits.gcc_min} or newer{doubt(limits.basis)}"
-        fix = _exchange(case, Version(str(limits.gcc_min)), limits.gcc_max, "CXX={0} CC={1}")
-        yield _old(compiler, Severity.WARNING, who, limits.basis.source, fix)
+    elif row and compiler.version < (least := _supported(row, compiler.kind)):
+        who = f"CUDA {row.major_minor} supports: {maker} {least} or newer{doubt(row.basis)}"
+        fix = _exchange(case, compiler.kind, least, limit, "CXX={0} CC={1}")
+        yield _old(compiler, Severity.WARNING, who, row.basis.source, fix)
+
+
+def _msvc(case: Case, compiler: Compiler) -> Iterator[Finding]:
+    """Yield an error where nvcc refuses a Visual C++, too old or too new: its header refuses both."""
+    bounds, cuda = msvc_bounds(case), cuda_of(case)
+    if bounds is None or cuda is None:
+        return
+    lowest, above = bounds
+    number = _msc_ver(compiler.version)
+    if lowest.value <= number < above.value:
+        return
+    wanted = f"_MSC_VER {lowest.value} to {above.value - 1}"
+    yield Finding(
+        code=TOO_NEW if number >= above.value else TOO_OLD,
+        severity=Severity.ERROR,
+        subject=f"Visual C++ {compiler.version}",
+        message=f"is _MSC_VER {number}; nvcc of CUDA {cuda.major_minor} accepts {wanted}{above.detail}",
+        evidence=_evidence(compiler),
+        source=above.source,
+        fix=(
+            f"install a toolset of {wanted} with the Visual Studio Installer (Individual components, MSVC), and build "
+            "in its developer prompt: `vcvarsall x64 -vcvars_ver=14.NN`"
+        ),
+    )
+
+
+def _msc_ver(version: Version) -> int:
+    """Return the ``_MSC_VER`` of a Visual C++: 1941 for 19.41."""
+    return version.major * 100 + version.minor if version.major < 100 else version.major  # noqa: PLR2004 (19.x or 1941)
 
 
 def several(case: Case) -> Iterator[Finding]:
-    """Yield a note where several g++ are there, which says the one that is taken."""
-    taken = taken_compiler(case)
+    """Yield a note where several C++ compilers are there, which says the one that is taken."""
+    taken, for_cuda = taken_compiler(case), taken_compiler(case, cuda=True)
     if taken is None or isinstance(case.host.compilers, Missing):
         return
-    found = [compiler for compiler in case.host.compilers.value if compiler.kind == "g++"]
+    found = [compiler for compiler in case.host.compilers.value if compiler.kind in _MAKERS]
     if len({compiler.path for compiler in found}) > 1:
+        nvcc = f", and nvcc {_named(for_cuda)}" if for_cuda and for_cuda != taken else ""
         yield Finding(
             code=SEVERAL,
             severity=Severity.NOTE,
-            subject="g++",
-            message=f"there are several; a build takes {taken.kind} {taken.version} ({taken.path})",
+            subject=" and ".join(dict.fromkeys(compiler.kind for compiler in found)),
+            message=f"there are several; a build takes {_named(taken)}{nvcc}",
             evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.found_by})" for compiler in found),
             source="CMakeDetermineCXXCompiler.cmake: CXX, else the first of c++, g++, clang++ on PATH",
             fix="set CXX (and CC) to take another one, CUDAHOSTCXX for nvcc alone",
         )
 
 
-def _limits(case: Case) -> HostCompilers | None:
-    cuda = cuda_of(case)
-    return case.facts.cuda_host_compiler.limits(cuda) if cuda and not on_windows(case) else None
+def _named(compiler: Compiler) -> str:
+    return f"{compiler.kind} {compiler.version} ({compiler.path})"
 
 
 def _evidence(compiler: Compiler) -> str:
@@ -119,7 +158,7 @@ def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str
     return Finding(
         code=TOO_OLD,
         severity=severity,
-        subject=f"g++ {compiler.version}",
+        subject=f"{compiler.kind} {compiler.version}",
         message=f"is older than what {who}",
         evidence=_evidence(compiler),
         source=source,
@@ -127,27 +166,40 @@ def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str
     )
 
 
-def _least(case: Case, limits: HostCompilers) -> Version:
-    asked = case.source.gcc_min if case.source else None
-    return asked.value if isinstance(asked, Asked) else Version(str(limits.gcc_min))
+def _asked(case: Case, kind: str) -> Asked[Version] | None:
+    """Return the oldest compiler of a kind that the PyTorch revision takes, None when it does not say."""
+    asked = (case.source.gcc_min if kind == "g++" else case.source.clang_min) if case.source else None
+    return asked if isinstance(asked, Asked) else None
 
 
-def _exchange(case: Case, least: Version, newest: int | None, variables: str) -> str:
-    """Return how to take another g++: an installed one that fits, else one to install.
+def _supported(row: HostCompilers, kind: str) -> Version:
+    return Version(str(row.gcc_min)) if kind == "g++" else row.clang_min
+
+
+def _least(case: Case, kind: str) -> Version:
+    asked, row = _asked(case, kind), row_of(case)
+    return asked.value if asked else _supported(row, kind) if row else Version("0")
+
+
+def _exchange(case: Case, kind: str, least: Version, most: int | None, variables: str) -> str:
+    """Return how to take another compiler: an installed one that fits, else one to install.
 
     Args:
         case: The case.
-        least: The oldest GCC that will do.
-        newest: The newest major version that will do, None when none is known to be too new.
-        variables: What to export, with `{0}` for the g++ and `{1}` for its gcc.
+        kind: `g++` or `clang++`.
+        least: The oldest version that will do.
+        most: The newest major version that will do, None when none is known to be too new.
+        variables: What to export, with `{0}` for the C++ compiler and `{1}` for its C compiler.
     """
-    if fits := [c for c in installed(case) if c.version >= least and c.version.major <= (newest or c.version.major)]:
+    found = installed(case, kind)
+    if fits := [c for c in found if c.version >= least and (most is None or c.version.major <= most)]:
         path = max(fits, key=lambda compiler: compiler.version).path
         return f"export {variables.format(path, c_compiler(path))}"
-    fresh = newest is not None and variables.startswith("CUDAHOSTCXX")
-    name = f"g++-{newest if fresh else least.major}"
-    wanted = f"GCC {least} {f'to {newest}' if newest else 'or newer'}"
-    package = f"{wanted}, such as {name} (Debian, Ubuntu: `apt install {name}`{_elsewhere(case)})"
+    fresh = most is not None and variables.startswith("CUDAHOSTCXX")
+    name = f"{kind}-{most if fresh else least.major}"
+    wanted = f"{_MAKERS[kind]} {least} {f'to {most}' if most else 'or newer'}"
+    apt = f"apt install {name if kind == 'g++' else name.replace('++', '')}"
+    package = f"{wanted}, such as {name} (Debian, Ubuntu: `{apt}`{_elsewhere(case) if kind == 'g++' else ''})"
     path = f"/usr/bin/{name}"
     return f"install {package}, then export {variables.format(path, c_compiler(path))}"
 

@@ -13,11 +13,12 @@ from tenv.rules.common import KnownGpu, cuda_of, doubt, known_gpus
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
 
-__all__ = ["MIXED", "TOO_NEW", "TOO_OLD", "gpu_mixed", "gpu_too_new", "gpu_too_old"]
+__all__ = ["DROPPED", "MIXED", "TOO_NEW", "TOO_OLD", "gpu_dropped", "gpu_mixed", "gpu_too_new", "gpu_too_old"]
 
 TOO_OLD = "TE201"
 TOO_NEW = "TE202"
 MIXED = "TE203"
+DROPPED = "TE204"
 
 
 def gpu_too_old(case: Case) -> Iterator[Finding]:
@@ -85,6 +86,33 @@ def gpu_mixed(case: Case) -> Iterator[Finding]:
         source="CUDA C++ Programming Guide, binary compatibility",
         fix=f'build for all of them: TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"',
     )
+
+
+def gpu_dropped(case: Case) -> Iterator[Finding]:
+    """Yield the GPUs that the toolkit still knows, but for which PyTorch's own builds of the revision have no code."""
+    cuda, machine = cuda_of(case), "aarch64" if case.platform.endswith("aarch64") else "x86_64"
+    if case.source is None or cuda is None:
+        return
+    told = case.facts.pytorch_build.wheel_archs(case.source.version.value, cuda, machine)
+    if told is None:
+        return
+    archs, basis = told
+    oldest = min(Version(arch.removesuffix("+PTX")) for arch in archs)
+    for gpu, capability, toolkit in _judged(case):
+        if toolkit.min <= sm_of(capability) < sm_of(oldest):
+            yield Finding(
+                code=DROPPED,
+                severity=Severity.WARNING,
+                subject=gpu.name,
+                message=(
+                    f"has compute capability {capability}; PyTorch {case.source.version.value} is built and tested for "
+                    f"{oldest} and up with CUDA {cuda.major_minor} on {machine}: a build for older GPUs is on its own"
+                    f"{doubt(basis)}"
+                ),
+                evidence=_evidence(gpu, case),
+                source=f"{basis.source}: {' '.join(archs)}",
+                fix=f'build for it all the same: TORCH_CUDA_ARCH_LIST="{capability}", or take an older revision',
+            )
 
 
 def _judged(case: Case) -> Iterator[tuple[KnownGpu, Version, ToolkitArchs]]:

@@ -8,17 +8,33 @@ from tenv.lock import Wheel
 from tenv.rules.common import cuda_of
 from tenv.rules.interface import Case, Finding, Severity
 
-__all__ = ["DISK", "MEMORY", "NETWORK", "memory", "network_disk", "small_disk"]
+__all__ = [
+    "DISK",
+    "MEMORY",
+    "NETWORK",
+    "PLATFORM",
+    "PTRACE",
+    "memory",
+    "network_disk",
+    "platform",
+    "ptrace",
+    "small_disk",
+]
 
 MEMORY = "TE701"
 DISK = "TE702"
 NETWORK = "TE703"
+PTRACE = "TE704"
+PLATFORM = "TE705"
 
 _GIB = 1 << 30
 _HEAVY_FILE = 9 * _GIB // 2
 """Bytes; what one job with CUDA is given when activation chooses MAX_JOBS (docs/activation.md)."""
 _UNPACKED = 2
 """How many bytes a byte of a wheel takes on disk, about; wheels of libraries pack to a half."""
+_DEBUGGERS = ("gdb", "cuda-gdb", "lldb", "python-debug")
+_LAST_THAT_CHANGES = 2
+"""The highest ptrace_scope that root can change while the machine runs."""
 _NETWORK = (
     *("nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "cifs", "smb3", "smbfs", "afs", "panfs", "orangefs"),
     *("glusterfs", "9p", "v9fs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.beegfs"),
@@ -90,6 +106,57 @@ def network_disk(case: Case) -> Iterator[Finding]:
             evidence=f"file system {disk.value.file_system} ({disk.origin})",
             source="each import and each header is a round trip to the server",
             fix="keep environments and the build folder on a local disk of the machine",
+        )
+
+
+def ptrace(case: Case) -> Iterator[Finding]:
+    """Yield what a debugger can't do here, where the target is one for debugging: a note, or a warning."""
+    scope, debuggers = case.host.ptrace_scope, _debuggers(case)
+    if not debuggers or isinstance(scope, Missing) or scope.value < 1:
+        return
+    only_children = scope.value == 1
+    yield Finding(
+        code=PTRACE,
+        severity=Severity.NOTE if only_children else Severity.WARNING,
+        subject="ptrace_scope",
+        message=(
+            f"is {scope.value}: {', '.join(debuggers)} can debug a program that it starts, but can't attach to one "
+            "that is running (a data loader's worker, a rank of a job)"
+            if only_children
+            else f"is {scope.value}: {', '.join(debuggers)} can debug nothing here without the rights of root"
+        ),
+        evidence=f"kernel.yama.ptrace_scope = {scope.value} ({scope.origin})",
+        source="Documentation/admin-guide/LSM/Yama.rst of the Linux kernel",
+        fix=(
+            "ask an administrator: sysctl kernel.yama.ptrace_scope=0 (in a container: --cap-add=SYS_PTRACE)"
+            if scope.value <= _LAST_THAT_CHANGES
+            else "3 can't be changed until the machine is started anew: set kernel.yama.ptrace_scope in /etc/sysctl.d"
+        ),
+    )
+
+
+def _debuggers(case: Case) -> list[str]:
+    """Return what shows that the target is one for debugging."""
+    here = case.manifest
+    names = {*here.dependencies, *here.wheels, *here.system}
+    names |= {package.name for package in case.lock.conda.get(case.platform, ())} if case.lock else set()
+    found = [name for name in _DEBUGGERS if name in names]
+    python = here.dependencies.get("python")
+    return [*found, "a debug Python"] if python and "debug" in python.build else found
+
+
+def platform(case: Case) -> Iterator[Finding]:
+    """Yield an error where the target is not for the platform of the machine."""
+    platforms = case.manifest.platforms
+    if platforms and case.platform not in platforms:
+        yield Finding(
+            code=PLATFORM,
+            severity=Severity.ERROR,
+            subject=case.platform,
+            message=f"is not among the platforms of `{case.manifest.name}`: {', '.join(platforms)}",
+            evidence=f"platforms of {case.manifest.file}",
+            source=f"platforms of {case.manifest.file}",
+            fix=f'add "{case.platform}" to the platforms of the manifest and lock again, or choose another target',
         )
 
 

@@ -2,20 +2,23 @@
 
 The ``cuda-toolkit`` metapackage pins the components of a release as a set, nearly: 13.0.3 and 13.2.2 leave nvJitLink
 loose, so that a 13.5 comes in, and some packages exist on a platform only as an empty placeholder. What the lock holds
-is therefore checked.
+is therefore checked. Of conda packages the nvidia channel pins less still: its cuda-toolkit 12.1.0 asks for
+``cuda-compiler >=12.1.0``, and an nvcc 12.8.61 comes in.
 """
 
+import re
 from collections.abc import Iterator
 
-from tenv.lock import Lock, Wheel
+from tenv.lock import CondaPackage, Lock, Wheel
 from tenv.rules.interface import Finding, Severity
 from tenv.versions import Version
 
-__all__ = ["MIXED_RELEASES", "PLACEHOLDER", "WRONG_MAJOR", "check_lock"]
+__all__ = ["MIXED_HALVES", "MIXED_RELEASES", "PLACEHOLDER", "WRONG_MAJOR", "check_lock", "numbered_with_toolkit"]
 
 MIXED_RELEASES = "TE301"
 PLACEHOLDER = "TE302"
 WRONG_MAJOR = "TE303"
+MIXED_HALVES = "TE306"
 
 NUMBERED_WITH_TOOLKIT = frozenset(
     f"nvidia-{name}"
@@ -26,6 +29,23 @@ NUMBERED_WITH_TOOLKIT = frozenset(
     )
 ) | {"cuda-toolkit"}
 """Packages whose version begins with the toolkit's own (requirements of cuda-toolkit 13.0.0 to 13.2.2 on PyPI)."""
+
+_CONDA_NUMBERED = frozenset(
+    (
+        *("cuda", "cuda-cccl", "cuda-command-line-tools", "cuda-compiler", "cuda-crt", "cuda-ctadvisor", "cuda-cudart"),
+        *("cuda-cuobjdump", "cuda-cupti", "cuda-cuxxfilt", "cuda-demo-suite", "cuda-documentation", "cuda-driver"),
+        *("cuda-gdb", "cuda-libraries", "cuda-memcheck", "cuda-nsight", "cuda-nsight-compute", "cuda-nvcc"),
+        *("cuda-nvdisasm", "cuda-nvml", "cuda-nvprof", "cuda-nvprune", "cuda-nvrtc", "cuda-nvtx", "cuda-nvvm"),
+        *("cuda-nvvp", "cuda-opencl", "cuda-profiler-api", "cuda-runtime", "cuda-sanitizer-api", "cuda-tileiras"),
+        *("cuda-toolkit", "cuda-tools", "cuda-version", "cuda-visual-tools", "cudatoolkit", "libnvfatbin"),
+        *("libnvjitlink", "libnvptxcompiler", "libnvvm-samples", "pytorch-cuda"),
+    )
+)
+"""The same of conda-forge and of the nvidia channel, without the parts that packages are split into."""
+
+_OTHER_NUMBERS = frozenset(("cuda-cccl-impl",))
+_PART = re.compile(r"(-(dev|static|impl|tools))?(_(linux|win|osx)-\w+)?$")
+_HALF = re.compile(r"(?P<library>lib[\w.]+|cudnn|nccl|cuda-[\w-]+?)-(dev|static)(_(linux|win|osx)-\w+)?")
 
 _METADATA = "the requirements of the cuda-toolkit wheels on PyPI"
 _EMPTY_WHEEL = 20_000
@@ -40,6 +60,54 @@ def check_lock(lock: Lock) -> Iterator[Finding]:
         if text:
             yield from _mixed(platform, wheels, Version(text))
             yield from _wrong_major(platform, wheels, Version(text))
+    for platform, packages in lock.conda.items():
+        if text:
+            yield from _mixed_conda(platform, packages, Version(text))
+        yield from _mixed_halves(platform, packages)
+
+
+def numbered_with_toolkit(name: str) -> bool:
+    """Tell whether NVIDIA numbers a conda package with the toolkit (nvcc and cudart are, cuBLAS is not)."""
+    return name not in _OTHER_NUMBERS and (name in _CONDA_NUMBERED or _PART.sub("", name) in _CONDA_NUMBERED)
+
+
+def _mixed_conda(platform: str, packages: tuple[CondaPackage, ...], cuda: Version) -> Iterator[Finding]:
+    for package in packages:
+        found = Version.find(package.version) if numbered_with_toolkit(package.name) else None
+        if found and found.major_minor != cuda.major_minor:
+            yield Finding(
+                code=MIXED_RELEASES,
+                severity=Severity.ERROR,
+                subject=f"{package.name} on {platform}",
+                message=f"is of CUDA {found.major_minor} inside a CUDA {cuda} toolkit",
+                evidence=package.url,
+                source="the numbers of NVIDIA's conda packages, which begin with those of their toolkit",
+                fix=f'pin it in [dependencies]: {package.name} = "{cuda.major_minor}.*"',
+            )
+
+
+def _mixed_halves(platform: str, packages: tuple[CondaPackage, ...]) -> Iterator[Finding]:
+    """Yield the headers and static libraries that are of another release than the library itself."""
+    versions = {package.name: package for package in packages}
+    for package in packages:
+        match = _HALF.fullmatch(package.name)
+        library = versions.get(match["library"]) if match else None
+        if library is None or library.version == package.version or numbered_with_toolkit(package.name):
+            continue  # what is numbered with the toolkit is told as such
+        theirs, ours = Version.find(library.version), Version.find(package.version)
+        same_minor = theirs is not None and ours is not None and theirs.major_minor == ours.major_minor
+        yield Finding(
+            code=MIXED_HALVES,
+            severity=Severity.WARNING if same_minor else Severity.ERROR,
+            subject=f"{package.name} {package.version} on {platform}",
+            message=(
+                f"is of another release than {library.name} {library.version}: what compiles with the headers of the "
+                "one calls the functions of the other"
+            ),
+            evidence=f"{package.file}; {library.file}",
+            source="the -dev and -static packages of a release are made for its own library",
+            fix=f'ask for both in one version in [dependencies]: {package.name} = "{library.version}"',
+        )
 
 
 def _mixed(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Iterator[Finding]:

@@ -1,21 +1,23 @@
-"""Whether the toolkit's neighbours fit: other toolkits that a build could take, and the libraries beside it."""
+"""Whether the CUDA toolkits that are installed on the machine get in each other's way, or are none."""
 
 from collections.abc import Iterator
 
-from tenv.facts.archives import Archive
 from tenv.host.interface import Missing
-from tenv.lock import Wheel
-from tenv.rules.common import cuda_of, doubt, locked
+from tenv.host.report import Toolkit
+from tenv.rules.common import cuda_of
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
 
-__all__ = ["LIBRARY", "TWO_TOOLKITS", "library_of_other_cuda", "two_toolkits"]
+__all__ = ["CONTRADICTORY", "TWO_TOOLKITS", "contradictory", "two_toolkits"]
 
 TWO_TOOLKITS = "TE304"
-LIBRARY = "TE305"
+CONTRADICTORY = "TE308"
 
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _ON_PATH = "nvcc on PATH"
+_DEFAULT = "/usr/local/cuda"
+_NUMBERED = ("cuda_cudart", "cuda_nvrtc", "cuda_cccl", "cuda_cuobjdump", "libnvjitlink")
+"""Components that NVIDIA numbers with the toolkit, as nvcc."""
 
 
 def two_toolkits(case: Case) -> Iterator[Finding]:
@@ -44,37 +46,34 @@ def two_toolkits(case: Case) -> Iterator[Finding]:
         )
 
 
-def library_of_other_cuda(case: Case) -> Iterator[Finding]:
-    """Yield a warning where NVIDIA has no cuDNN or cuSPARSELt of the locked version for the CUDA major."""
-    cuda = cuda_of(case)
-    if cuda is None:
+def contradictory(case: Case) -> Iterator[Finding]:
+    """Yield a warning on each toolkit that a build would find first and whose parts are of different releases."""
+    if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
         return
-    for name in ("cudnn", "cusparselt"):
-        for wheel in locked(case, f"nvidia-{name}-cu{cuda.major}", f"nvidia-{name}"):
-            table = case.facts.cudnn if name == "cudnn" else case.facts.cusparselt
-            yield from _unknown(wheel, cuda, _same(table.archives, wheel))
+    for toolkit in case.host.toolkits.value:
+        if not {*_VARIABLES, _ON_PATH, _DEFAULT} & set(toolkit.found_by):
+            continue
+        faults = [*toolkit.problems, *_mixed(toolkit)]
+        if faults:
+            yield Finding(
+                code=CONTRADICTORY,
+                severity=Severity.WARNING,
+                subject=toolkit.path,
+                message=f"is no whole CUDA toolkit: {'; '.join(faults)}",
+                evidence=f"found by {', '.join(toolkit.found_by)}",
+                source="its own files: nvcc, version.json, headers and libraries of one release belong together",
+                fix=(
+                    "activate the environment, which brings a toolkit of its own and comes first, or reinstall this "
+                    "one, or unset what leads to it"
+                ),
+            )
 
 
-def _same(archives: tuple[Archive, ...], wheel: Wheel) -> list[Archive]:
-    """Return the archives of a wheel's version; wheels and archives share the first three numbers."""
-    version = Version.find(wheel.version)
-    wanted = version.text.split(".")[:3] if version else []
-    return [row for row in archives if row.cuda_major is not None and row.version.text.split(".")[:3] == wanted]
-
-
-def _unknown(wheel: Wheel, cuda: Version, archives: list[Archive]) -> Iterator[Finding]:
-    majors = sorted({row.cuda_major for row in archives if row.cuda_major is not None})
-    if not majors or cuda.major in majors:
-        return
-    yield Finding(
-        code=LIBRARY,
-        severity=Severity.WARNING,
-        subject=f"{wheel.name} {wheel.version}",
-        message=(
-            f"is not known to be made for CUDA {cuda.major}: NVIDIA has archives of this version for CUDA "
-            f"{', '.join(map(str, majors))}{doubt(*(row.basis for row in archives))}"
-        ),
-        evidence=wheel.file,
-        source=archives[0].basis.source,
-        fix=f"ask for a version of {wheel.name} that is made for CUDA {cuda.major} in [pypi-dependencies]",
-    )
+def _mixed(toolkit: Toolkit) -> Iterator[str]:
+    """Yield the components that are of another minor release than nvcc."""
+    components = dict(toolkit.components)
+    nvcc = Version.find(components.get("cuda_nvcc", ""))
+    for name, text in components.items():
+        found = Version.find(text) if name in _NUMBERED else None
+        if nvcc and found and found.major_minor != nvcc.major_minor:
+            yield f"{name} is {text}, nvcc is {nvcc}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -10,22 +10,24 @@ from typing import Any
 
 from tenv.errors import FactsError, TenvError, UsageError
 from tenv.facts.tables import Facts
-from tenv.host.interface import Fact
+from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
-from tenv.host.report import HostReport
+from tenv.host.report import HostReport, Toolkit
+from tenv.host.toolkits import compiler_limits
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.source import SourceTree, from_release, read_source
 from tenv.targets import Target
+from tenv.toolchain import discover
 from tenv.workflows.check_driver import find_targets, judge_host
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
 
-__all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source"]
+__all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source", "with_environment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,20 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
     target = context.find_target(name)
     facts = user_facts(context)
     source = find_source(pytorch, facts)
-    return Judge(target, source, facts)(report(context, options))
+    host = report(context, options)
+    if not options.host_report:
+        host = with_environment(host, context.environment(target.name, None).prefix)
+    return Judge(target, source, facts)(host)
+
+
+def with_environment(host: HostReport, prefix: Path) -> HostReport:
+    """Return the machine with the CUDA toolkit of an environment first, where that has one."""
+    toolchain = discover(prefix)
+    limits = compiler_limits(toolchain.cuda) if toolchain.cuda else None
+    if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
+        return host
+    own = Toolkit(str(toolchain.cuda), ("the environment",), toolchain.cuda_version, compilers=limits)
+    return replace(host, toolkits=Fact((own, *host.toolkits.value), host.toolkits.origin))
 
 
 def check_fleet(

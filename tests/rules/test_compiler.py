@@ -1,0 +1,116 @@
+"""The compilers that are not g++ by default, and the header that wins over the table."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.host.toolkits import compiler_limits, parse_host_config
+from tests.rules.cases import case, found, gxx, limits, toolkit
+
+TABLE = "crt/host_config.h in the PyPI wheels"
+HEADER = """\
+#if (__GRCO_CLANG_COMPILER__ == 1) && ((__clang_major__ < 16) || (__clang_major__ > 20))
+#if __GNUC__ > 15
+#error -- unsupported GNU version! gcc versions later than 15 are not supported!
+#if (__clang_major__ >= 21) || (__clang_major__ < 3) || ((__clang_major__ == 3) &&  (__clang_minor__ < 3))
+#if _MSC_VER < 1920 || _MSC_VER >= 1950
+"""
+
+
+def clang(version: str) -> Any:
+    return gxx(version, "/usr/bin/clang++", kind="clang++")
+
+
+def msvc(version: str) -> Any:
+    return gxx(version, "C:/VC/bin/cl.exe", kind="msvc")
+
+
+def test_the_header_is_read() -> None:
+    read = parse_host_config(HEADER, "h")
+    assert read
+    assert (read.gcc_max, read.clang_max, read.msvc_min, read.msvc_below) == (15, 20, 1920, 1950)
+    older = parse_host_config("#if __GNUC__ > 8\n#if (__clang_major__ > 9) || (__clang_major__ < 3)\n", "h")
+    assert older
+    assert (older.gcc_max, older.clang_max, older.msvc_min) == (8, 9, None)
+    assert parse_host_config("#define X 1\n", "h") is None
+
+
+def test_the_header_is_found_in_both_layouts(tmp_path: Path) -> None:
+    assert compiler_limits(tmp_path) is None
+    file = tmp_path / "targets" / "x86_64-linux" / "include" / "crt" / "host_config.h"
+    file.parent.mkdir(parents=True)
+    file.write_text(HEADER)
+    read = compiler_limits(tmp_path)
+    assert read
+    assert read.file == str(file)
+
+
+@pytest.mark.parametrize(("version", "codes"), [("13.3.0", ["TE402"]), ("12.3.0", [])])
+def test_the_header_of_a_toolkit_at_hand_wins_over_the_table(version: str, codes: list[str]) -> None:
+    own = toolkit(
+        "/usr/local/cuda-12.6", "12.6", "/usr/local/cuda", compilers=limits("/usr/local/cuda-12.6", gcc_max=12)
+    )
+    findings = found("TE402", case("12.6", compilers=(gxx(version),), toolkits=(own,)))
+    assert [finding.code for finding in findings] == codes
+    assert all(finding.source == "/usr/local/cuda-12.6/include/crt/host_config.h" for finding in findings)
+    assert found("TE402", case("12.6", compilers=(gxx(version),))) == []
+
+
+def test_the_header_of_another_release_says_nothing() -> None:
+    other = toolkit(
+        "/usr/local/cuda-12.1", "12.1", "/usr/local/cuda", compilers=limits("/usr/local/cuda-12.1", gcc_max=12)
+    )
+    (finding,) = found("TE402", case("12.6", compilers=(gxx("14.2.0"),), toolkits=(other,)))
+    assert finding.source.startswith(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "version", "codes"),
+    [("12.6", "18.1.8", []), ("12.6", "19.1.0", ["TE402"]), ("13.0", "20.1.0", []), ("13.0", "21.1.0", ["TE402"])],
+)
+def test_a_clang_that_nvcc_refuses(cuda: str, version: str, codes: list[str]) -> None:
+    findings = found("TE402", case(cuda, compilers=(clang(version),)))
+    assert [finding.code for finding in findings] == codes
+    for finding in findings:
+        newest = int(version.partition(".")[0]) - 1
+        assert finding.message == f"is newer than what nvcc of CUDA {cuda} accepts: clang {newest} at most"
+        assert f"apt install clang-{newest}" in finding.fix
+        assert f"CUDAHOSTCXX=/usr/bin/clang++-{newest}" in finding.fix
+
+
+def test_a_clang_that_pytorch_refuses() -> None:
+    (finding,) = found("TE403", case("12.1", "2.4.1", compilers=(clang("8.0.1"),)))
+    assert (finding.severity, finding.subject) == ("error", "clang++ 8.0.1")
+    assert finding.message == "is older than what PyTorch 2.4.1 asks for: clang 9 or newer"
+    assert "CC=/usr/bin/clang-" in finding.fix
+    assert found("TE403", case("12.1", "2.4.1", compilers=(clang("9.0"),))) == []
+
+
+@pytest.mark.parametrize(
+    ("cuda", "version", "code"),
+    [
+        ("13.0", "19.44.35211", None),
+        ("13.0", "19.50.1", "TE402"),
+        ("13.0", "19.16.27", "TE403"),
+        (None, "19.50.1", None),
+    ],
+)
+def test_a_visual_c_plus_plus_that_nvcc_refuses(cuda: str | None, version: str, code: str | None) -> None:
+    asked = case(cuda, compilers=(msvc(version),), platform="win-64")
+    findings = [*found("TE402", asked), *found("TE403", asked)]
+    assert [finding.code for finding in findings] == ([code] if code else [])
+    for finding in findings:
+        number = 1950 if code == "TE402" else 1916
+        assert finding.message == f"is _MSC_VER {number}; nvcc of CUDA 13.0 accepts _MSC_VER 1920 to 1949"
+        assert finding.source.startswith(TABLE)
+
+
+def test_the_one_that_nvcc_takes_is_told_where_it_is_another() -> None:
+    for_nvcc = gxx("12.3.0", "/usr/bin/g++-12", default=False)
+    named = type(for_nvcc)("g++", "/usr/bin/g++-12", for_nvcc.version, False, "CUDAHOSTCXX; g++-12 on PATH")
+    (finding,) = found("TE404", case(compilers=(clang("18.1.8"), gxx("13.3.0", default=False), named)))
+    assert finding.subject == "clang++ and g++"
+    assert finding.message == (
+        "there are several; a build takes clang++ 18.1.8 (/usr/bin/clang++), and nvcc g++ 12.3.0 (/usr/bin/g++-12)"
+    )
