@@ -14,6 +14,7 @@ from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.lock import Lock, read_lock
 from tenv.rules.catalogue import RULES
+from tenv.rules.common import cuda_on
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.source import SourceTree, from_release, read_source
 from tenv.targets import Target
@@ -94,7 +95,7 @@ class Judge:
         return tuple(rule.find(Case(manifest, platform, self._lock, host, self._source, self._facts)))
 
     def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
-        cuda = self._target.manifest.on(_platform(host)).requirements.cuda
+        cuda = cuda_on(self._target.manifest.on(_platform(host)), host)
         verdict = judge_host(cuda, host, self._facts)
         return verdict.run, verdict.finding
 

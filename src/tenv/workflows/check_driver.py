@@ -11,10 +11,11 @@ from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
 from tenv.facts.tables import Facts
 from tenv.host.driver import probe
 from tenv.host.interface import Fact, Missing
+from tenv.host.machine import current_platform
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
-from tenv.rules.common import identify
+from tenv.rules.common import cuda_on, identify
 from tenv.rules.driver import DriverVerdict, Verdict, judge
 from tenv.targets import Target
 from tenv.versions import Version
@@ -100,6 +101,8 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
     """
     targets = find_targets(context, name)
     facts = user_facts(context)
+    if (options or HostOptions()) == HostOptions() and any(_takes_toolkit(target) for target in targets):
+        return _judge_all(report(context, HostOptions()), targets, facts, with_toolkits=not name)
     if options and options != HostOptions():
         return _judge_all(report(context, options), targets, facts, with_toolkits=not name)
     found = _judge_all(_probed(), targets, facts, with_toolkits=not name)
@@ -112,6 +115,12 @@ def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_t
     rows = tuple(_row(target, host, facts) for target in targets)
     toolkits = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
     return Report(host.driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in toolkits))
+
+
+def _takes_toolkit(target: Target) -> bool:
+    """Tell whether the machine's toolkit decides which CUDA a target is built with."""
+    manifest = target.manifest.on(current_platform())
+    return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
 
 
 def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverTable) -> bool:
@@ -166,7 +175,7 @@ def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
 
 def _row(target: Target, host: HostReport, facts: Facts) -> Row:
     platform = host.platform.value if isinstance(host.platform, Fact) else ""
-    cuda = target.manifest.on(platform).requirements.cuda
+    cuda = cuda_on(target.manifest.on(platform), host)
     return Row(target.name, cuda, judge_host(cuda, host, facts))
 
 
