@@ -135,7 +135,7 @@ def test_the_toolkit_of_another_environment_is_none_of_the_machine(tmp_path: Pat
     root = make_toolkit(tmp_path / "env/cuda")
     put(tmp_path / "env/tenv-meta/state.json")
     said = error(tmp_path, cuda_toolkit="*", variables={"CUDA_HOME": str(root)}).message
-    assert f"  {root}: is a part of a tenv environment\n" in said
+    assert f"  {root}: is a part of the environment {tmp_path}/env\n" in said
 
 
 def test_the_toolkit_that_was_taken_before_stays(tmp_path: Path) -> None:
@@ -144,6 +144,27 @@ def test_the_toolkit_that_was_taken_before_stays(tmp_path: Path) -> None:
     kept = {"cuda-toolkit": str(tmp_path / "usr/local/cuda-98.1")}
     assert taken(tmp_path, cuda_toolkit="*")["cuda-toolkit"].version == "99.1.1"
     assert taken(tmp_path, cuda_toolkit="*", kept=kept)["cuda-toolkit"].version == "98.1.1"
+
+
+def test_the_ptxas_that_debian_s_nvcc_finds_must_be_its_own(tmp_path: Path) -> None:
+    usr = make_debian(tmp_path)
+    other = program(tmp_path / "usr/local/bin/ptxas", "echo another")
+    path = f"{tmp_path}/usr/local/bin:{usr}/bin"
+    tool = taken(tmp_path, cuda_toolkit="*", variables={"PATH": path})["cuda-toolkit"]
+    assert tool.notes == (
+        f"{tool.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}",
+        f"{tool.path}/bin/nvcc is a script: it and the programs beside it are watched, not what it may call elsewhere",
+    )
+
+
+def test_a_toolkit_of_windows(tmp_path: Path) -> None:
+    """By its files alone: no program of Windows runs here."""
+    root = make_toolkit(tmp_path / "ProgramFiles/NVIDIA GPU Computing Toolkit/CUDA/v99.1")
+    (root / "bin/nvcc").rename(root / "bin/nvcc.exe")
+    (root / "lib64/libcudart.so.99.1.105").unlink()
+    put(root / "lib/x64/cudart.lib")
+    tool = taken(tmp_path, cuda_toolkit="*", variables={"ProgramFiles": str(tmp_path / "ProgramFiles")})["cuda-toolkit"]
+    assert tool.roles == {"home": str(root), "nvcc": str(root / "bin/nvcc.exe")}
 
 
 # GCC.

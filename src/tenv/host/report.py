@@ -99,6 +99,7 @@ class Toolkit:
         components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
         problems: What is wrong with it, in sentences: no nvcc, a version.json that says otherwise …
         compiles: Whether its nvcc answered.
+        environment: The environment of tenv that it is a part of, or an empty string: none of the machine's own then.
         home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
     """
 
@@ -109,6 +110,7 @@ class Toolkit:
     problems: tuple[str, ...] = ()
     compiles: bool = True
     home: str = ""
+    environment: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the toolkit as plain values."""
@@ -120,6 +122,7 @@ class Toolkit:
             "problems": list(self.problems),
             "compiles": self.compiles,
             "home": self.home,
+            "environment": self.environment,
         }
 
     @classmethod
@@ -134,6 +137,7 @@ class Toolkit:
             problems=values.optional(values.texts, "problems") or (),
             compiles=values.optional(values.flag, "compiles") is not False,
             home=values.optional(values.text, "home") or "",
+            environment=values.optional(values.text, "environment") or "",
         )
 
 
