@@ -10,7 +10,7 @@ from tenv.versions import Range
 
 __all__ = ["LACKING", "lacking"]
 
-LACKING = "TE306"
+LACKING = "TE309"
 
 
 def lacking(case: Case) -> Iterator[Finding]:
