@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, Activation, Archs, Change, derive, jobs, read_activation
+from tenv.activation import Action, Activation, Archs, Change, Watch, derive, jobs, read_activation
 from tenv.errors import EnvironmentBrokenError
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import Machine
@@ -136,3 +136,44 @@ def test_the_manifest_s_own_architectures_win() -> None:
     manifest = Manifest("t", "m.toml", environment={"TORCH_CUDA_ARCH_LIST": "9.0"})
     changes = derive(manifest, WHOLE, MACHINE, Archs(("8.0",), "x")).changes
     assert [change.value for change in changes if change.name == "TORCH_CUDA_ARCH_LIST"] == ["9.0"]
+
+
+MACHINES = replace(
+    BARE,
+    cuda=Path("/usr/local/cuda-12.1"),
+    cuda_version=Version("12.1.1"),
+    nvcc=Path("/usr/local/cuda-12.1/bin/nvcc"),
+    cudnn=CUDA,
+    mpi=Path("/opt/openmpi"),
+    cc=Path("/usr/bin/gcc-12"),
+    cxx=Path("/usr/bin/g++-12"),
+    system=("cuda-toolkit", "gcc", "mpi"),
+)
+
+
+def test_the_tools_of_the_machine_are_named_as_such() -> None:
+    found = values(MACHINES)
+    assert {name: found[name].value for name in ("CC", "CXX", "CUDAHOSTCXX", "NVCC_CCBIN", "MPI_HOME")} == {
+        "CC": "/usr/bin/gcc-12",
+        "CXX": "/usr/bin/g++-12",
+        "CUDAHOSTCXX": "/usr/bin/g++-12",
+        "NVCC_CCBIN": "/usr/bin/g++-12",
+        "MPI_HOME": "/opt/openmpi",
+    }
+    assert found["CUDA_HOME"].value == "/usr/local/cuda-12.1"
+    assert found["CUDA_HOME"].reason.startswith("CUDA 12.1.1 of this machine; read by")
+    assert found["CUDNN_ROOT"].reason.startswith("cuDNN of the environment; read by")
+    assert found["PATH"].value == "/env/bin:/usr/local/cuda-12.1/bin:/opt/openmpi/bin"
+
+
+def test_the_folders_of_every_path_do_not_come_first() -> None:
+    debian = replace(MACHINES, cuda=Path("/usr"), nvcc=Path("/usr/bin/nvcc"), mpi=Path("/usr"))
+    found = values(debian)
+    assert (found["PATH"].value, found["CUDA_HOME"].value) == ("/env/bin", "/usr")
+
+
+def test_watches_are_kept(tmp_path: Path) -> None:
+    watch = Watch((("/usr/local/cuda/bin/nvcc", "/env/stamp"),), "has changed")
+    made = Activation("t", PREFIX, (Change("A", Action.SET, "1", "why"),), (watch,))
+    (tmp_path / "a.json").write_text(made.to_json())
+    assert read_activation(tmp_path / "a.json") == made

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.toolchain import Toolchain, assemble, discover
+from tenv.toolchain import Toolchain, assemble, assemble_beside, discover
 from tenv.versions import Version
 from tests.fakes import make_nvidia, make_wheel, unpack
 
@@ -192,3 +192,25 @@ def test_an_empty_prefix_holds_nothing(tmp_path: Path) -> None:
     found = discover(tmp_path)
     nothing = {name for name in Toolchain.__slots__ if not getattr(found, name)}
     assert nothing == {*Toolchain.__slots__} - {"prefix", "python", "site_packages"}
+
+
+def test_beside_the_machine_s_toolkit_only_what_it_does_not_bring_is_linked(prefix: Path) -> None:
+    make_toolkit(prefix)
+    parts = sorted(prefix.glob("lib/python3*/site-packages/nvidia/*"))
+    made = assemble_beside(prefix, parts)
+    root = prefix / "cuda"
+    assert (made.cuda, made.nvcc, made.cudnn, made.nccl) == (None, None, root, None)
+    assert sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.suffix in (".h", ".9", ".so")) == [
+        "include/cudnn.h",
+        "lib/libcudnn.so",
+        "lib/libcudnn.so.9",
+        "lib/libcudnn_ops.so",
+        "lib/libcudnn_ops.so.9",
+    ]
+    assert not (root / "version.json").exists()
+
+
+def test_beside_the_machine_s_toolkit_there_may_be_nothing(prefix: Path) -> None:
+    make_toolkit(prefix)
+    assert assemble_beside(prefix, ()).cudnn is None
+    assert not (prefix / "cuda").exists()

@@ -11,6 +11,7 @@ from tenv.host.report import Toolkit
 from tenv.host.toolkit_ways import parse_dryrun
 from tenv.host.toolkits import parse_nvcc, parse_version_json, probe
 from tests.host.builders import places, program, put, text
+from tests.machine_trees import make_debian, make_toolkit
 
 NVCC = "Cuda compilation tools, release {0}, V{0}.{1}"
 
@@ -38,6 +39,7 @@ def test_parse_nvcc() -> None:
 
 def test_parse_dryrun() -> None:
     assert parse_dryrun(text("nvcc-dryrun.txt")) == "/usr/local/cuda-13.0/bin/.."
+    assert parse_dryrun("#$ _SPACE_= \n#$ _HERE_=/usr/lib/nvidia-cuda-toolkit/bin\n") == "/usr/lib/nvidia-cuda-toolkit"
     assert parse_dryrun("") is None
 
 
@@ -209,3 +211,63 @@ def test_cuda_home_that_is_no_toolkit(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     found = only(places(tmp_path, CUDA_HOME=str(tmp_path / "empty")))
     assert found.problems == ("there is no bin/nvcc in it",)
+
+
+def test_debian_keeps_nvcc_apart(tmp_path: Path) -> None:
+    usr = make_debian(tmp_path, "11.8")
+    found = only(places(tmp_path, PATH=str(usr / "bin")))
+    assert (found.path, found.home) == (str(usr / "lib/nvidia-cuda-toolkit"), str(usr))
+    assert found.found_by == ("nvcc on PATH", "/usr/lib/nvidia-cuda-toolkit")
+    assert dict(found.components) == {"cuda_cudart": "11.8.89", "cuda_nvcc": "11.8.105"}
+    assert (str(found.version), found.compiles, found.problems) == ("11.8", True, ())
+
+
+@pytest.mark.parametrize("variable", ["CUDATOOLKIT_HOME", "EBROOTCUDA", "NVHPC_CUDA_HOME", "CUDA_PATH_V99_1"])
+def test_environment_modules_name_toolkits(tmp_path: Path, variable: str) -> None:
+    root = make_toolkit(tmp_path / "apps/cuda")
+    found = only(places(tmp_path, variables={variable: str(root)}))
+    assert (found.path, found.found_by, str(found.version)) == (str(root), (variable,), "99.1.1")
+
+
+@pytest.mark.parametrize(
+    "folder", ["opt/cuda", "opt/nvidia/cuda-99.1", "opt/nvidia/hpc_sdk/Linux_x86_64/25.1/cuda/99.1"]
+)
+def test_the_usual_folders_are_looked_at(tmp_path: Path, folder: str) -> None:
+    root = make_toolkit(tmp_path / folder)
+    found = only(places(tmp_path))
+    assert (found.path, found.found_by) == (str(root), (f"/{folder}",))
+
+
+def test_the_hpc_sdk_has_its_toolkits_deeper(tmp_path: Path) -> None:
+    root = make_toolkit(tmp_path / "apps/nvhpc/Linux_x86_64/25.1/cuda/99.1")
+    assert only(places(tmp_path, NVHPC=str(tmp_path / "apps/nvhpc"))).found_by == ("NVHPC",)
+    assert root.is_dir()
+
+
+def test_alternatives_lead_to_toolkits(tmp_path: Path) -> None:
+    make_toolkit(tmp_path / "apps/cuda")
+    (tmp_path / "etc/alternatives").mkdir(parents=True)
+    (tmp_path / "etc/alternatives/cuda").symlink_to(tmp_path / "apps/cuda")
+    assert only(places(tmp_path)).found_by == ("/etc/alternatives/cuda",)
+
+
+def test_two_descriptions_that_differ(tmp_path: Path) -> None:
+    root = make_toolkit(tmp_path / "usr/local/cuda", described="98.0.1")
+    put(root / "targets/x86_64-linux/version.json", '{"cuda": {"version": "99.1.1"}}')
+    found = only(places(tmp_path))
+    assert str(found.version) == "99.1.1"
+    assert found.problems == (
+        "it has several descriptions that differ: version.json says 98.0.1, "
+        "targets/x86_64-linux/version.json says 99.1.1",
+    )
+
+
+def test_a_description_that_leads_nowhere(tmp_path: Path) -> None:
+    root = make_toolkit(tmp_path / "usr/local/cuda")
+    (root / "version.json").unlink()
+    (root / "version.json").symlink_to("/etc/alternatives/gone")
+    found = only(places(tmp_path))
+    assert (str(found.version), found.problems) == (
+        "99.1",
+        ("version.json can't be read: No such file or directory",),
+    )

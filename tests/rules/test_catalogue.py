@@ -56,7 +56,7 @@ LIMITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
         {"wheels": (wheel("nvidia-cusparselt-cu13", "0.7.1"), wheel("nvidia-cudnn-cu13", "8.9.7.29"))},
         [{"wheels": (wheel("nvidia-cudnn-cu13", "9.27.0.1"),)}, {"wheels": (wheel("nvidia-cudnn-cu13", "99.1.0"),)}],
     ),
-    "TE306": (
+    "TE309": (
         "error",
         {"cuda": None, "toolkits": (OTHER,), "manifest": {"system": {"cuda-toolkit": Range("12.1.*")}}},
         [

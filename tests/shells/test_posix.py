@@ -1,12 +1,14 @@
 """The scripts are run by every POSIX shell at hand, and the environments before and after are compared byte by byte."""
 
+import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, Activation, Change
+from tenv.activation import Action, Activation, Change, Watch
 from tenv.shells import posix
 from tenv.targets import Places
 
@@ -211,3 +213,50 @@ def test_the_hook_passes_everything_else_on(shell: str, tmp_path: Path) -> None:
         env={"PATH": "/usr/bin:/bin"},
     )
     assert (done.stdout, done.stderr) == ("status 8\n", "started: create two words\n")
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Path:
+    """A file of the machine, with its stamp beside it and a script that watches it."""
+    file, stamp = tmp_path / "it's nvcc", tmp_path / "stamp"
+    file.write_text("nvcc")
+    stamp.touch()
+    os.utime(file, (1_600_000_000, 1_600_000_000))
+    os.utime(stamp, (1_600_000_000, 1_600_000_000))
+    watch = Watch(((str(file), str(stamp)),), f"warning: {AWKWARD} %s")
+    made = replace(activation("cuda130", tmp_path / "env"), watches=(watch,))
+    (tmp_path / "watch.sh").write_text(posix.render_activation(made))
+    return file
+
+
+def said(shell: str, file: Path) -> str:
+    """Return what a script says in a shell that stops at the first error, and that it has set its variables."""
+    text = f'. {posix.quote(str(file.with_name("watch.sh")))}; echo "$TENV_TARGET"; command -v _tenv_same || :'
+    done = subprocess.run([str(shutil.which(shell)), "-euc", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "cuda130\n"
+    return done.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_that_is_as_it_was_is_not_told(shell: str, watched: Path) -> None:
+    assert said(shell, watched) == ""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("time", [1_500_000_000, 1_600_000_001])
+def test_a_file_that_is_older_or_newer_is_told(shell: str, watched: Path, time: int) -> None:
+    os.utime(watched, (time, time))
+    assert said(shell, watched) == f"tenv: warning: {AWKWARD} %s\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_that_is_gone_is_told(shell: str, watched: Path) -> None:
+    watched.unlink()
+    assert said(shell, watched) == f"tenv: warning: {AWKWARD} %s\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_without_a_stamp_only_what_is_gone_is_told(shell: str, watched: Path) -> None:
+    watched.with_name("stamp").unlink()
+    os.utime(watched, (1, 1))
+    assert said(shell, watched) == ""

@@ -40,6 +40,7 @@ def _print(shown: "Shown") -> None:
         ("python", str(manifest.python or "")),
         ("cuda", str(manifest.requirements.cuda or "none")),
         ("glibc", str(manifest.requirements.glibc or "any")),
+        ("machine", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("lock", shown.lock_state),
         ("environment", f"{shown.environment.prefix} ({shown.state.status if shown.state else 'not created'})"),
     ]

@@ -76,6 +76,8 @@ def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "")
 
 def _fault(toolkit: Toolkit, accepted: Range) -> str:
     """Return why a toolkit won't do, an empty string where it does."""
+    if toolkit.environment:
+        return f"is a part of the environment {toolkit.environment}"
     if toolkit.version is None or not toolkit.compiles:
         return toolkit.problems[0] if toolkit.problems else "its version is not known"
     exact = accepted.text.strip(" =") == toolkit.version.major_minor  # `12.1` means the release with its updates

@@ -128,6 +128,7 @@ class Toolkit:
         components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
         problems: What is wrong with it, in sentences: no nvcc, a version.json that says otherwise …
         compiles: Whether its nvcc answered.
+        environment: The environment of tenv that it is a part of, or an empty string: none of the machine's own then.
         home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
         compilers: The host compilers that its headers do not refuse; None where it has no such header.
     """
@@ -139,6 +140,7 @@ class Toolkit:
     problems: tuple[str, ...] = ()
     compiles: bool = True
     home: str = ""
+    environment: str = ""
     compilers: CompilerLimits | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -151,6 +153,7 @@ class Toolkit:
             "problems": list(self.problems),
             "compiles": self.compiles,
             "home": self.home,
+            "environment": self.environment,
             "compilers": self.compilers.to_json() if self.compilers else None,
         }
 
@@ -167,6 +170,7 @@ class Toolkit:
             problems=values.optional(values.texts, "problems") or (),
             compiles=values.optional(values.flag, "compiles") is not False,
             home=values.optional(values.text, "home") or "",
+            environment=values.optional(values.text, "environment") or "",
             compilers=CompilerLimits.from_json(limits) if limits else None,
         )
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from tenv.host.interface import Missing
 from tenv.host.places import Places
 
-__all__ = ["LOOKED_AT", "VARIABLES", "Way", "parse_dryrun", "ways"]
+__all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "Way", "parse_dryrun", "ways"]
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 """The variables that builds read themselves: the machine's word on the toolkit that it means."""
+
+PROGRAMS = ("nvcc", "nvcc.exe")
+"""The compiler's names."""
 
 _MODULES = (
     *("CUDA_ROOT", "CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDATOOLKIT_HOME", "CUDATOOLKIT_ROOT", "CUDA_DIR"),
@@ -68,11 +71,11 @@ def ways(places: Places) -> Iterator[Way]:
     yield from _of_variables(places)
     seen: set[str] = set()
     for folder in places.folders():
-        nvcc = folder / "nvcc"
-        real = os.path.realpath(nvcc)
-        if nvcc.is_file() and os.access(nvcc, os.X_OK) and real not in seen:
-            yield _of_nvcc(nvcc, "nvcc on PATH, behind another" if seen else "nvcc on PATH", places)
-            seen.add(real)
+        for nvcc in (folder / name for name in PROGRAMS):
+            real = os.path.realpath(nvcc)
+            if nvcc.is_file() and os.access(nvcc, os.X_OK) and real not in seen:
+                yield _of_nvcc(nvcc, "nvcc on PATH, behind another" if seen else "nvcc on PATH", places)
+                seen.add(real)
     for pattern in _FOLDERS:
         for path in sorted(places.root.glob(pattern)):
             if path.is_symlink() or path.is_dir():

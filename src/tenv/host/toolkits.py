@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tenv.host.interface import Fact, Missing
 from tenv.host.parallel import each
-from tenv.host.places import Places, read
+from tenv.host.places import Places, environment_of, read
 from tenv.host.report import CompilerLimits, Toolkit
-from tenv.host.toolkit_ways import LOOKED_AT, Way, ways
+from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, Way, ways
 from tenv.versions import Version
 
 __all__ = ["Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
@@ -153,6 +153,7 @@ def _inspect(places: Places, found: tuple[str, list[str]]) -> Toolkit:
         problems=tuple(problems),
         compiles=nvcc is not None,
         home="" if home == root else str(home),
+        environment=str(environment_of(root) or ""),
         compilers=compiler_limits(home),
     )
 
@@ -165,8 +166,8 @@ def _home(root: Path) -> Path:
 
 
 def _ask_nvcc(root: Path, places: Places, problems: list[str]) -> Nvcc | None:
-    program = root / "bin" / "nvcc"
-    if not program.exists():
+    program = next((root / "bin" / name for name in PROGRAMS if (root / "bin" / name).exists()), None)
+    if program is None:
         problems.append("there is no bin/nvcc in it")
         return None
     done = places.run(str(program), "--version")
@@ -254,12 +255,21 @@ def _components(
 def _library_files(home: Path) -> dict[str, str]:
     """Return the libraries that are there, each with the number in its file's name or an empty string."""
     found: dict[str, str] = {}
-    for folder in (home / "lib64", home / "lib", *home.glob("targets/*/lib"), *home.glob("lib/*-linux-gnu*")):
+    for folder in (
+        home / "lib64",
+        home / "lib",
+        *home.glob("targets/*/lib"),
+        *home.glob("lib/*-linux-gnu*"),
+        home / "lib/x64",
+    ):
         try:
             files = list(folder.iterdir())
         except OSError:
             continue
         for name in (file.name for file in files):
+            if name.endswith(".lib"):  # of Windows
+                found[f"lib{name.removesuffix('.lib')}"] = ""
+                continue
             library, ending, number = name.partition(".so")
             if not ending:
                 library, ending, _ = name.removesuffix(".a").partition("_static")

@@ -9,7 +9,8 @@ from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
 from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
 from tenv.host.interface import Missing
-from tenv.host.report import Compiler, Gpu, Toolkit
+from tenv.host.report import Compiler, Gpu, HostReport, Toolkit
+from tenv.manifest import Manifest
 from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
 
@@ -23,6 +24,7 @@ __all__ = [
     "chosen_gcc",
     "chosen_toolkit",
     "cuda_of",
+    "cuda_on",
     "doubt",
     "identify",
     "installed",
@@ -71,21 +73,30 @@ def asked_doubt(case: Case) -> str:
 
 
 def cuda_of(case: Case) -> Version | None:
-    """Return the CUDA release that the target is built with, None for a target without CUDA.
+    """Return the CUDA release that the target is built with, None for a target without CUDA."""
+    return cuda_on(case.manifest, case.host)
+
+
+def cuda_on(manifest: Manifest, host: HostReport) -> Version | None:
+    """Return the CUDA release that a target is built with on a machine, None for a target without CUDA.
 
     A target that takes the machine's toolkit, whatever it is, is built with the release of that one.
     """
-    choice = chosen_toolkit(case)
+    choice = _toolkit_on(manifest, host) if manifest.requirements.cuda is None else None
     taken = choice.taken.version if choice and choice.taken else None
-    return case.manifest.requirements.cuda or (Version(taken.major_minor) if taken else None)
+    return manifest.requirements.cuda or (Version(taken.major_minor) if taken else None)
 
 
 def chosen_toolkit(case: Case) -> Choice[Toolkit] | None:
     """Return which toolkit of the machine the target takes; None where it takes none, or none could be looked for."""
-    accepted = case.manifest.system.get("cuda-toolkit")
-    if accepted is None or isinstance(case.host.toolkits, Missing):
+    return _toolkit_on(case.manifest, case.host)
+
+
+def _toolkit_on(manifest: Manifest, host: HostReport) -> Choice[Toolkit] | None:
+    accepted = manifest.system.get("cuda-toolkit")
+    if accepted is None or isinstance(host.toolkits, Missing):
         return None
-    return choose_toolkit(case.host.toolkits.value, accepted)
+    return choose_toolkit(host.toolkits.value, accepted)
 
 
 def chosen_gcc(case: Case) -> Choice[GccPair] | None:

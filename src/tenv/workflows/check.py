@@ -17,6 +17,7 @@ from tenv.host.toolkits import compiler_limits
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
+from tenv.rules.common import cuda_on
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.source import SourceTree, from_release, read_source
 from tenv.targets import Target
@@ -124,7 +125,8 @@ class Judge:
         return tuple(rule.find(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
 
     def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
-        verdict = judge_host(self._manifest(_platform(host)).requirements.cuda, host, self._facts)
+        cuda = cuda_on(self._manifest(_platform(host)), host)
+        verdict = judge_host(cuda, host, self._facts)
         return verdict.run, verdict.finding
 
     def _manifest(self, platform: str) -> Manifest:

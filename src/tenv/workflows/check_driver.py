@@ -9,15 +9,16 @@ from typing import Any
 from tenv.errors import ManifestError
 from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
 from tenv.facts.tables import Facts
-from tenv.host import gpus
+from tenv.host import gpus, toolkits
 from tenv.host.cuda_api import override
 from tenv.host.driver import probe
 from tenv.host.interface import Fact, Missing
+from tenv.host.machine import current_platform
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
-from tenv.rules.common import identify
+from tenv.rules.common import cuda_on, identify
 from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows
 from tenv.targets import Target
 from tenv.versions import Version
@@ -106,7 +107,7 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
     facts = user_facts(context)
     if options and options != HostOptions():
         return _judge_all(report(context, options), targets, facts, with_toolkits=not name)
-    found = _judge_all(_probed(context), targets, facts, with_toolkits=not name)
+    found = _judge_all(_probed(context, any(map(_takes_toolkit, targets))), targets, facts, with_toolkits=not name)
     if any(_asks_for_gpus(row, found.driver, facts.cuda_driver) for row in (*found.rows, *found.toolkits)):
         return _judge_all(report(context, HostOptions()), targets, facts, with_toolkits=not name)
     return found
@@ -114,9 +115,15 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
 
 def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool) -> Report:
     rows = tuple(_row(target, host, facts) for target in targets)
-    toolkits = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
+    releases = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
     driver = driver_of(host, facts.cuda_driver, of_windows(host))
-    return Report(driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in toolkits))
+    return Report(driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in releases))
+
+
+def _takes_toolkit(target: Target) -> bool:
+    """Tell whether the machine's toolkit decides which CUDA a target is built with."""
+    manifest = target.manifest.on(current_platform())
+    return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
 
 
 def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverTable) -> bool:
@@ -175,18 +182,19 @@ def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
 
 def _row(target: Target, host: HostReport, facts: Facts) -> Row:
     platform = host.platform.value if isinstance(host.platform, Fact) else ""
-    cuda = target.manifest.on(platform).requirements.cuda
+    cuda = cuda_on(target.manifest.on(platform), host)
     return Row(target.name, cuda, judge_host(cuda, host, facts))
 
 
-def _probed(context: Context) -> HostReport:
-    """Return a report on this machine in which only what a driver is judged by was asked for."""
+def _probed(context: Context, with_toolkits: bool) -> HostReport:
+    """Return a report on this machine in which only what targets' drivers are judged by was asked for."""
     nothing = HostReport.from_json({"schema": 1})
     nvidia = Nvidia(Places(environ=context.environ))
     driver = probe(None, nvidia)
     return replace(
         nothing,
         driver=driver,
+        toolkits=toolkits.probe(nvidia.places) if with_toolkits else nothing.toolkits,
         cuda=override(context.environ) or nothing.cuda,
         gpus=nothing.gpus if isinstance(driver, Fact) else gpus.probe(None, nvidia),
         wsl=wsl(nvidia.places),

@@ -9,7 +9,7 @@ from tenv.host.choice import choose_toolkit
 from tenv.host.report import Toolkit
 from tenv.host.toolkit_ways import LOOKED_AT
 from tenv.providers.system.interface import Lack, Tool, Wanted
-from tenv.providers.system.search import first_that_is, is_part_of_environment, patterns
+from tenv.providers.system.search import first_that_is, patterns
 
 __all__ = ["find_toolkit"]
 
@@ -27,12 +27,9 @@ _WATCHED = ("nvcc", "cicc", "ptxas", "version.json", "version.txt", "cuda_runtim
 
 def find_toolkit(wanted: Wanted) -> Tool | Lack:
     """Return the CUDA toolkit that suits best."""
-    found = toolkits.probe(wanted.places).value
-    own = [toolkit for toolkit in found if is_part_of_environment(Path(toolkit.path))]
-    choice = choose_toolkit([one for one in found if one not in own], wanted.accepted, wanted.kept)
-    refused = (*choice.refused, *(f"{one.path}: is a part of a tenv environment" for one in own))
+    choice = choose_toolkit(toolkits.probe(wanted.places).value, wanted.accepted, wanted.kept)
     if choice.taken is None:
-        return Lack(wanted.name, wanted.accepted.text, refused, LOOKED_AT, _install(wanted))
+        return Lack(wanted.name, wanted.accepted.text, choice.refused, LOOKED_AT, _install(wanted))
     return _tool(wanted, choice.taken)
 
 
@@ -65,14 +62,17 @@ def _tool(wanted: Wanted, toolkit: Toolkit) -> Tool:
         accepted=wanted.accepted.text,
         found_by=", ".join(toolkit.found_by),
         roles={"home": str(home), "nvcc": str(nvcc)},
-        notes=tuple(_notes(root, toolkit)),
+        notes=tuple(_notes(wanted, root, home, toolkit)),
         files=tuple(dict.fromkeys(files)),
         large=tuple(dict.fromkeys(large)),
         watched=tuple(dict.fromkeys(path for path in files if path.name in _WATCHED)),
     )
 
 
-def _notes(root: Path, toolkit: Toolkit) -> Iterator[str]:
+def _notes(wanted: Wanted, root: Path, home: Path, toolkit: Toolkit) -> Iterator[str]:
+    other = wanted.places.find("ptxas")
+    if home != root and other and os.path.realpath(other) != os.path.realpath(home / "bin" / "ptxas"):
+        yield f"{toolkit.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}"
     yield from (f"{toolkit.path}: {problem}" for problem in toolkit.problems)
     nvcc = root / "bin" / "nvcc"
     if nvcc.is_file():

@@ -8,9 +8,8 @@ from pathlib import Path
 from tenv.host import compilers
 from tenv.host.choice import GccPair, choose_gcc
 from tenv.host.interface import Missing
-from tenv.host.places import Places
+from tenv.host.places import Places, environment_of
 from tenv.providers.system.interface import Lack, Tool, Wanted
-from tenv.providers.system.search import is_part_of_environment
 from tenv.versions import Version
 
 __all__ = ["find_gcc"]
@@ -25,7 +24,7 @@ def find_gcc(wanted: Wanted) -> Tool | Lack:
     """Return the gcc and g++ that suit best, the limit of the CUDA toolkit that is taken counted in."""
     toolkit = wanted.others.get("cuda-toolkit")
     most = wanted.most(toolkit.version) if toolkit else None
-    found = [c for c in compilers.probe(_wider(wanted.places)).value if not is_part_of_environment(Path(c.path))]
+    found = [c for c in compilers.probe(_wider(wanted.places)).value if not environment_of(Path(c.path))]
     choice = choose_gcc(found, wanted.accepted, most, wanted.kept)
     pair = choice.taken
     refused = list(choice.refused)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv.host.places import Places
+from tenv.host.places import Places, environment_of
 from tenv.providers.system.interface import Lack, Tool, Wanted
-from tenv.providers.system.search import is_part_of_environment, macros, named_folders, patterns
+from tenv.providers.system.search import macros, named_folders, patterns
 from tenv.versions import Version
 
 __all__ = ["LIBRARIES", "find_library"]
@@ -99,7 +99,7 @@ def _inspect(wanted: Wanted, library: _Library, way: str, folder: Path) -> Tool 
     """Return the library in a folder, why it won't do, or an empty string where a usual folder does not hold it."""
     named = way in library.variables
     headers = [path for name in library.headers for path in _headers(folder, name)]
-    if is_part_of_environment(folder):
+    if environment_of(folder):
         return f"{folder}: is a part of a tenv environment"
     if not headers:
         there = f"there is no {library.headers[0]} in it" if folder.is_dir() else "it is not there"

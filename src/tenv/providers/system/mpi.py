@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.host.interface import Missing
+from tenv.host.places import environment_of
 from tenv.providers.system.interface import Lack, Tool, Wanted
-from tenv.providers.system.search import is_part_of_environment, patterns
+from tenv.providers.system.search import patterns
 from tenv.versions import Version
 
 __all__ = ["find_mpi", "parse_version"]
@@ -59,7 +60,7 @@ def _roots(wanted: Wanted) -> Iterator[tuple[str, Path]]:
 
 def _inspect(wanted: Wanted, way: str, root: Path) -> Tool | str:
     """Return the MPI below a folder, why it won't do, or an empty string where a usual folder does not hold it."""
-    if is_part_of_environment(root):
+    if environment_of(root):
         return f"{root}: is a part of a tenv environment"
     if not (root / "bin" / "mpicc").is_file():
         return f"{root} ({way}): there is no bin/mpicc in it" if way in _VARIABLES else ""

@@ -8,9 +8,7 @@ from pathlib import Path
 from tenv.host.interface import Missing
 from tenv.host.places import Places, read
 
-__all__ = ["first_that_is", "is_part_of_environment", "macros", "named_folders", "patterns"]
-
-_MARKER = Path("tenv-meta") / "state.json"
+__all__ = ["first_that_is", "macros", "named_folders", "patterns"]
 
 
 def patterns(folder: Path, *names: str) -> list[Path]:
@@ -22,11 +20,6 @@ def patterns(folder: Path, *names: str) -> list[Path]:
 def first_that_is(*paths: Path) -> Path | None:
     """Return the first path that is a file."""
     return next((path for path in paths if path.is_file()), None)
-
-
-def is_part_of_environment(path: Path) -> bool:
-    """Tell whether a path lies in an environment that tenv made; an active one stands in every variable."""
-    return any((folder / _MARKER).is_file() for folder in (path, *path.parents))
 
 
 def named_folders(places: Places, variables: Iterable[str], usual: Iterable[str]) -> Iterator[tuple[str, Path]]:

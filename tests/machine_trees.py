@@ -1,0 +1,80 @@
+"""Toolkits and compilers of a machine, made of small files: enough for what tenv asks of them."""
+
+from pathlib import Path
+
+from tests.host.builders import program, put
+
+__all__ = ["add_library", "make_debian", "make_gcc", "make_mpi", "make_toolkit"]
+
+_SAYS = "Cuda compilation tools, release {release}, V{release}.105"
+
+
+def make_toolkit(root: Path, release: str = "99.1", *, described: str = "", headers: str = "") -> Path:
+    """Make a CUDA toolkit as NVIDIA installs it.
+
+    Args:
+        root: Its folder.
+        release: What its nvcc says.
+        described: What its ``version.json`` says; the release's first update when empty.
+        headers: The release that its headers say; that of nvcc when empty.
+    """
+    major, minor = (headers or release).split(".")
+    put(root / "bin" / "nvcc.profile", "TOP = ..\n")
+    program(root / "bin" / "nvcc", f"echo '{_SAYS.format(release=release)}'")
+    for name in ("bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink", "nvvm/bin/cicc"):
+        program(root / name, f"echo {name}")
+    put(root / "include" / "cuda.h")
+    put(root / "include" / "cuda_runtime_api.h", f"#define CUDART_VERSION {int(major) * 1000 + int(minor) * 10}\n")
+    put(root / "include" / "crt" / "host_config.h", "/* limits */\n")
+    put(root / "lib64" / f"libcudart.so.{release}.105", "cudart")
+    put(root / "lib64" / f"libcublas.so.{release}.3.1", "cublas")
+    said = described or f"{release}.1"
+    put(root / "version.json", f'{{"cuda": {{"name": "CUDA SDK", "version": "{said}"}}}}')
+    return root
+
+
+def make_debian(root: Path, release: str = "99.1") -> Path:
+    """Make a toolkit as Debian's packages lay it out, nvcc apart and the rest in ``/usr``, and return ``/usr``."""
+    usr, home = root / "usr", root / "usr" / "lib" / "nvidia-cuda-toolkit"
+    major, minor = release.split(".")
+    script = (
+        f'case "$1" in --dryrun) echo "#$ _HERE_={home}/bin" >&2 ;; *) echo "{_SAYS.format(release=release)}" ;; esac'
+    )
+    program(home / "bin" / "nvcc", script)
+    program(home / "bin" / "cicc", "echo cicc")
+    put(root / "etc" / "nvcc.profile")
+    (home / "bin" / "nvcc.profile").symlink_to(root / "etc" / "nvcc.profile")
+    put(home / "libdevice" / "libdevice.10.bc")
+    program(usr / "bin" / "nvcc", f'exec {home}/bin/nvcc "$@"')
+    program(usr / "bin" / "ptxas", "echo ptxas")
+    put(usr / "include" / "cuda_runtime_api.h", f"#define CUDART_VERSION {int(major) * 1000 + int(minor) * 10}\n")
+    put(usr / "lib" / "x86_64-linux-gnu" / f"libcudart.so.{release}.89")
+    return usr
+
+
+def make_gcc(folder: Path, version: str = "12.2.0", suffix: str = "", *, whole: bool = True) -> Path:
+    """Make a gcc and a g++, with what they call or without, and return the g++."""
+    parts = folder / "lib" / version
+    for name in ("cc1", "cc1plus", "collect2") if whole else ():
+        program(parts / name, f"echo {name}")
+    script = (
+        f'case "$1" in -dump*) echo {version} ;; -print-prog-name=*) p={parts}/${{1#*=}}; [ -f $p ] && echo $p '
+        "|| echo ${1#*=} ;; *) echo ${1#*=} ;; esac"
+    )
+    program(folder / "bin" / f"gcc{suffix}", script)
+    return program(folder / "bin" / f"g++{suffix}", script)
+
+
+def make_mpi(root: Path, says: str = "mpirun (Open MPI) 4.1.4") -> Path:
+    """Make an MPI."""
+    program(root / "bin" / "mpicc", "echo mpicc")
+    program(root / "bin" / "mpirun", f"printf '%s\\n' '{says}'")
+    put(root / "include" / "mpi.h")
+    return root
+
+
+def add_library(root: Path, header: str, macros: dict[str, int], file: str) -> Path:
+    """Add a library to a folder: a header that defines its version, and a file to link."""
+    put(root / "include" / header, "".join(f"#define {name} {value}\n" for name, value in macros.items()))
+    put(root / file, "library")
+    return root
