@@ -115,11 +115,19 @@ def raises_alarm(machine: Machine, change: Callable[[Path], None], *, in_shell: 
         shell = check(["sh", "-euc", f". {script}"], machine.bench.work)
         assert (f"({machine.toolkit}) has changed or is gone" in shell) is in_shell
         assert (said in machine.says("activate", "cuda-system")) is not in_shell
+        with pytest.raises(AssertionError, match=r"status 8\n(.*\n)?changed  .*/bin/nvcc \(the machine's\)"):
+            machine.says("verify", "cuda-system", "--no-probes")
     finally:
         shutil.copy2(kept, nvcc)
         kept.unlink()
     assert machine.bench.run("cuda-system", "true") == ""
     assert check(["sh", "-euc", f". {script}"], machine.bench.work) == ""
+
+
+def test_verify_compiles_with_the_machine_s_toolkit(machine: Machine) -> None:
+    talk = machine.says("verify", "cuda-system")
+    assert "every file is as installed" in talk
+    assert "works    nvcc" in talk
 
 
 def test_a_byte_of_nvcc_raises_the_alarm(machine: Machine) -> None:

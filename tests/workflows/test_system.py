@@ -135,6 +135,21 @@ def test_a_byte_of_nvcc_raises_the_alarm_until_create_accepts_it(made: Project, 
     assert made.ok("create", "tiny", "--json").data["changed"] is False
 
 
+def test_verify_fails_until_create_accepts_it(made: Project, toolkit: Path) -> None:
+    assert call("verify", "tiny", "--no-probes").status == 0
+    info = (toolkit / "bin/nvcc").stat()
+    change_byte(toolkit / "bin/nvcc")
+    os.utime(toolkit / "bin/nvcc", ns=(info.st_atime_ns, info.st_mtime_ns))
+    ended = call("verify", "tiny", "--no-probes")
+    assert (ended.status, ended.out) == (8, f"changed  {toolkit}/bin/nvcc (the machine's)\n")
+    assert "1 file of the machine, which tiny uses, not as when it was created\n" in ended.err
+    assert ended.err.endswith("hint: `tenv create tiny` accepts what is there now\n")
+    (drift,) = call("verify", "tiny", "--no-probes", "--json").data["machine"]
+    assert (drift["name"], drift["file"], drift["gone"]) == ("cuda-toolkit", f"{toolkit}/bin/nvcc", False)
+    made.ok("create", "tiny")
+    assert call("verify", "tiny", "--no-probes").status == 0
+
+
 def test_a_change_whose_time_was_put_back_is_seen_by_all_but_the_script(made: Project, toolkit: Path) -> None:
     info = (toolkit / "bin/ptxas").stat()
     change_byte(toolkit / "bin/ptxas")

@@ -55,6 +55,8 @@ def _print(found: "Verified") -> None:
             click.echo(f"{paint(word, colour, sys.stdout)}  {name}")
         if len(names) > _SHOWN:
             click.echo(f"{word}  … and {len(names) - _SHOWN} more (`--json` has all)")
+    for drift in found.machine:
+        click.echo(f"{paint('missing' if drift.gone else 'changed', '31', sys.stdout)}  {drift.file} (the machine's)")
     for outcome in found.outcomes or ():
         word = paint("works", "32", sys.stdout) if outcome.ok else paint("fails", "31", sys.stdout)
         click.echo(f"{word}    {outcome.name}  {format_seconds(outcome.seconds)}")
@@ -69,6 +71,12 @@ def _summary(found: "Verified", prefix: Path | None) -> list[str]:
     failed = [outcome.name for outcome in found.outcomes or () if not outcome.ok]
     tried = f"; failed: {', '.join(failed)}" if failed else f"; {count(len(found.outcomes or ()), 'probe')} worked"
     lines = [f"{found.target} ({found.prefix}): {files}{extra}{tried if found.outcomes else ''}"]
+    if found.machine:
+        where = f" --prefix {prefix}" if prefix else ""
+        files = count(len(found.machine), "file")
+        lines.append(f"{files} of the machine, which {found.target} uses, not as when it was created")
+        hint = f"`tenv create{where} {found.target}` accepts what is there now"
+        lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
     if bad:
         where = f" --prefix {prefix}" if prefix else ""
         hint = f"`tenv create {found.target}{where} --repair` installs again what was changed"

@@ -10,10 +10,13 @@ from tenv.environment import Environment, State
 from tenv.host.machine import sees_gpu
 from tenv.integrity import Faults
 from tenv.probes import Outcome
+from tenv.providers.system.fingerprint import Drift, read_fingerprints
+from tenv.providers.system.fit import fit
 from tenv.toolchain import discover
 from tenv.workflows.activate import find_activation, find_environment
 from tenv.workflows.context import Context
 from tenv.workflows.integrity import find_faults
+from tenv.workflows.system import changes
 
 __all__ = ["Verified", "verify"]
 
@@ -28,6 +31,7 @@ class Verified:
         faults: The files that are not as they were put there.
         extra: The files that tenv did not put there, sorted; they are nobody's fault.
         outcomes: How the probes ended; None when they were not asked for.
+        machine: What the environment takes from the machine and is no longer what it was.
     """
 
     target: str
@@ -35,11 +39,12 @@ class Verified:
     faults: Faults
     extra: tuple[str, ...]
     outcomes: tuple[Outcome, ...] | None
+    machine: tuple[Drift, ...] = ()
 
     @property
     def whole(self) -> bool:
-        """Whether every file is what it was."""
-        return not (self.faults.missing or self.faults.changed)
+        """Whether every file is what it was, those of the machine included."""
+        return not (self.faults.missing or self.faults.changed or self.machine)
 
     @property
     def works(self) -> bool:
@@ -53,6 +58,7 @@ class Verified:
             "target": self.target,
             "prefix": str(self.prefix),
             "integrity": {**faults, "extra": list(self.extra), "packages": list(self.faults.owners)},
+            "machine": [drift.to_json() for drift in self.machine],
             "probes": [asdict(outcome) for outcome in self.outcomes or ()],
         }
 
@@ -74,14 +80,16 @@ def verify(context: Context, target: str | None, prefix: Path | None, *, with_pr
     context.progress.step(f"looking at the files of {name}", 1)
     faults = find_faults(environment, state)
     extra = environment.foreign_files(state.packages, state.conda)
+    machine = tuple(changes(environment, deep=True))
     outcomes = tuple(_try(context, name, environment, state)) if with_probes else None
-    return Verified(name, environment.prefix, faults, extra, outcomes)
+    return Verified(name, environment.prefix, faults, extra, outcomes, machine)
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:
     """Run the probes that fit, in the environment as activating it makes it."""
     active = find_activation(context, name, environment.prefix).apply(context.environ)
-    planned = list(probes.plan(discover(environment.prefix), active, _modules(environment, state), sees_gpu()))
+    toolchain = fit(discover(environment.prefix), read_fingerprints(environment.meta))
+    planned = list(probes.plan(toolchain, active, _modules(environment, state), sees_gpu()))
     context.progress.step("trying its tools", len(planned))
     for probe in planned:
         yield probes.run(probe, active)
