@@ -11,6 +11,8 @@ COMMANDS = {
     "show": ("show", "show"),
     "lock": ("lock", "lock"),
     "update": ("update", "update"),
+    "export": ("export", "export"),
+    "import": ("import_file", "import_file"),
     "create": ("create", "create"),
     "list": ("list", "list_environments"),
     "activate": ("activate", "activate"),
