@@ -34,15 +34,15 @@ def _export(subject: Subject) -> Exported:
     except ImportError as error:
         raise FormatError(_MISSING, hint=_HINT) from error
     lost = left_out(subject)
-    packages = [_conda(package, platform) for platform in subject.platforms for package in subject.lock.conda[platform]]
+    if not subject.has_conda_python():
+        raise FormatError(
+            f"{subject.lock.target} has wheels but no Python from conda, which a conda-lock.yml must have",
+            hint=f"`tenv export pylock.toml {subject.lock.target}` writes its wheels",
+        )
+    packages = []
     for platform in subject.platforms:
-        wheels = subject.wheels(platform)
-        if wheels and not subject.minor(platform):
-            raise FormatError(
-                f"{subject.lock.target} has wheels but no Python from conda, which a conda-lock.yml must have",
-                hint=f"`tenv export pylock.toml {subject.lock.target}` writes its wheels",
-            )
-        packages += [_pip(subject, wheel, platform) for wheel in wheels]
+        packages += [_conda(package, platform) for package in subject.lock.conda.get(platform, ())]
+        packages += [_pip(subject, wheel, platform) for wheel in subject.wheels(platform)]
     metadata = LockMeta(
         content_hash=dict.fromkeys(subject.platforms, subject.manifest.digest()),
         channels=[Channel.from_string(word) for word in channel_words(subject)],
@@ -233,5 +233,6 @@ FORMAT = Format(
     recognize=lambda name, head: (
         name.endswith((".yml", ".yaml")) and (b"content_hash:" in head or b"\npackage:" in head)
     ),
-    needs_urls=True,
+    needs_urls=Subject.has_conda_python,
+    needs_metadata=True,
 )

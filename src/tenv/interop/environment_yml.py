@@ -35,6 +35,7 @@ _SELECTORS = {
 
 def _export(subject: Subject) -> Exported:
     lost = left_out(subject, variables=True)
+    subject = subject if subject.requests else subject.with_one_python(lost)
     files = {}
     several = len(subject.platforms) > 1
     for platform in subject.platforms:
@@ -65,7 +66,7 @@ def _text(subject: Subject, platform: str) -> str:
         conda.append("pip")
     data: dict[str, Any] = {
         "name": subject.lock.target,
-        "channels": [*channel_words(subject), "nodefaults"],
+        "channels": [*(channel_words(subject) or ["conda-forge"]), "nodefaults"],
         "dependencies": [*conda, *([{"pip": wheels}] if wheels else [])],
     }
     if here.environment:

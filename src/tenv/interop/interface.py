@@ -4,7 +4,7 @@ A format is a module with one `Format`; its name in `tenv.interop.catalogue` is 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,23 @@ class Subject:
         """Return the wheels of a platform, in its Python minor when there is one."""
         minor = self.minor(platform)
         return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
+
+    def has_conda_python(self) -> bool:
+        """Tell whether Python is a conda package wherever there are wheels, and there are conda packages at all."""
+        alone = [name for name in self.platforms if self.wheels(name) and not self._conda_python(name)]
+        return not alone and any(self.lock.conda.get(name) for name in self.platforms)
+
+    def _conda_python(self, platform: str) -> bool:
+        return any(package.name == "python" for package in self.lock.conda.get(platform, ()))
+
+    def with_one_python(self, lost: list[str]) -> "Subject":
+        """Return this with the wheels of one Python: the newest of the lock where none is named."""
+        minors = {minor for platform in self.platforms for minor in self.lock.python_minors(platform)}
+        if self.python or len(minors) < 2 or all(map(self.minor, self.platforms)):  # noqa: PLR2004 (several)
+            return self
+        newest = max(minors, key=Version)
+        lost.append(f"the lock serves several Pythons, this is for {newest} (`--python` names another)")
+        return replace(self, python=newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +187,8 @@ class Format:
         export: Writes it; None where tenv does not.
         read: Reads it; None where tenv does not.
         recognize: Tells whether a file, by its name and its first bytes, is of this format.
-        needs_urls: Whether an export names wheels by URL, so that the indexes have to be asked.
+        needs_urls: Tells whether an export names the wheels of a subject by URL, so that the indexes have to be asked.
+        needs_metadata: Whether it also says what they require.
     """
 
     name: str
@@ -178,7 +196,8 @@ class Format:
     export: Callable[[Subject], Exported] | None
     read: Callable[[Source], Imported] | None
     recognize: Callable[[str, bytes], bool]
-    needs_urls: bool = False
+    needs_urls: Callable[[Subject], bool] = lambda _: False
+    needs_metadata: bool = False
 
 
 def minor_of(version: str) -> str:

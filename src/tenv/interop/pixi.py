@@ -85,9 +85,7 @@ def _export(subject: Subject) -> Exported:
     lost = left_out(subject, variables=True)
     options = _own(subject)["environments"].get(subject.lock.target, {}).get("options", {})
     files = {"pixi.toml": render_workspace(subject, channel_words(subject), virtual_packages, options).encode()}
-    missing = [name for name in subject.platforms if not subject.minor(name) and subject.wheels(name)]
-    conda = any(subject.lock.conda.get(name) for name in subject.platforms)
-    if subject.python or missing or not conda:
+    if not subject.has_conda_python():
         lost.append(
             "pixi.lock is not written: the Python of this target is no conda package, and pixi has no other; "
             "`pixi lock` makes one from pixi.toml"
@@ -313,5 +311,6 @@ FORMAT = Format(
     export=_export,
     read=_read,
     recognize=lambda name, head: name == "pixi.lock" or (b"version:" in head and b"environments:" in head),
-    needs_urls=True,
+    needs_urls=Subject.has_conda_python,
+    needs_metadata=True,
 )

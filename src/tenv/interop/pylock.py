@@ -102,5 +102,5 @@ FORMAT = Format(
     export=_export,
     read=_read,
     recognize=lambda name, _: name.startswith("pylock.") and name.endswith(".toml"),
-    needs_urls=True,
+    needs_urls=lambda _: True,
 )

@@ -174,17 +174,19 @@ class Uv:
             text="\n".join(lines) + "\n",
         )
 
-    def releases(self, pins: Iterable[str], python: str) -> list[dict[str, Any]]:
-        """Return what the indexes have of some releases: a row of a pylock for each, with all of its wheels.
+    def releases(self, pins: Iterable[str], python: str, platform: str = "") -> list[dict[str, Any]]:
+        """Return what the indexes have of some releases: a row of a pylock for each.
 
         Args:
             pins: The releases, such as ``numpy==2.1.0``.
             python: The oldest Python minor that takes them.
+            platform: The platform, by uv's name, whose best wheel is wanted; all wheels of the first index that has
+                the release when empty.
 
         Raises:
             NetworkError: An index does not answer, or does not have one of them.
         """
-        done = self._pinned(pins, python, "--format", "pylock.toml")
+        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
         if done.status:
             error = uv_error(done.stderr, "the indexes in use do not have what is locked")
             raise NetworkError(error.message, hint=error.hint)
@@ -198,9 +200,11 @@ class Uv:
         main = [url for option, url in rows if option == "--index-url"]
         return (*main, *(url for option, url in rows if option != "--index-url"))
 
-    def _pinned(self, pins: Iterable[str], python: str, *output: str) -> process.Completed:
+    def _pinned(self, pins: Iterable[str], python: str, *output: str, platform: str = "") -> process.Completed:
+        where = ("--python-platform", platform) if platform else ("--universal",)
         return self._run(
-            *("pip", "compile", "-", "--quiet", "--universal", "--no-deps", "--no-header", *output),
+            *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
+            *("--index-strategy", "unsafe-best-match"),  # the hashes decide which file is meant
             *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
             *("--python", sys.executable, *self._indexes()),
             text="\n".join(pins) + "\n",

@@ -9,14 +9,18 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tenv.errors import NetworkError
 from tenv.lock import Wheel
 from tenv.providers.interface import Progress
 from tenv.providers.pypi import Uv
+from tenv.providers.wheels import OLDEST_GLIBC, uv_platform
 from tenv.versions import Version
+
+if TYPE_CHECKING:
+    import requests
 
 __all__ = ["FoundWheel", "find_wheels"]
 
@@ -39,13 +43,17 @@ class FoundWheel:
     requires_python: str
 
 
-def find_wheels(uv: Uv, wheels: Iterable[Wheel], progress: Progress) -> tuple[dict[str, FoundWheel], tuple[str, ...]]:
+def find_wheels(
+    uv: Uv, wheels: Mapping[str, Iterable[Wheel]], glibc: Version | None, progress: Progress, *, metadata: bool
+) -> tuple[dict[str, FoundWheel], tuple[str, ...]]:
     """Find wheels on the indexes in use.
 
     Args:
         uv: uv with the user's settings.
-        wheels: The wheels.
+        wheels: The wheels of each platform.
+        glibc: The C library that the lock was made for; None for the oldest.
         progress: Who watches.
+        metadata: Ask also what they require.
 
     Returns:
         The wheels by sha256, and the indexes, the main one first, without credentials.
@@ -53,27 +61,35 @@ def find_wheels(uv: Uv, wheels: Iterable[Wheel], progress: Progress) -> tuple[di
     Raises:
         NetworkError: An index does not answer, or none has one of the files.
     """
-    wanted = {wheel.sha256: wheel for wheel in wheels}
+    wanted = {wheel.sha256: wheel for rows in wheels.values() for wheel in rows}
     if not wanted:
         return {}, ()
-    runs = _runs(wanted.values())
-    progress.step("asking the indexes", len(runs) + len(wanted))
-    urls: dict[str, str] = {}
-    for (minor, _), group in runs.items():
-        pins = sorted({f"{wheel.name}=={wheel.version}" for wheel in group})
-        for row in uv.releases(pins, minor):
-            urls |= {file["hashes"].get("sha256", ""): _url(file) for file in row.get("wheels", [])}
-        progress.advance()
+    progress.step("asking the indexes", len(wanted))
+    urls = _ask(uv, wanted.values(), "")
+    for platform, rows in wheels.items():  # an index of few files that comes first hides what the others have
+        hidden = [wheel for wheel in rows if wheel.sha256 not in urls]
+        if hidden:
+            urls |= _ask(uv, hidden, uv_platform(platform, glibc or OLDEST_GLIBC))
     if missing := sorted(wheel.file for digest, wheel in wanted.items() if digest not in urls):
         raise NetworkError(
             f"the indexes in use do not have the locked {', '.join(missing[:3])}"
             + (f" and {len(missing) - 3} more" if len(missing) > 3 else ""),  # noqa: PLR2004 (three are named)
             hint="check UV_DEFAULT_INDEX, pip.conf and their credentials",
         )
-    found = _metadata(uv, {digest: urls[digest] for digest in wanted}, progress)
-    (minor, _), group = next(iter(runs.items()))
-    indexes = uv.index_urls(f"{group[0].name}=={group[0].version}", minor)
+    found = _metadata(uv, {digest: urls[digest] for digest in wanted}, progress if metadata else None)
+    one = next(iter(wanted.values()))
+    indexes = uv.index_urls(f"{one.name}=={one.version}", min(one.python, key=Version))
     return found, tuple(dict.fromkeys(_bare(url) for url in indexes))
+
+
+def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:
+    """Return the URLs of the wheels that the indexes tell of, by sha256."""
+    urls: dict[str, str] = {}
+    for (minor, _), group in _runs(wheels).items():
+        pins = sorted({f"{wheel.name}=={wheel.version}" for wheel in group})
+        for row in uv.releases(pins, minor, platform):
+            urls |= {file["hashes"].get("sha256", ""): _url(file) for file in row.get("wheels", [])}
+    return urls
 
 
 def _runs(wheels: Iterable[Wheel]) -> dict[tuple[str, int], list[Wheel]]:
@@ -98,9 +114,18 @@ def _bare(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict[str, FoundWheel]:
+def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dict[str, FoundWheel]:
+    if progress is None:
+        return {digest: FoundWheel(_bare(url), (), "") for digest, url in urls.items()}
+
+    import requests  # noqa: PLC0415 (late: 82 ms)
+
+    session = requests.Session()
+    session.verify = uv.environment.get("REQUESTS_CA_BUNDLE") or uv.environment.get("SSL_CERT_FILE") or True
+
     def ask(url: str) -> FoundWheel:
-        data = _from_file(url) if urlsplit(url).scheme == "file" else None if uv.offline else _from_index(uv, url)
+        local = urlsplit(url).scheme == "file"
+        data = _from_file(url) if local else None if uv.offline else _from_index(session, url)
         progress.advance()
         return _parse(_bare(url), data)
 
@@ -121,13 +146,12 @@ def _from_file(url: str) -> bytes | None:
     return None
 
 
-def _from_index(uv: Uv, url: str) -> bytes | None:
+def _from_index(session: "requests.Session", url: str) -> bytes | None:
     """Return a wheel's metadata from beside it (PEP 658); None where the index does not have it there."""
     import requests  # noqa: PLC0415 (late: 82 ms)
 
-    authorities = uv.environment.get("REQUESTS_CA_BUNDLE") or uv.environment.get("SSL_CERT_FILE") or True
     with contextlib.suppress(requests.RequestException):
-        answer = requests.get(f"{url}.metadata", timeout=_TIMEOUT, verify=authorities)
+        answer = session.get(f"{url}.metadata", timeout=_TIMEOUT)
         return answer.content if answer.ok else None
     return None
 

@@ -66,9 +66,10 @@ def export(context: Context, request: Request) -> Written:
         raise FormatError(f"`{chosen.name}` can be imported, but not exported")
     target = context.find_target(request.target)
     subject = _subject(target, request)
-    if chosen.needs_urls:
-        wheels = [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
-        found, indexes = find_wheels(context.uv(), wheels, context.progress)
+    if chosen.needs_urls(subject):
+        wheels = {platform: subject.wheels(platform) for platform in subject.platforms}
+        glibc = target.manifest.requirements.glibc
+        found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
         located = {digest: Located(w.url, w.requires_dist, w.requires_python) for digest, w in found.items()}
         subject = _subject(target, request, located, indexes)
     return Written(target, chosen.export(subject))
