@@ -128,7 +128,8 @@ def seen_by_conda_lock(file: Path) -> Seen:
             needs = _plain(package.dependencies) if package.manager == "pip" else dict(package.dependencies)
             said = (package.version, url, package.hash.sha256, needs, package.build)
             md5 = package.hash.md5 if package.manager == "conda" else None
-            found[package.platform, package.manager, normalize(package.name)] = (*said, md5)
+            name = package.name if package.manager == "conda" else normalize(package.name)
+            found[package.platform, package.manager, name] = (*said, md5)
     return found
 
 

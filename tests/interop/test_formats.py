@@ -81,6 +81,15 @@ def test_a_pixi_toml_beside_the_lock_says_what_was_asked_for(tmp_path: Path) -> 
     assert "`nowhere` is asked for in a way that tenv can't" in said
 
 
+def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path: Path) -> None:
+    file = write_conda_lock(tmp_path / "theirs")
+    file.with_name("environment.yml").write_text("channels: [x]\ndependencies: [bzip2 >=1, {pip: [alpha]}]\n")
+    done("import", str(file), "--name", "asked")
+    assert manifest("asked")["channels"] == ["conda-forge"]
+    assert manifest("asked")["dependencies"] == {"bzip2": ">=1", "python": "3.11.*"}
+    assert manifest("asked")["pypi-dependencies"] == {"alpha": "*"}
+
+
 def test_the_environments_and_platforms_that_are_not_taken_are_told(tmp_path: Path) -> None:
     file = str(write_pixi(tmp_path / "theirs"))
     said = done("import", file, "--name", "a").err

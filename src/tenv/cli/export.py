@@ -11,7 +11,7 @@ from tenv.cli.progress import Terminal
 __all__ = ["export"]
 
 
-@command("export", short_help="Write a target's lock for another tool: pixi, conda-lock, pip …")
+@command("export", short_help="Write a target's lock for another tool.")
 @click.argument("format")
 @click.argument("target", required=False)
 @click.option(

@@ -10,7 +10,7 @@ from tenv.cli.output import Result, Voice, count
 __all__ = ["import_file"]
 
 
-@command("import", short_help="Make a target of another tool's file: pixi.lock, conda-lock.yml …")
+@command("import", short_help="Make a target of another tool's file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", help="The target's name; that of the file's environment or folder when left out.")
 @click.option("--format", "format_", help="The file's format, where its name does not tell.")

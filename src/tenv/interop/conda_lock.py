@@ -6,13 +6,15 @@
 
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenv.errors import FormatError, LockCorruptError
+from tenv.errors import FormatError, LockCorruptError, TenvError
+from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
 from tenv.interop.packages import channel_url, channel_words, left_out, wheel_at
-from tenv.interop.reading import load_yaml
+from tenv.interop.reading import load_yaml, read_source
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.lock import CondaPackage, Wheel
 from tenv.manifest import normalize
@@ -47,15 +49,16 @@ def _export(subject: Subject) -> Exported:
         content_hash=dict.fromkeys(subject.platforms, subject.manifest.digest()),
         channels=[Channel.from_string(word) for word in channel_words(subject)],
         platforms=list(subject.platforms),
-        sources=[f"{subject.lock.target}.toml"],
+        sources=[],
     )
     lost.append("constraints (`constrains`), sizes, licences and timestamps of packages are not in a conda-lock.yml")
     if subject.lock.requirements:
         lost.append(f"what the host must offer can't be held: {', '.join(subject.lock.requirements)}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         path = Path(folder) / "conda-lock.yml"
-        write_conda_lock_file(Lockfile(package=packages, metadata=metadata), path, None)
-        return Exported({"conda-lock.yml": path.read_bytes()}, tuple(lost))
+        write_conda_lock_file(Lockfile(package=packages, metadata=metadata), path, None, include_help_text=False)
+        head = f"# {subject.lock.target}, written by tenv; `conda-lock install` and `micromamba create -f` take it.\n"
+        return Exported({"conda-lock.yml": head.encode() + path.read_bytes()}, tuple(lost))
 
 
 def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
@@ -173,9 +176,31 @@ def _read(source: Source) -> Imported:
         dependencies=asked,
         wheels={platform: _asked(pip[platform], wheels[platform]) for platform in platforms},
     )
+    draft = _asked_for(source, found.metadata.sources, draft) or draft
     rows = _pixi_rows(conda, lost)
     part = Part(tuple(map(channel_url, words)), rows, wheels)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)))
+
+
+def _asked_for(source: Source, names: list[str], derived: Draft) -> Draft | None:
+    """Return what the files ask for that the lock was made from, where all of them lie beside it; else None."""
+    files = [source.path.parent / name for name in names]
+    if not files or any(file.suffix not in (".yml", ".yaml") or not file.is_file() for file in files):
+        return None
+    try:
+        drafts = [read_environment(read_source(file, platforms=derived.platforms)).draft for file in files]
+    except TenvError:  # what the lock itself tells will do
+        return None
+    conda, wheels = {}, {}
+    for platform in derived.platforms:
+        held = derived.dependencies[platform]
+        asked = {name: request for draft in drafts for name, request in draft.dependencies.get(platform, {}).items()}
+        conda[platform] = {**{name: held[name] for name in ("python",) if name in held}, **asked}
+        wheels[platform] = {
+            name: request for draft in drafts for name, request in draft.wheels.get(platform, {}).items()
+        }
+    variables = {name: value for draft in drafts for name, value in draft.environment.items()}
+    return replace(derived, dependencies=conda, wheels=wheels, environment=variables)
 
 
 def _is(package: "LockedDependency", manager: str, platform: str) -> bool:

@@ -16,7 +16,7 @@ from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request, wheel_request
 from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "read_environment"]
 
 _KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category")
 _SELECTORS = {
@@ -99,7 +99,8 @@ def _wheel_line(name: str, request: WheelRequest) -> str:
     return f"{name}{extras}{request.version.specifiers}"
 
 
-def _read(source: Source) -> Imported:
+def read_environment(source: Source) -> Imported:
+    """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
     lost = [f"`{key}` is not taken" for key in data if key not in _KEYS]
     channels = [str(word) for word in _list(source, data, "channels")]
@@ -191,6 +192,6 @@ FORMAT = Format(
     name="environment.yml",
     summary="environment.yml with exact versions, for conda and micromamba",
     export=_export,
-    read=_read,
+    read=read_environment,
     recognize=lambda name, head: name.endswith((".yml", ".yaml")) and b"dependencies:" in head,
 )
