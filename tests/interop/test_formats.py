@@ -83,7 +83,9 @@ def test_a_pixi_toml_beside_the_lock_says_what_was_asked_for(tmp_path: Path) -> 
 
 def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path: Path) -> None:
     file = write_conda_lock(tmp_path / "theirs")
-    file.with_name("environment.yml").write_text("channels: [x]\ndependencies: [bzip2 >=1, {pip: [alpha]}]\n")
+    file.with_name("environment.yml").write_text(
+        "channels: [x]\ndependencies: [bzip2 >=1, {pip: [alpha, source-only]}]\n"
+    )
     done("import", str(file), "--name", "asked")
     assert manifest("asked")["channels"] == ["conda-forge"]
     assert manifest("asked")["dependencies"] == {"bzip2": ">=1", "python": "3.11.*"}

@@ -176,15 +176,16 @@ def _read(source: Source) -> Imported:
         dependencies=asked,
         wheels={platform: _asked(pip[platform], wheels[platform]) for platform in platforms},
     )
-    draft = _asked_for(source, found.metadata.sources, draft) or draft
+    held = {platform: {wheel.name for wheel in rows} for platform, rows in wheels.items()}
+    draft = _asked_for(source, found.metadata.sources, draft, held) or draft
     rows = _pixi_rows(conda, lost)
     part = Part(tuple(map(channel_url, words)), rows, wheels)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)))
 
 
-def _asked_for(source: Source, names: list[str], derived: Draft) -> Draft | None:
+def _asked_for(source: Source, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]) -> Draft | None:
     """Return what the files ask for that the lock was made from, where all of them lie beside it; else None."""
-    files = [source.path.parent / name for name in names]
+    files = [source.path.parent / Path(name).name for name in names]
     if not files or any(file.suffix not in (".yml", ".yaml") or not file.is_file() for file in files):
         return None
     try:
@@ -196,9 +197,8 @@ def _asked_for(source: Source, names: list[str], derived: Draft) -> Draft | None
         held = derived.dependencies[platform]
         asked = {name: request for draft in drafts for name, request in draft.dependencies.get(platform, {}).items()}
         conda[platform] = {**{name: held[name] for name in ("python",) if name in held}, **asked}
-        wheels[platform] = {
-            name: request for draft in drafts for name, request in draft.wheels.get(platform, {}).items()
-        }
+        named = {name: request for draft in drafts for name, request in draft.wheels.get(platform, {}).items()}
+        wheels[platform] = {name: request for name, request in named.items() if name in wheels_held[platform]}
     variables = {name: value for draft in drafts for name, value in draft.environment.items()}
     return replace(derived, dependencies=conda, wheels=wheels, environment=variables)
 
