@@ -1,10 +1,12 @@
 """Files that are damaged, or made to do harm: one clear error with its status, and nothing written."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.interop.records import CONDA_LOCK, HOME, OLD_PIXI, PIXI
+from tests.interop.lock_index import LockIndex
+from tests.interop.records import CONDA_LOCK, HOME, OLD_PIXI, PIXI, WHEELS
 from tests.projects import call
 
 BOMB = "a: &a [x, x]\n" + "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdefgh", "bcdefghi", strict=True))
@@ -90,6 +92,24 @@ def test_words_that_do_not_fit_are_a_usage_error(words: tuple[str, ...], message
     Path("pixi.lock").write_text(PIXI)
     ended = call(*words)
     assert (ended.status, message in ended.err) == (2, True), ended.err
+
+
+def test_a_wheel_that_no_index_has_is_told() -> None:
+    Path("pixi.lock").write_text(PIXI)
+    assert call("import", "pixi.lock", "--name", "t").status == 0
+    with LockIndex([]) as index, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("export", "pixi", "t", "-o", "out")
+    assert (ended.status, "the indexes in use do not have what is locked" in ended.err) == (6, True), ended.err
+    with (
+        LockIndex([replace(row, sha256=row.sha256[::-1]) for row in WHEELS]) as index,
+        pytest.MonkeyPatch.context() as p,
+    ):
+        p.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("export", "pixi", "t", "-o", "out")
+    assert "the indexes in use do not have the locked alpha-1.0-py3-none-any.whl, beta" in ended.err
+    assert ended.status == 6
+    assert not Path("out").exists()
 
 
 def test_a_stale_lock_is_not_exported() -> None:

@@ -189,7 +189,8 @@ class Uv:
         done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
         if done.status:
             error = uv_error(done.stderr, "the indexes in use do not have what is locked")
-            raise NetworkError(error.message, hint=error.hint)
+            hint = "an index that has it must be in use: UV_INDEX, UV_DEFAULT_INDEX or pip.conf name it"
+            raise NetworkError(error.message, hint=error.hint or hint)
         found: list[dict[str, Any]] = tomllib.loads(done.stdout).get("packages", [])
         return found
 
