@@ -1,7 +1,7 @@
 """Write the lock of a target in the format of another tool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenv.errors import FileExistsAlreadyError, FormatError, LockStaleError, UsageError
@@ -72,7 +72,11 @@ def export(context: Context, request: Request) -> Written:
         found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
         located = {digest: Located(w.url, w.requires_dist, w.requires_python) for digest, w in found.items()}
         subject = _subject(target, request, located, indexes)
-    return Written(target, chosen.export(subject))
+    exported = chosen.export(subject)
+    if local := sum(row.url.startswith("file:") for row in subject.located.values()):
+        lost = f"wheels that others can get: {local} of them are named as files of this machine, where the indexes are"
+        exported = replace(exported, lost=(*exported.lost, lost))
+    return Written(target, exported)
 
 
 def _subject(
