@@ -15,9 +15,22 @@ ONLY_IN = {
     "rattler": {"engine"},
     "uv": {"providers/pypi.py"},
     "filelock": {"files.py"},
-    "requests": {"providers/pypi.py"},
+    "requests": {"providers/pypi.py", "providers/wheel_urls.py"},
+    "conda_lock": {"interop/conda_lock.py"},
 }
-LATE = ("rattler", "tomlkit", "requests", "rich", "filelock", "platformdirs", "packaging", "yaml", "pynvml", "uv")
+LATE = (
+    "rattler",
+    "tomlkit",
+    "requests",
+    "rich",
+    "filelock",
+    "platformdirs",
+    "packaging",
+    "yaml",
+    "pynvml",
+    "uv",
+    "conda_lock",
+)
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:

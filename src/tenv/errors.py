@@ -16,7 +16,9 @@ __all__ = [
     "EnvironmentMissingError",
     "Exit",
     "FactsError",
+    "FileExistsAlreadyError",
     "ForeignFolderError",
+    "FormatError",
     "HashMismatchError",
     "HostError",
     "HostReportError",
@@ -103,6 +105,18 @@ class HostReportError(UsageError):
     """A host report can't be read, or a newer tenv wrote it."""
 
     code = "host-report"
+
+
+class FormatError(UsageError):
+    """A format of another tool can't hold what it would have to, or a file is of none that tenv reads."""
+
+    code = "format"
+
+
+class FileExistsAlreadyError(UsageError):
+    """A file that would be written is there, and overwriting it was not asked for."""
+
+    code = "file-exists"
 
 
 class FactsError(TenvError):

@@ -26,6 +26,7 @@ __all__ = [
     "channel_url",
     "normalize",
     "read_manifest",
+    "tool_of",
 ]
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
@@ -453,6 +454,11 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
     return manifest
 
 
+def tool_of(name: str) -> str:
+    """Return the tool that a package supplies, by its normalized name; most have the name of their tool."""
+    return _TOOLS.get(name, name)
+
+
 def _check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
     """Refuse a manifest in which two sections supply one tool."""
     sections: dict[str, list[str]] = {
@@ -463,7 +469,7 @@ def _check_single_supplier(manifest: Manifest, platform: str, table: Table) -> N
     }
     supplier: dict[str, str] = {}
     for section, names in sections.items():
-        for tool in {_TOOLS.get(name, name) for name in names}:
+        for tool in {tool_of(name) for name in names}:
             if tool in supplier:
                 raise table.fail(
                     section,

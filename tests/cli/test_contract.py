@@ -58,6 +58,22 @@ def test_list(project: Project) -> None:
     assert row["lock_digest"] == made["lock_digest"]
 
 
+def test_export(project: Project) -> None:
+    project.ok("lock", "tiny")
+    data = envelope("export", "pylock.toml", "tiny", "--output", "out")["data"]
+    assert data == {"format": "pylock.toml", "target": "tiny", "files": ["out/pylock.toml"], "lost": []}
+    printed = envelope("export", "requirements.txt", "tiny", "--output", "-")["data"]
+    assert "alpha==1.0" in printed["text"]
+
+
+def test_import(project: Project) -> None:
+    (project.folder / "environment.yml").write_text("name: theirs\ndependencies: [python=3.11]\n")
+    data = envelope("import", "environment.yml")["data"]
+    assert {"target", "format", "manifest", "lock", "platforms", "lost"} <= set(data)
+    assert (data["target"], data["format"], data["lock"]) == ("theirs", "environment.yml", None)
+    assert data["manifest"] == str(project.folder / "manifests" / "theirs.toml")
+
+
 def test_env(project: Project) -> None:
     project.ok("create", "tiny")
     rows = envelope("env", "tiny")["data"]

@@ -13,6 +13,8 @@ COMMANDS = {
     "update": ("update", "update"),
     "diff": ("diff", "diff"),
     "merge-driver": ("merge_driver", "merge_driver"),
+    "export": ("export", "export"),
+    "import": ("import_file", "import_file"),
     "create": ("create", "create"),
     "verify": ("verify", "verify"),
     "rollback": ("rollback", "rollback"),

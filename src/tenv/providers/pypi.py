@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tenv import process
@@ -199,6 +200,43 @@ class Uv:
             *newest,
             *self._indexes(),
             text="\n".join(lines) + "\n",
+        )
+
+    def releases(self, pins: Iterable[str], python: str, platform: str = "") -> list[dict[str, Any]]:
+        """Return what the indexes have of some releases: a row of a pylock for each.
+
+        Args:
+            pins: The releases, such as ``numpy==2.1.0``.
+            python: The oldest Python minor that takes them.
+            platform: The platform, by uv's name, whose best wheel is wanted; all wheels of the first index that has
+                the release when empty.
+
+        Raises:
+            NetworkError: An index does not answer, or does not have one of them.
+        """
+        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
+        if done.status:
+            error = uv_error(done.stderr, "the indexes in use do not have what is locked")
+            hint = "an index that has it must be in use: UV_INDEX, UV_DEFAULT_INDEX or pip.conf name it"
+            raise NetworkError(error.message, hint=error.hint or hint)
+        found: list[dict[str, Any]] = tomllib.loads(done.stdout).get("packages", [])
+        return found
+
+    def index_urls(self, pin: str, python: str) -> tuple[str, ...]:
+        """Return the indexes in use, the main one first, as uv tells them when it looks for a release."""
+        done = self._pinned([pin], python, "--emit-index-url")
+        rows = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith(("--index", "--extra"))]
+        main = [url for option, url in rows if option == "--index-url"]
+        return (*main, *(url for option, url in rows if option != "--index-url"))
+
+    def _pinned(self, pins: Iterable[str], python: str, *output: str, platform: str = "") -> process.Completed:
+        where = ("--python-platform", platform) if platform else ("--universal",)
+        return self._run(
+            *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
+            *("--index-strategy", "unsafe-best-match"),  # the hashes decide which file is meant
+            *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
+            *("--python", sys.executable, *self._indexes()),
+            text="\n".join(pins) + "\n",
         )
 
     def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:

@@ -1,0 +1,61 @@
+"""``tenv export``."""
+
+from pathlib import Path
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice
+from tenv.cli.progress import Terminal
+
+__all__ = ["export"]
+
+
+@command("export", short_help="Write a target's lock for another tool.")
+@click.argument("format")
+@click.argument("target", required=False)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), default=Path(), help="The folder to write to; `-` to print."
+)
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; all when left out.")
+@click.option("--python", default="", metavar="MINOR", help="Take the wheels of one Python only.")
+@click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to take.")
+@click.option("--requests", is_flag=True, help="environment.yml: what the manifest asks for, not what is locked.")
+@click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+def export(
+    voice: Voice,
+    *,
+    format: str,  # noqa: A002 (the word of the command line)
+    target: str | None,
+    output: Path,
+    platforms: tuple[str, ...],
+    python: str,
+    lock_file: Path | None,
+    requests: bool,
+    md5: bool,
+    force: bool,
+    offline: bool,
+) -> Result:
+    """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
+
+    What the format can't hold is said on standard error.
+    """
+    from tenv.workflows import export as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.context import Context  # noqa: PLC0415
+
+    with Terminal(voice) as progress:
+        context = Context(progress=progress, offline=offline)
+        request = workflow.Request(format, target, lock_file, platforms, python, requests, md5)
+        written = workflow.export(context, request)
+    files = written.exported.files
+    data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
+    told = [f"not in it: {line}" for line in written.exported.lost]
+    if str(output) == "-":
+        if len(files) != 1:
+            raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
+        text = next(iter(files.values())).decode()
+        return Result({**data, "files": [], "text": text}, text=text, summary=told)
+    paths = [str(path) for path in workflow.write(written.exported, output, force=force)]
+    return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *told])

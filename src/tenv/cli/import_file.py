@@ -1,0 +1,54 @@
+"""``tenv import``."""
+
+from pathlib import Path
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, count
+
+__all__ = ["import_file"]
+
+
+@command("import", short_help="Make a target of another tool's file.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--name", help="The target's name; that of the file's environment or folder when left out.")
+@click.option("--format", "format_", help="The file's format, where its name does not tell.")
+@click.option("--environment", default="", metavar="NAME", help="The environment to take, where there are several.")
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to take; all when left out.")
+@click.option("--force", is_flag=True, help="Overwrite the manifest and the lock that are there.")
+def import_file(
+    voice: Voice,  # noqa: ARG001 (every command has a voice)
+    *,
+    file: Path,
+    name: str | None,
+    format_: str | None,
+    environment: str,
+    platforms: tuple[str, ...],
+    force: bool,
+) -> Result:
+    """Make a target of FILE: pixi.lock, pixi.toml, conda-lock.yml, environment.yml, an explicit list or wheels' files.
+
+    The manifest is written to manifests/NAME.toml; where the file has hashes, the lock to locks/NAME.lock. What is in
+    the file and can't be in a target is said on standard error.
+    """
+    from tenv.workflows import import_file as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.workflows.context import Context  # noqa: PLC0415
+
+    request = workflow.ImportRequest(file, format_, name, environment, platforms, force)
+    made = workflow.import_file(Context(), request)
+    data = {
+        "target": made.target,
+        "format": made.format,
+        "manifest": str(made.manifest),
+        "lock": str(made.lock) if made.lock else None,
+        "platforms": made.counts,
+        "lost": list(made.lost),
+    }
+    held = ", ".join(
+        f"{platform} {count(row['conda'], 'conda package')} and {count(row['wheels'], 'wheel')}"
+        for platform, row in made.counts.items()
+    )
+    written = [f"{made.manifest} written"]
+    written += [f"{made.lock} written: {held}"] if made.lock else [f"`tenv lock {made.target}` makes its lock"]
+    return Result(data, summary=[*written, *(f"not taken over: {line}" for line in made.lost)])

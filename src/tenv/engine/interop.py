@@ -1,0 +1,86 @@
+"""Locks of the pixi world in any of their versions, and match specifications, read by rattler."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Spec", "parse_spec", "to_current"]
+
+_HOME = "https://conda.anaconda.org/"
+"""Where a channel lies that is written as a bare name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A conda match specification, as far as a manifest can say it.
+
+    Attributes:
+        name: The package's name.
+        version: The versions accepted, as rattler writes them; empty for any.
+        build: A pattern for the build string, or an empty string.
+        channel: The channel that it must come from, or an empty string.
+        rest: What else it asks for, as one text; empty in most.
+    """
+
+    name: str
+    version: str = ""
+    build: str = ""
+    channel: str = ""
+    rest: str = ""
+
+
+def to_current(raw: bytes) -> str:
+    """Return a pixi lock of any version that rattler reads as the text of the version that it writes.
+
+    Raises:
+        ValueError: It can't be read; the message says why, on one line.
+    """
+    from rattler import LockFile  # noqa: PLC0415 (late: 40 ms and 25 MB)
+
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        path = Path(folder) / "pixi.lock"
+        path.write_bytes(raw)
+        try:
+            LockFile.from_path(path).to_path(path)
+        except Exception as error:  # rattler's errors have no common base
+            raise ValueError(_one_line(error)) from error
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # what Rust calls a bug of its own
+                raise
+            raise ValueError(_one_line(error)) from error
+        return path.read_text(encoding="utf-8")
+
+
+def parse_spec(text: str) -> Spec:
+    """Read one match specification.
+
+    Raises:
+        ValueError: It is none; the message says why.
+    """
+    from rattler import MatchSpec  # noqa: PLC0415 (late)
+
+    try:
+        spec = MatchSpec(text)
+    except Exception as error:  # rattler's errors have no common base
+        raise ValueError(_one_line(error)) from error
+    rest: dict[str, object] = {"subdir": spec.subdir, "build_number": spec.build_number, "file": spec.file_name}
+    rest |= {"md5": spec.md5, "sha256": spec.sha256, "extras": spec.extras, "condition": spec.condition}
+    return Spec(
+        name=str(spec.name.normalized),
+        version=str(spec.version or ""),
+        build=str(spec.build or ""),
+        channel=_channel(spec.channel),
+        rest=", ".join(name for name, value in rest.items() if value),
+    )
+
+
+def _channel(channel: Any) -> str:
+    if channel is None:
+        return ""
+    base = str(channel.base_url).rstrip("/")
+    return str(channel.name) if base.startswith(_HOME) else base
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

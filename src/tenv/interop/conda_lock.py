@@ -1,0 +1,263 @@
+"""conda-lock: ``conda-lock.yml``, through conda-lock's own models.
+
+``conda-lock install`` and ``micromamba create -f conda-lock.yml`` read it. The library is an extra, since it brings
+45 packages with it and takes half a second to import.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenv.errors import FormatError, LockCorruptError, TenvError
+from tenv.interop.environment_yml import read_environment
+from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
+from tenv.interop.packages import channel_url, channel_words, left_out, wheel_at
+from tenv.interop.reading import load_yaml, read_source
+from tenv.interop.requests import asked_wheels, top_level
+from tenv.lock import CondaPackage, Wheel
+from tenv.manifest import normalize
+
+if TYPE_CHECKING:
+    from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile
+
+__all__ = ["FORMAT"]
+
+_MISSING = "conda-lock is not installed beside tenv"
+_HINT = "install it with tenv: `pip install 'tenv[conda-lock]'`"
+
+
+def _export(subject: Subject) -> Exported:
+    try:
+        from conda_lock.lockfile import write_conda_lock_file  # noqa: PLC0415 (late: 430 ms, and an extra)
+        from conda_lock.lockfile.v2prelim.models import Lockfile, LockMeta  # noqa: PLC0415
+        from conda_lock.models.channel import Channel  # noqa: PLC0415
+    except ImportError as error:
+        raise FormatError(_MISSING, hint=_HINT) from error
+    lost = left_out(subject)
+    if not subject.has_conda_python():
+        raise FormatError(
+            f"{subject.lock.target} has wheels but no Python from conda, which a conda-lock.yml must have",
+            hint=f"`tenv export pylock.toml {subject.lock.target}` writes its wheels",
+        )
+    packages = []
+    for platform in subject.platforms:
+        packages += [_conda(package, platform) for package in subject.lock.conda.get(platform, ())]
+        packages += [_pip(subject, wheel, platform) for wheel in subject.wheels(platform)]
+    metadata = LockMeta(
+        content_hash=dict.fromkeys(subject.platforms, subject.manifest.digest()),
+        channels=[Channel.from_string(word) for word in channel_words(subject)],
+        platforms=list(subject.platforms),
+        sources=[],
+    )
+    lost.append("constraints (`constrains`), sizes, licences and timestamps of packages are not in a conda-lock.yml")
+    if subject.lock.requirements:
+        lost.append(f"what the host must offer can't be held: {', '.join(subject.lock.requirements)}")
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        path = Path(folder) / "conda-lock.yml"
+        write_conda_lock_file(Lockfile(package=packages, metadata=metadata), path, None, include_help_text=False)
+        head = f"# {subject.lock.target}, written by tenv; `conda-lock install` and `micromamba create -f` take it.\n"
+        return Exported({"conda-lock.yml": head.encode() + path.read_bytes()}, tuple(lost))
+
+
+def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
+    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency  # noqa: PLC0415
+
+    if not package.md5:
+        raise FormatError(f"{package.name}: its channel gives no MD5, without which conda-lock takes no conda package")
+    return LockedDependency(
+        name=package.name,
+        version=package.version,
+        manager="conda",
+        platform=platform,
+        dependencies=_dependencies(package.depends),
+        url=package.url,
+        hash=HashModel(md5=package.md5, sha256=package.sha256 or None),
+        categories={"main"},
+    )
+
+
+def _dependencies(depends: tuple[str, ...]) -> dict[str, str]:
+    """Return dependencies by name; where a package has two lines on one, both count."""
+    found: dict[str, str] = {}
+    for line in depends:
+        name, _, version = line.partition(" ")
+        found[name] = f"{found[name]},{version}" if found.get(name) and version else version or found.get(name, "")
+    return found
+
+
+def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
+    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency  # noqa: PLC0415
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 (late: 34 ms)
+
+    found = subject.located[wheel.sha256]
+    needs = {}
+    for line in found.requires_dist:
+        try:
+            need = Requirement(line)
+        except InvalidRequirement:  # as old packages have them; pip passes over them, too
+            continue
+        if need.marker is None or need.marker.evaluate(_marker_values(platform, subject.minor(platform))):
+            needs[normalize(need.name)] = str(need.specifier) or "*"
+    return LockedDependency(
+        name=wheel.name,
+        version=wheel.version,
+        manager="pip",
+        platform=platform,
+        dependencies=needs,
+        url=found.url,
+        hash=HashModel(sha256=wheel.sha256),
+        categories={"main"},
+    )
+
+
+def _marker_values(platform: str, minor: str) -> dict[str, str]:
+    """Return what markers say on a platform, without any extra."""
+    windows = platform.startswith("win")
+    machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, "AMD64")
+    return {
+        "extra": "",
+        "implementation_name": "cpython",
+        "os_name": "nt" if windows else "posix",
+        "platform_machine": machine,
+        "platform_python_implementation": "CPython",
+        "platform_system": "Windows" if windows else "Linux",
+        "python_full_version": f"{minor}.0",
+        "python_version": minor,
+        "sys_platform": "win32" if windows else "linux",
+    }
+
+
+def _parse(source: Source) -> "Lockfile":
+    try:
+        from conda_lock.lockfile import lockfile_v1_to_v2  # noqa: PLC0415 (late: 430 ms, and an extra)
+        from conda_lock.lockfile.v1.models import Lockfile as Old  # noqa: PLC0415
+        from conda_lock.lockfile.v2prelim.models import Lockfile as New  # noqa: PLC0415
+        from pydantic import ValidationError  # noqa: PLC0415
+    except ImportError as error:
+        raise FormatError(_MISSING, hint=_HINT) from error
+    data = load_yaml(source, LockCorruptError)
+    version = data.pop("version", None)
+    try:
+        if version == 1:
+            return lockfile_v1_to_v2(Old.model_validate(data))
+        if version == 2:  # noqa: PLR2004 (the format's own number)
+            return New.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise LockCorruptError(f"{source.path}: conda-lock can't read it: {where}: {first['msg']}") from error
+    except (AssertionError, ValueError) as error:  # a package that stands in it twice
+        raise LockCorruptError(f"{source.path}: conda-lock can't read it: a package is described twice") from error
+    raise LockCorruptError(f"{source.path}: is of a version that conda-lock does not know: {version!r:.50}")
+
+
+def _read(source: Source) -> Imported:
+    found = _parse(source)
+    lost: list[str] = []
+    said = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
+    platforms, left = source.choose(said)
+    if left:
+        lost.append(f"platforms that are not taken: {', '.join(left)}")
+    if not platforms:
+        raise FormatError(f"{source.path}: has nothing for a platform that tenv knows, only for {', '.join(left)}")
+    categories = sorted({category for package in found.package for category in package.categories} - {"main"})
+    if categories:
+        lost.append(f"a target has no categories: what is in {', '.join(categories)} is taken with the rest")
+    conda = {platform: tuple(p for p in found.package if _is(p, "conda", platform)) for platform in platforms}
+    pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
+    wheels = {platform: _wheels(conda[platform], pip[platform], lost) for platform in platforms}
+    words = [channel.url for channel in found.metadata.channels]
+    asked = {platform: top_level([_row(package) for package in conda[platform]]) for platform in platforms}
+    draft = Draft(
+        platforms=platforms,
+        channels=tuple(words),
+        dependencies=asked,
+        wheels={platform: _asked(pip[platform], wheels[platform]) for platform in platforms},
+    )
+    held = {platform: {wheel.name for wheel in rows} for platform, rows in wheels.items()}
+    draft = _asked_for(source, found.metadata.sources, draft, held) or draft
+    rows = _pixi_rows(conda, lost)
+    part = Part(tuple(map(channel_url, words)), rows, wheels)
+    return Imported("", draft, part, tuple(dict.fromkeys(lost)))
+
+
+def _asked_for(source: Source, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]) -> Draft | None:
+    """Return what the files ask for that the lock was made from, where all of them lie beside it; else None."""
+    files = [source.path.parent / Path(name).name for name in names]
+    if not files or any(file.suffix not in (".yml", ".yaml") or not file.is_file() for file in files):
+        return None
+    try:
+        drafts = [read_environment(read_source(file, platforms=derived.platforms)).draft for file in files]
+    except TenvError:  # what the lock itself tells will do
+        return None
+    conda, wheels = {}, {}
+    for platform in derived.platforms:
+        held = derived.dependencies[platform]
+        asked = {name: request for draft in drafts for name, request in draft.dependencies.get(platform, {}).items()}
+        conda[platform] = {**{name: held[name] for name in ("python",) if name in held}, **asked}
+        named = {name: request for draft in drafts for name, request in draft.wheels.get(platform, {}).items()}
+        wheels[platform] = {name: request for name, request in named.items() if name in wheels_held[platform]}
+    variables = {name: value for draft in drafts for name, value in draft.environment.items()}
+    return replace(derived, dependencies=conda, wheels=wheels, environment=variables)
+
+
+def _is(package: "LockedDependency", manager: str, platform: str) -> bool:
+    return bool(package.manager == manager and package.platform == platform)
+
+
+def _row(package: "LockedDependency") -> tuple[str, str, list[str]]:
+    return package.name, package.version, [f"{name} {spec}".strip() for name, spec in package.dependencies.items()]
+
+
+def _pixi_rows(
+    conda: Mapping[str, tuple["LockedDependency", ...]], lost: list[str]
+) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    """Return the rows of each platform; a file that two platforms share has one description in our lock."""
+    known: dict[str, Mapping[str, Any]] = {}
+    for platform, packages in conda.items():
+        for package in packages:
+            row = _pixi_row(package)
+            if known.setdefault(package.url, row) != row:
+                lost.append(f"{package.name} is described otherwise for {platform} than before: the first is taken")
+    return {platform: tuple(known[package.url] for package in packages) for platform, packages in conda.items()}
+
+
+def _pixi_row(package: "LockedDependency") -> Mapping[str, Any]:
+    hashes = {"sha256": package.hash.sha256, "md5": package.hash.md5}
+    _, _, depends = _row(package)
+    return {"conda": package.url, **{key: value for key, value in hashes.items() if value}, "depends": depends}
+
+
+def _wheels(
+    conda: tuple["LockedDependency", ...], pip: tuple["LockedDependency", ...], lost: list[str]
+) -> tuple[Wheel, ...]:
+    minor = next((minor_of(package.version) for package in conda if package.name == "python"), "")
+    found = []
+    for package in pip:
+        wheel = wheel_at(package.url, package.name, package.version, package.hash.sha256 or "", None, (minor,))
+        if wheel is None or not minor:
+            lost.append(f"{package.name} can't be held, since it is no wheel with a hash: {package.url}")
+        else:
+            found.append(wheel)
+    return tuple(found)
+
+
+def _asked(pip: tuple["LockedDependency", ...], wheels: tuple[Wheel, ...]) -> Any:
+    held = {wheel.name for wheel in wheels}
+    rows = [(normalize(package.name), package.version, list(package.dependencies)) for package in pip]
+    return {name: request for name, request in asked_wheels(rows).items() if name in held}
+
+
+FORMAT = Format(
+    name="conda-lock",
+    summary="conda-lock.yml, for conda-lock and micromamba",
+    export=_export,
+    read=_read,
+    recognize=lambda name, head: (
+        name.endswith((".yml", ".yaml")) and (b"content_hash:" in head or b"\npackage:" in head)
+    ),
+    needs_urls=Subject.has_conda_python,
+    needs_metadata=True,
+)

@@ -1,0 +1,101 @@
+"""The text of a manifest that an import makes: what a person would have written."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from tenv.interop.interface import Draft
+from tenv.interop.reading import quoted
+from tenv.interop.requests import split
+from tenv.manifest import CondaRequest, WheelRequest, normalize, tool_of
+from tenv.versions import Range
+
+__all__ = ["render_draft", "without_doubles"]
+
+T = TypeVar("T")
+
+_DEFAULT_PYTHON = ">=3.11,<3.15"
+
+
+def render_draft(draft: Draft, origin: str) -> str:
+    """Return the text of a manifest.
+
+    Args:
+        draft: What it says.
+        origin: The file that it was made from, for its first line.
+    """
+    lines = [
+        f"# Made by `tenv import` from {origin}.",
+        f"platforms = {_list(draft.platforms)}",
+        *([f"channels  = {_list(draft.channels)}"] if draft.channels else []),
+        *([f"python    = {quoted(draft.python)}"] if draft.python else []),
+    ]
+    requirements = {"cuda": draft.cuda, "glibc": draft.glibc}
+    lines += _section("requirements", {name: quoted(value) for name, value in requirements.items() if value})
+    conda, conda_own = split(_every(draft, draft.dependencies))
+    wheels, wheels_own = split(_every(draft, draft.wheels))
+    lines += _section("dependencies", {name: _conda(request) for name, request in conda.items()})
+    lines += _section("pypi-dependencies", {name: _wheel(request) for name, request in wheels.items()})
+    for platform in draft.platforms:
+        own = {name: _conda(request) for name, request in conda_own.get(platform, {}).items()}
+        lines += _section(f"platform.{platform}.dependencies", own)
+        own = {name: _wheel(request) for name, request in wheels_own.get(platform, {}).items()}
+        lines += _section(f"platform.{platform}.pypi-dependencies", own)
+    lines += _section("activation.env", {name: quoted(value) for name, value in draft.environment.items()})
+    return "\n".join(lines) + "\n"
+
+
+def _every(draft: Draft, tables: Mapping[str, Mapping[str, T]]) -> dict[str, Mapping[str, T]]:
+    return {platform: tables.get(platform, {}) for platform in draft.platforms}
+
+
+def _section(name: str, rows: Mapping[str, str]) -> list[str]:
+    if not rows:
+        return []
+    keys = {key: key if key.replace("-", "").replace("_", "").isalnum() else quoted(key) for key in rows}
+    width = max(map(len, keys.values()))
+    return ["", f"[{name}]", *(f"{keys[key]:<{width}} = {rows[key]}" for key in sorted(rows))]
+
+
+def _list(words: tuple[str, ...]) -> str:
+    return f"[{', '.join(map(quoted, words))}]"
+
+
+def _conda(request: CondaRequest) -> str:
+    more = {"channel": request.channel, "build": request.build}
+    return _request(request.version, {key: quoted(value) for key, value in more.items() if value})
+
+
+def _wheel(request: WheelRequest) -> str:
+    return _request(request.version, {"extras": _list(request.extras)} if request.extras else {})
+
+
+def _request(version: Range, more: Mapping[str, str]) -> str:
+    if not more:
+        return quoted(str(version))
+    pairs = {"version": quoted(str(version)), **more}
+    return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
+
+
+def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
+    """Return a draft that a manifest can hold, and what had to be changed for it, a sentence each.
+
+    A manifest has one supplier for each package, and a Python wherever it has wheels.
+    """
+    lost = []
+    wheels: dict[str, dict[str, WheelRequest]] = {}
+    for platform in draft.platforms:
+        conda = {tool_of(normalize(name)) for name in draft.dependencies.get(platform, {})}
+        asked = draft.wheels.get(platform, {})
+        wheels[platform] = {name: request for name, request in asked.items() if tool_of(name) not in conda}
+        lost += [
+            f"{tool_of(name)} is asked of conda, so {name} of the package index is not asked for on {platform}"
+            for name in sorted(asked)
+            if tool_of(name) in conda
+        ]
+    conda_python = any("python" in table for table in draft.dependencies.values())
+    python = draft.python
+    if any(wheels.values()) and not conda_python and not python:
+        python = _DEFAULT_PYTHON
+        lost.append(f"the file does not say which Python its wheels are for: `python` is set to {python}")
+    return replace(draft, wheels=wheels, python="" if conda_python else python), lost

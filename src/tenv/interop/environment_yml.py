@@ -1,0 +1,197 @@
+"""``environment.yml``: what conda, mamba and micromamba make an environment from.
+
+It holds no hashes and, but for the selectors that conda-lock reads, one platform. Written are the exact versions of
+the lock (`--requests`: what the manifest asks for). Read is what somebody asked for, with the keys that conda-lock has
+added (``platforms``, ``category``, ``# [linux]`` selectors).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tenv.errors import FormatError, ManifestError
+from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.packages import channel_url, channel_word, channel_words, left_out
+from tenv.interop.reading import load_yaml, text_of
+from tenv.interop.requests import conda_request, wheel_request
+from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+
+__all__ = ["FORMAT", "read_environment"]
+
+_KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category")
+_SELECTORS = {
+    "linux": ("linux-64", "linux-aarch64"),
+    "unix": ("linux-64", "linux-aarch64"),
+    "linux64": ("linux-64",),
+    "aarch64": ("linux-aarch64",),
+    "win": ("win-64",),
+    "win64": ("win-64",),
+    "osx": (),
+    "osx64": (),
+    "arm64": (),
+}
+"""The words of conda-build and conda-lock for platforms."""
+
+
+def _export(subject: Subject) -> Exported:
+    lost = left_out(subject, variables=True)
+    subject = subject if subject.requests else subject.with_one_python(lost)
+    files = {}
+    several = len(subject.platforms) > 1
+    for platform in subject.platforms:
+        name = f"environment-{platform}.yml" if several else "environment.yml"
+        files[name] = _text(subject, platform).encode()
+    if not subject.requests:
+        lost.append("hashes and URLs are not in an environment.yml: another build of a version may be taken")
+    if several:
+        lost.append("an environment.yml is for one platform: one is written for each")
+    return Exported(files, tuple(lost))
+
+
+def _text(subject: Subject, platform: str) -> str:
+    import yaml  # noqa: PLC0415 (late: 15 ms)
+
+    here = subject.manifest.on(platform)
+    conda = _asked(here) if subject.requests else _pinned(subject, platform)
+    wheels = (
+        [_wheel_line(name, request) for name, request in sorted(here.wheels.items())]
+        if subject.requests
+        else sorted({f"{wheel.name}=={wheel.version}" for wheel in subject.wheels(platform)})
+    )
+    names = {re.split(r"[ =<>!~\[]", line.rpartition("::")[2], maxsplit=1)[0] for line in conda}
+    if wheels and "python" not in names:
+        minor = subject.minor(platform)
+        conda.append(f"python {minor}.*" if minor else f"python {here.python or '*'}")
+    if wheels and "pip" not in names:
+        conda.append("pip")
+    data: dict[str, Any] = {
+        "name": subject.lock.target,
+        "channels": [*(channel_words(subject) or ["conda-forge"]), "nodefaults"],
+        "dependencies": [*conda, *([{"pip": wheels}] if wheels else [])],
+    }
+    if here.environment:
+        data["variables"] = dict(here.environment)
+    return f"# {subject.lock.target} for {platform}\n" + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _pinned(subject: Subject, platform: str) -> list[str]:
+    words = {channel_url(word): word for word in channel_words(subject)}
+    several = len({package.channel for package in subject.lock.conda.get(platform, ())}) > 1
+    lines = []
+    for package in subject.lock.conda.get(platform, ()):
+        word = words.get(package.channel, channel_word(package.channel))
+        lines.append(f"{word}::" * several + f"{package.name}={package.version}={package.build}")
+    return lines
+
+
+def _asked(manifest: Manifest) -> list[str]:
+    lines = []
+    for name, request in sorted(manifest.dependencies.items()):
+        version = str(request.version)
+        version = f"=={version}" if version[:1].isdigit() and not version.endswith("*") else version
+        build = f"[build='{request.build}']" if request.build else ""
+        lines.append(f"{request.channel}::" * bool(request.channel) + name + f" {version}" * (version != "*") + build)
+    return lines
+
+
+def _wheel_line(name: str, request: WheelRequest) -> str:
+    extras = f"[{','.join(request.extras)}]" if request.extras else ""
+    return f"{name}{extras}{request.version.specifiers}"
+
+
+def read_environment(source: Source) -> Imported:
+    """Read an ``environment.yml``."""
+    data = load_yaml(source, ManifestError)
+    lost = [f"`{key}` is not taken" for key in data if key not in _KEYS]
+    channels = [str(word) for word in _list(source, data, "channels")]
+    platforms = _platforms(source, data, lost)
+    conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
+    wheels: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
+    selectors = _selectors(text_of(source, ManifestError))
+    for item in _list(source, data, "dependencies"):
+        if isinstance(item, str):
+            name, request, rest = _parsed(source, item, conda_request)
+            _add(conda, _where(selectors, item, platforms), name, request)
+            lost += [f"of `{name}` tenv can't ask for {rest}"] if rest else []
+        elif isinstance(item, dict) and list(item) == ["pip"]:
+            for line in _pip(source, item["pip"], lost):
+                name, wheel, rest = _parsed(source, line, wheel_request)
+                _add(wheels, _where(selectors, line, platforms), name, wheel)
+                lost += [f"of `{name}` tenv can't ask for {rest}"] if rest else []
+        else:
+            raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
+    variables = data.get("variables") or {}
+    if not isinstance(variables, dict):
+        raise ManifestError(f"{source.path}: variables: expected a mapping")
+    draft = Draft(
+        platforms=platforms,
+        channels=tuple(channel_word(channel) for channel in channels if channel != "nodefaults"),
+        dependencies=conda,
+        wheels=wheels,
+        environment={str(key): str(value) for key, value in variables.items()},
+    )
+    lost.append("an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one")
+    return Imported(str(data.get("name") or ""), draft, None, tuple(lost))
+
+
+def _list(source: Source, data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key) or []
+    if not isinstance(value, list):
+        raise ManifestError(f"{source.path}: {key}: expected a list")
+    return value
+
+
+def _platforms(source: Source, data: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
+    said = [str(word) for word in _list(source, data, "platforms")]
+    if not said:
+        if not source.platforms:
+            lost.append("the file names no platforms: linux-64 is taken (`--platform` names others)")
+        return source.platforms or ("linux-64",)
+    taken, left = source.choose(said)
+    if left:
+        lost.append(f"platforms that are not taken: {', '.join(left)}")
+    if not taken:
+        raise FormatError(f"{source.path}: is for no platform that tenv knows", hint=f"known: {', '.join(PLATFORMS)}")
+    return taken
+
+
+def _selectors(text: str) -> dict[str, str]:
+    """Return the selectors that stand as comments behind dependencies, such as ``- gcc  # [linux]``."""
+    rows = re.finditer(r"^\s*-\s*(?P<item>.+?)\s+#\s*\[(?P<word>\w+)\]\s*$", text, re.MULTILINE)
+    return {row["item"].strip("'\""): row["word"] for row in rows}
+
+
+def _where(selectors: Mapping[str, str], item: str, platforms: tuple[str, ...]) -> tuple[str, ...]:
+    word = selectors.get(item)
+    return platforms if word is None else tuple(name for name in _SELECTORS.get(word, platforms) if name in platforms)
+
+
+def _pip(source: Source, lines: Any, lost: list[str]) -> Iterator[str]:
+    if not isinstance(lines, list):
+        raise ManifestError(f"{source.path}: dependencies: expected a list below `pip:`")
+    for line in lines:
+        if str(line).startswith(("-", ".", "/")) or "://" in str(line).partition(";")[0].partition(" @ ")[0]:
+            lost.append(f"pip's `{line}` can't be held")
+        else:
+            yield str(line)
+
+
+def _parsed(source: Source, text: str, parse: Any) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ManifestError(f"{source.path}: dependencies: `{text[:100]}`: {error}") from error
+
+
+def _add(tables: dict[str, dict[str, Any]], platforms: tuple[str, ...], name: str, request: Any) -> None:
+    for platform in platforms:
+        tables[platform][name] = request
+
+
+FORMAT = Format(
+    name="environment.yml",
+    summary="environment.yml with exact versions, for conda and micromamba",
+    export=_export,
+    read=read_environment,
+    recognize=lambda name, head: name.endswith((".yml", ".yaml")) and b"dependencies:" in head,
+)

@@ -1,0 +1,104 @@
+"""Explicit lists (``@EXPLICIT``): the URL of each conda package with its hash, one file a platform.
+
+``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. What follows ``#`` is an
+MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
+since 1.0.
+"""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from tenv.errors import FormatError, LockCorruptError
+from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject
+from tenv.interop.packages import channel_word, left_out
+from tenv.interop.reading import text_of
+from tenv.interop.requests import pin
+from tenv.lock import CondaPackage
+from tenv.manifest import PLATFORMS, CondaRequest
+
+__all__ = ["FORMAT"]
+
+_LINE = re.compile(r"(?P<url>[a-z]+://\S+?)(#(?:(?P<md5>[0-9a-fA-F]{32})|(?:sha256:)?(?P<sha256>[0-9a-fA-F]{64})))?")
+_FILE = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(\.conda|\.tar\.bz2)")
+
+
+def _export(subject: Subject) -> Exported:
+    files, lost = {}, left_out(subject, wheels=False)
+    for platform in subject.platforms:
+        packages = subject.lock.conda.get(platform, ())
+        if not packages:
+            lost.append(f"{platform} has no conda packages, so no list is written for it")
+            continue
+        lines = [f"# platform: {platform}", "@EXPLICIT", *(_line(package, subject.md5) for package in packages)]
+        files[f"{subject.lock.target}-{platform}.txt"] = ("\n".join(lines) + "\n").encode()
+    if not files:
+        raise FormatError(
+            f"{subject.lock.target} has no conda packages, and an explicit list holds nothing else",
+            hint=f"`tenv export requirements.txt {subject.lock.target}` writes its wheels",
+        )
+    lost.append("the requests, the channels' order and what the host must offer are not in an explicit list")
+    return Exported(files, tuple(lost))
+
+
+def _line(package: CondaPackage, md5: bool) -> str:
+    if package.sha256 and not (md5 and package.md5):
+        return f"{package.url}#sha256:{package.sha256}"
+    return f"{package.url}#{package.md5}" if package.md5 else package.url
+
+
+def _read(source: Source) -> Imported:
+    text = text_of(source, LockCorruptError)
+    found = re.search(r"^#\s*platform:\s*(\S+)", text, re.MULTILINE)
+    rows = [_row(source, number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if _counts(line)]
+    if not rows:
+        raise LockCorruptError(f"{source.path}: lists no packages")
+    platform = _platform(source, found[1] if found else "", rows)
+    channels = tuple(dict.fromkeys(row["conda"].rsplit("/", 2)[0] for row in rows))
+    names = [_FILE.fullmatch(row["conda"].rsplit("/", 1)[-1]) for row in rows]
+    asked = {match["name"]: CondaRequest(pin(match["name"], match["version"])) for match in names if match}
+    hashed = all("sha256" in row or "md5" in row for row in rows)
+    lost = ["an explicit list does not say what was asked for: every package of it is asked for"]
+    if not hashed:
+        lost.append("some lines have no hash, so no lock is made of them: `tenv lock` makes one")
+    draft = Draft(
+        platforms=(platform,),
+        channels=tuple(channel_word(channel) for channel in channels),
+        dependencies={platform: {name: request for name, request in asked.items() if not name.startswith("_")}},
+    )
+    part = Part(channels, {platform: tuple(rows)}, {platform: ()}) if hashed else None
+    return Imported("", draft, part, tuple(lost))
+
+
+def _counts(line: str) -> bool:
+    word = line.strip()
+    return bool(word) and not word.startswith("#") and word != "@EXPLICIT"
+
+
+def _row(source: Source, number: int, line: str) -> dict[str, Any]:
+    match = _LINE.fullmatch(line)
+    if match is None or not _FILE.fullmatch(match["url"].rsplit("/", 1)[-1]):
+        raise LockCorruptError(f"{source.path}:{number}: `{line[:200]}` is not the URL of a conda package")
+    url = urlsplit(match["url"])._replace(query="").geturl()
+    return {"conda": url, **{key: match[key].lower() for key in ("sha256", "md5") if match[key]}}
+
+
+def _platform(source: Source, said: str, rows: list[dict[str, Any]]) -> str:
+    subdirs = {row["conda"].rsplit("/", 2)[1] for row in rows} - {"noarch"}
+    known: list[str] = [name for name in (said, *source.platforms, *sorted(subdirs)) if name]
+    if not known or known[0] not in PLATFORMS or not subdirs <= {known[0]}:
+        listed = ", ".join(sorted({*subdirs, *([said] if said else [])})) or "none"
+        raise FormatError(
+            f"{source.path}: is not for one platform that tenv knows, but for {listed}",
+            hint=f"known: {', '.join(PLATFORMS)}; `--platform` names one where the list does not",
+        )
+    return known[0]
+
+
+FORMAT = Format(
+    name="explicit",
+    summary="@EXPLICIT lists of URLs and hashes, one for each platform",
+    export=_export,
+    read=_read,
+    recognize=lambda _, head: b"@EXPLICIT" in head,
+)

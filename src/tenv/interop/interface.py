@@ -1,0 +1,206 @@
+"""What the formats share: what each is given, what each returns.
+
+A format is a module with one `Format`; its name in `tenv.interop.catalogue` is all that is said about it elsewhere.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tenv.lock import Lock, Wheel
+from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.versions import Version
+
+__all__ = ["Draft", "Exported", "Format", "Imported", "Located", "Part", "Source", "Subject", "minor_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where the indexes in use have a wheel, and what it says of itself.
+
+    Attributes:
+        url: Its URL.
+        requires_dist: What it requires, as PEP 508 lines.
+        requires_python: The Pythons that it is for, or an empty string.
+    """
+
+    url: str
+    requires_dist: tuple[str, ...] = ()
+    requires_python: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is to be exported.
+
+    Attributes:
+        manifest: The target's manifest.
+        lock: Its lock.
+        platforms: The platforms to write.
+        python: The Python minor to write for, where Python is no conda package and the format serves one; or empty.
+        located: Where the wheels are, by sha256; empty where the format needs no URLs.
+        indexes: The package indexes in use, the main one first; empty where the format needs no URLs.
+        requests: Write what the manifest asks for, not what the lock holds (`environment.yml`).
+        md5: Give MD5 rather than sha256 (explicit lists).
+    """
+
+    manifest: Manifest
+    lock: Lock
+    platforms: tuple[str, ...]
+    python: str = ""
+    located: Mapping[str, Located] = field(default_factory=dict)
+    indexes: tuple[str, ...] = ()
+    requests: bool = False
+    md5: bool = False
+
+    def minor(self, platform: str) -> str:
+        """Return the Python minor of a platform: that of its conda package, or the one asked for, or an empty text."""
+        found = [p.version for p in self.lock.conda.get(platform, ()) if p.name == "python"]
+        return minor_of(found[0]) if found else self.python
+
+    def wheels(self, platform: str) -> tuple[Wheel, ...]:
+        """Return the wheels of a platform, in its Python minor when there is one."""
+        minor = self.minor(platform)
+        return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
+
+    def has_conda_python(self) -> bool:
+        """Tell whether Python is a conda package wherever there are wheels, and there are conda packages at all."""
+        alone = [name for name in self.platforms if self.wheels(name) and not self._conda_python(name)]
+        return not alone and any(self.lock.conda.get(name) for name in self.platforms)
+
+    def _conda_python(self, platform: str) -> bool:
+        return any(package.name == "python" for package in self.lock.conda.get(platform, ()))
+
+    def with_one_python(self, lost: list[str]) -> "Subject":
+        """Return this with the wheels of one Python: the newest of the lock where none is named."""
+        minors = {minor for platform in self.platforms for minor in self.lock.python_minors(platform)}
+        if self.python or len(minors) < 2 or all(map(self.minor, self.platforms)):  # noqa: PLR2004 (several)
+            return self
+        newest = max(minors, key=Version)
+        lost.append(f"the lock serves several Pythons, this is for {newest} (`--python` names another)")
+        return replace(self, python=newest)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export gives.
+
+    Attributes:
+        files: The bytes of each file, by name.
+        lost: What the format can't hold, a sentence each.
+    """
+
+    files: Mapping[str, bytes]
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of another tool.
+
+    Attributes:
+        path: The file.
+        raw: Its bytes.
+        environment: The environment to take where it holds several; empty for the usual one.
+        platforms: The platforms to take; empty for all that tenv knows, where the file names some.
+    """
+
+    path: Path
+    raw: bytes
+    environment: str = ""
+    platforms: tuple[str, ...] = ()
+
+    def choose(self, platforms: tuple[str, ...] | list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return which of the file's platforms are taken, in tenv's own order, and which are left."""
+        wanted = self.platforms or PLATFORMS
+        taken = tuple(name for name in PLATFORMS if name in platforms and name in wanted)
+        return taken, tuple(name for name in platforms if name not in taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A manifest that is to be written.
+
+    Attributes:
+        platforms: Its platforms.
+        channels: Its channels, best first, as people write them.
+        python: The range of Pythons when it is no conda package.
+        cuda: The CUDA that the host must offer, or an empty string.
+        glibc: The oldest C library, or an empty string.
+        dependencies: What is asked of conda, by platform and name.
+        wheels: What is asked of the package index, by platform and name.
+        environment: Variables to set.
+    """
+
+    platforms: tuple[str, ...]
+    channels: tuple[str, ...] = ()
+    python: str = ""
+    cuda: str = ""
+    glibc: str = ""
+    dependencies: Mapping[str, Mapping[str, CondaRequest]] = field(default_factory=dict)
+    wheels: Mapping[str, Mapping[str, WheelRequest]] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a lock of another tool holds.
+
+    Attributes:
+        channels: The channels, best first, as URLs.
+        conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
+        wheels: The wheels of each platform.
+        options: How it was solved, as such a lock says it.
+    """
+
+    channels: tuple[str, ...]
+    conda: Mapping[str, tuple[Mapping[str, Any], ...]]
+    wheels: Mapping[str, tuple[Wheel, ...]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import gives.
+
+    Attributes:
+        name: What the file calls the environment; empty when it has no name for it.
+        draft: The manifest.
+        part: What its lock shall hold; None where the file has no hashes for it.
+        lost: What tenv can't hold, a sentence each.
+    """
+
+    name: str
+    draft: Draft
+    part: Part | None
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format.
+
+    Attributes:
+        name: What it is called on the command line.
+        summary: One line for people.
+        export: Writes it; None where tenv does not.
+        read: Reads it; None where tenv does not.
+        recognize: Tells whether a file, by its name and its first bytes, is of this format.
+        needs_urls: Tells whether an export names the wheels of a subject by URL, so that the indexes have to be asked.
+        needs_metadata: Whether it also says what they require.
+    """
+
+    name: str
+    summary: str
+    export: Callable[[Subject], Exported] | None
+    read: Callable[[Source], Imported] | None
+    recognize: Callable[[str, bytes], bool]
+    needs_urls: Callable[[Subject], bool] = lambda _: False
+    needs_metadata: bool = False
+
+
+def minor_of(version: str) -> str:
+    """Return the minor of a Python version, such as ``3.11`` of ``3.11.9``."""
+    found = Version.find(version)
+    return found.major_minor if found else ""

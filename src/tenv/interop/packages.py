@@ -1,0 +1,74 @@
+"""Packages and channels as the formats write them."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit
+
+from tenv.interop.interface import Subject
+from tenv.lock import Wheel
+from tenv.manifest import normalize
+from tenv.versions import same_release
+
+__all__ = ["channel_url", "channel_word", "channel_words", "left_out", "wheel_at"]
+
+_HOME = "https://conda.anaconda.org/"
+_DEFAULTS = "https://repo.anaconda.com/pkgs/main"
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.+!-]+\.whl")
+
+
+def channel_word(url: str) -> str:
+    """Return a channel as people write it: by its bare name where that means the same."""
+    return url.removeprefix(_HOME).rstrip("/")
+
+
+def channel_url(word: str) -> str:
+    """Return a channel's URL."""
+    if "://" in word:
+        return word.rstrip("/")
+    return _DEFAULTS if word == "defaults" else f"{_HOME}{word}"
+
+
+def channel_words(subject: Subject) -> tuple[str, ...]:
+    """Return the channels of a lock as its manifest writes them; those of single requests come last."""
+    manifest = subject.manifest
+    named = [*manifest.channels]
+    for platform in subject.platforms:
+        named += [request.channel for request in manifest.on(platform).dependencies.values() if request.channel]
+    words = {channel_url(word): word for word in reversed(named)}
+    if not subject.lock.channels:
+        return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(words.get(url.rstrip("/"), channel_word(url)) for url in subject.lock.channels))
+
+
+def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]) -> Wheel | None:
+    """Return the wheel at a URL; None when it is none that a lock can hold: a source archive, a folder, no hash."""
+    file = unquote(urlsplit(url).path.rsplit("/", 1)[-1])
+    if not _FILE.fullmatch(file) or not re.fullmatch(r"[0-9a-f]{64}", sha256) or "://" not in url:
+        return None
+    distribution, told, *_ = file.split("-")
+    if normalize(distribution) != normalize(name) or not same_release(told, version):
+        return None
+    return Wheel(normalize(name), version, file, sha256, size, tuple(python))
+
+
+def left_out(subject: Subject, *, variables: bool = False, wheels: bool = True) -> list[str]:
+    """Return what of a target the formats of package managers have no place for, a sentence each.
+
+    Args:
+        subject: What is exported.
+        variables: Whether the format holds variables.
+        wheels: Whether the format holds wheels.
+    """
+    lost = []
+    here = {platform: subject.manifest.on(platform) for platform in subject.platforms}
+    archives = sorted({archive.name for platform in here for archive in subject.lock.archives.get(platform, ())})
+    archives = archives or sorted({name for manifest in here.values() for name in manifest.archives})
+    if archives:
+        lost.append(f"[archives] can't be held: {', '.join(archives)}")
+    if system := sorted({name for manifest in here.values() for name in manifest.system}):
+        lost.append(f"[system] can't be held: {', '.join(system)}")
+    if not variables and (names := sorted({name for manifest in here.values() for name in manifest.environment})):
+        lost.append(f"[activation.env] can't be held: {', '.join(names)}")
+    if not wheels and (count := len({w.file for platform in here for w in subject.wheels(platform)})):
+        lost.append(f"wheels can't be held: {count} of them are left out")
+    return lost

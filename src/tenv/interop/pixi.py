@@ -1,0 +1,316 @@
+"""pixi: ``pixi.toml`` in the syntax of 2026, with platforms that declare virtual packages, and ``pixi.lock``.
+
+The lock is one part of ours already; what is added are the wheels, as ``pypi:`` entries. Sources: pixi's reference
+(https://pixi.prefix.dev/latest/reference/pixi_manifest/, "Multi Platform") and its lock files of version 7.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tenv.engine.interop import to_current
+from tenv.errors import FormatError, LockCorruptError
+from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
+from tenv.interop.packages import channel_word, channel_words, left_out, wheel_at
+from tenv.interop.pixi_toml import read_workspace, render_workspace
+from tenv.interop.reading import load_yaml
+from tenv.interop.requests import asked_wheels, top_level
+from tenv.lock import Wheel
+from tenv.manifest import Manifest, normalize
+
+__all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
+
+_DEFAULT_GLIBC = "2.28"
+"""What pixi takes for granted of every Linux (its ``pixi_default_versions``): said of a platform, it says nothing."""
+
+
+def virtual_packages(manifest: Manifest, platform: str) -> dict[str, str]:
+    """Return the virtual packages that a platform declares beyond what pixi takes for granted, by pixi's keys."""
+    here = manifest.on(platform).requirements
+    found = {}
+    if here.cuda:
+        found["cuda"] = str(here.cuda)
+    if here.glibc and platform.startswith("linux") and str(here.glibc) != _DEFAULT_GLIBC:
+        found["glibc"] = str(here.glibc)
+    return found
+
+
+def lock_text(
+    environment: str,
+    channels: tuple[str, ...],
+    platforms: Mapping[str, tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]],
+    options: Mapping[str, Any],
+    indexes: tuple[str, ...] = (),
+) -> str:
+    """Return the text of a pixi lock with one environment, written by rattler.
+
+    Args:
+        environment: The environment's name.
+        channels: Its channels, as URLs.
+        platforms: By conda platform: its entry in the lock, and the rows of its packages.
+        options: How it was solved.
+        indexes: The package indexes of its wheels.
+
+    Raises:
+        ValueError: rattler does not take it.
+    """
+    import yaml  # noqa: PLC0415 (late: 15 ms)
+
+    packages: dict[str, Mapping[str, Any]] = {}
+    lists = {}
+    for entry, rows in platforms.values():
+        keys = [_key(row) for row in rows]
+        packages |= {url: row for (_, url), row in zip(keys, rows, strict=True)}
+        lists[entry["name"]] = [{kind: url} for kind, url in keys]
+    body: dict[str, Any] = {"channels": [{"url": url.rstrip("/") + "/"} for url in channels]}
+    if indexes:
+        body["indexes"] = list(indexes)
+    if options:
+        body["options"] = dict(options)
+    lock = {
+        "version": 7,
+        "platforms": [dict(entry) for entry, _ in platforms.values()],
+        "environments": {environment: {**body, "packages": lists}},
+        "packages": [dict(row) for row in packages.values()],
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return to_current(yaml.dump(lock, Dumper=dumper, sort_keys=False, allow_unicode=True).encode())
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    kind = "conda" if "conda" in row else "pypi"
+    return kind, str(row[kind])
+
+
+def _export(subject: Subject) -> Exported:
+    lost = left_out(subject, variables=True)
+    options = _own(subject)["environments"].get(subject.lock.target, {}).get("options", {})
+    files = {"pixi.toml": render_workspace(subject, channel_words(subject), virtual_packages, options).encode()}
+    if not subject.has_conda_python():
+        lost.append(
+            "pixi.lock is not written: the Python of this target is no conda package, and pixi has no other; "
+            "`pixi lock` makes one from pixi.toml"
+        )
+        return Exported(files, tuple(lost))
+    try:
+        files["pixi.lock"] = _lock(subject, lost).encode()
+    except ValueError as error:
+        raise FormatError(f"the lock of {subject.lock.target} can't be written for pixi: {error}") from error
+    return Exported(files, tuple(lost))
+
+
+def _lock(subject: Subject, lost: list[str]) -> str:
+    data = _own(subject)
+    environment = data["environments"].get(subject.lock.target, {})
+    platforms = {}
+    for number, platform in enumerate(subject.platforms, 1):
+        declared = virtual_packages(subject.manifest, platform)
+        entry: dict[str, Any] = {"name": platform}
+        if declared:  # under a short name, as pixi itself writes it: it matches them by what they declare
+            said = [f"__{name}={version}" for name, version in declared.items()]
+            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": said}
+        wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
+        platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
+    if any(subject.wheels(platform) for platform in subject.platforms):
+        unknown = [wheel.name for wheel in _wheels(subject) if not subject.located[wheel.sha256].requires_python]
+        if unknown:
+            lost.append(f"the index does not say what these require: {', '.join(sorted(set(unknown)))}")
+    channels = tuple(str(row["url"]) for row in environment.get("channels", []))
+    indexes = subject.indexes if _wheels(subject) else ()
+    return lock_text("default", channels, platforms, environment.get("options", {}), indexes)
+
+
+def _wheels(subject: Subject) -> list[Wheel]:
+    return [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
+
+
+def _own(subject: Subject) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 (late: 15 ms)
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    data: dict[str, Any] = yaml.load(subject.lock.text, Loader=loader)  # noqa: S506 (both are safe loaders)
+    return data
+
+
+def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of the conda packages that a lock of version 7 has for a platform."""
+    known = {row["conda"]: row for row in data["packages"] if "conda" in row}
+    listed = data["environments"].get(environment, {}).get("packages", {}).get(platform, [])
+    return tuple(known[row["conda"]] for row in listed if "conda" in row)
+
+
+def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
+    found = subject.located[wheel.sha256]
+    row: dict[str, Any] = {
+        "pypi": found.url,
+        "name": wheel.name,
+        "version": wheel.version,
+        "sha256": wheel.sha256,
+    }
+    if found.requires_dist:
+        row["requires_dist"] = list(found.requires_dist)
+    if found.requires_python:
+        row["requires_python"] = found.requires_python
+    return row
+
+
+def _read(source: Source) -> Imported:
+    load_yaml(source, LockCorruptError)  # refuses what must not reach a parser written in another language
+    try:
+        text = to_current(source.raw)
+    except ValueError as error:
+        raise LockCorruptError(f"{source.path}: rattler can't read it: {error}") from error
+    data = load_yaml(Source(source.path, text.encode()), LockCorruptError)
+    name = _environment(source, data)
+    environment = data["environments"][name]
+    lost = _others(data, name)
+    places = _platforms(source, data, environment, lost)
+    part = _part(data, environment, places, lost)
+    asked = read_workspace(source.path.with_name("pixi.toml"), name, tuple(places), lost)
+    draft = asked or _derive(data, environment, places, part)
+    lost += _notes(draft, part)
+    return Imported("" if name == "default" else name, _completed(draft, part), part, tuple(dict.fromkeys(lost)))
+
+
+def _notes(draft: Draft, part: Part) -> list[str]:
+    """Return what the file leaves open and a person should add."""
+    rows = [row for rows in part.conda.values() for row in _conda_names(rows)]
+    found = sorted(version for name, version, _ in rows if name == "cuda-version")
+    if draft.cuda or not found:
+        return []
+    return [f'what the host must offer: the file does not say; for CUDA, add [requirements] with cuda = "{found[0]}"']
+
+
+def _environment(source: Source, data: Mapping[str, Any]) -> str:
+    names = list(data["environments"])
+    name = source.environment or ("default" if "default" in names or len(names) != 1 else names[0])
+    if name not in names:
+        listed = ", ".join(names) or "none"
+        hint = f"name one with `--environment`: {listed}"
+        raise FormatError(f"{source.path}: has no environment `{name}`", hint=hint)
+    return name
+
+
+def _others(data: Mapping[str, Any], name: str) -> list[str]:
+    others = [other for other in data["environments"] if other != name]
+    return [f"a target is one environment: `{name}` is taken, {', '.join(others)} are not"] if others else []
+
+
+def _platforms(
+    source: Source, data: Mapping[str, Any], environment: Mapping[str, Any], lost: list[str]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the platforms that are taken, each with its entry in the lock."""
+    entries: dict[str, Mapping[str, Any]] = {}
+    listed = environment.get("packages", {})
+    for entry in data["platforms"]:
+        subdir = entry.get("subdir", entry["name"])
+        if entry["name"] in listed:
+            if subdir in entries:
+                lost.append(f"a target has one lock for {subdir}: that of `{entry['name']}` is not taken")
+            entries.setdefault(subdir, entry)
+    taken, left = source.choose(tuple(entries))
+    if left:
+        lost.append(f"platforms that are not taken: {', '.join(left)}")
+    if not taken:
+        held = f"only for {', '.join(left)}" if left else "for none at all"
+        hint = "" if left else f"its environments: {', '.join(data['environments'])} (`--environment` names one)"
+        raise FormatError(f"{source.path}: has nothing for a platform that tenv knows, {held}", hint=hint)
+    return {platform: entries[platform] for platform in taken}
+
+
+def _part(
+    data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], lost: list[str]
+) -> Part:
+    known = {_key(row): row for row in data["packages"] if "conda" in row or "pypi" in row}
+    conda, wheels = {}, {}
+    for platform, entry in places.items():
+        listed = environment["packages"][entry["name"]]
+        rows = [known[key] for row in listed if (key := next(iter(row.items()))) in known]
+        lost += [f"a package that is built from source can't be held: {v}" for r in listed for k, v in r.items()
+                 if k not in ("conda", "pypi")]  # fmt: skip
+        conda[platform] = tuple(row for row in rows if "conda" in row)
+        wheels[platform] = tuple(_wheels_of(rows, conda[platform], lost))
+    channels = tuple(str(row["url"]) for row in environment.get("channels", []))
+    return Part(channels, conda, wheels, environment.get("options", {}))
+
+
+def _wheels_of(rows: list[Mapping[str, Any]], conda: tuple[Mapping[str, Any], ...], lost: list[str]) -> Iterator[Wheel]:
+    minor = next((minor_of(version) for name, version, _ in _conda_names(conda) if name == "python"), "")
+    for row in rows:
+        if "pypi" not in row:
+            continue
+        url, name = str(row["pypi"]), str(row["name"])
+        size = row.get("size")
+        version, sha256 = str(row.get("version", "")), str(row.get("sha256", ""))
+        wheel = wheel_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,))
+        if wheel is None or not minor:
+            lost.append(f"{name} can't be held, since it is no wheel with a hash: {url}")
+        else:
+            yield wheel
+
+
+def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, list[str]]]:
+    """Return name, version and dependencies of conda rows, which often say the first two only in their URL."""
+    found = []
+    for row in rows:
+        file = str(row["conda"]).rsplit("/", 1)[-1]
+        name, version, _ = file.rsplit("-", 2) if file.count("-") > 1 else (file, "", "")
+        found.append((str(row.get("name", name)), str(row.get("version", version)), list(row.get("depends") or [])))
+    return found
+
+
+def _derive(
+    data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], part: Part
+) -> Draft:
+    """Return the manifest that follows from the lock alone."""
+    requires = {row["sha256"]: row.get("requires_dist") or [] for row in data["packages"] if "sha256" in row}
+    virtual = _virtual(places)
+    return Draft(
+        platforms=tuple(places),
+        channels=tuple(channel_word(str(row["url"])) for row in environment.get("channels", [])),
+        cuda=virtual.get("__cuda", ""),
+        glibc=virtual.get("__glibc", ""),
+        dependencies={platform: top_level(_conda_names(rows)) for platform, rows in part.conda.items()},
+        wheels={
+            platform: asked_wheels([(w.name, w.version, requires.get(w.sha256, [])) for w in wheels])
+            for platform, wheels in part.wheels.items()
+        },
+    )
+
+
+def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in places.values():
+        for word in entry.get("virtual-packages") or []:
+            name, _, version = str(word).partition("=")
+            found.setdefault(name, version.partition("=")[0])
+    return found
+
+
+def _completed(draft: Draft, part: Part) -> Draft:
+    """Return a draft in which Python is asked for wherever the lock has wheels for one."""
+    from dataclasses import replace  # noqa: PLC0415 (small)
+
+    dependencies = {}
+    for platform in draft.platforms:
+        asked = dict(draft.dependencies.get(platform, {}))
+        if part.wheels.get(platform) and "python" not in asked:
+            found = top_level(_conda_names(part.conda[platform]))
+            asked |= {name: request for name, request in found.items() if name == "python"}
+        dependencies[platform] = asked
+    known = {platform: {normalize(wheel.name) for wheel in wheels} for platform, wheels in part.wheels.items()}
+    wheels = {
+        platform: {name: request for name, request in draft.wheels.get(platform, {}).items() if name in known[platform]}
+        for platform in draft.platforms
+    }
+    return replace(draft, dependencies=dependencies, wheels=wheels)
+
+
+FORMAT = Format(
+    name="pixi",
+    summary="pixi.toml and pixi.lock",
+    export=_export,
+    read=_read,
+    recognize=lambda name, head: name == "pixi.lock" or (b"version:" in head and b"environments:" in head),
+    needs_urls=Subject.has_conda_python,
+    needs_metadata=True,
+)

@@ -1,0 +1,129 @@
+"""What was asked for: ranges that a person would write, and which packages of a lock somebody asked for."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from tenv.engine.interop import Spec, parse_spec
+from tenv.manifest import CondaRequest, WheelRequest, normalize
+from tenv.versions import Range
+
+__all__ = ["asked_wheels", "conda_request", "pin", "split", "top_level", "wheel_request"]
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
+_DOTTED = re.compile(r"\d+(\.\d+)*")
+_EXTRA = re.compile(r"\bextra\b")
+
+
+def split(per_platform: Mapping[str, Mapping[str, T]]) -> tuple[dict[str, T], dict[str, dict[str, T]]]:
+    """Return what is the same on every platform, and what each platform has of its own."""
+    tables = list(per_platform.values())
+    first = tables[0] if tables else {}
+    common = {name: value for name, value in first.items() if all(table.get(name) == value for table in tables)}
+    own = {
+        platform: {name: value for name, value in table.items() if name not in common}
+        for platform, table in per_platform.items()
+    }
+    return common, {platform: table for platform, table in own.items() if table}
+
+
+def pin(name: str, version: str) -> Range:
+    """Return the range in which a package may move on without breaking what was built with the locked version.
+
+    That is its minor for Python and CUDA, whose minors do not mix, and for all others what semantic versioning
+    promises: up to the next major, or the next minor below 1. A version that is not dotted numbers can't be compared:
+    any will do.
+    """
+    version = version.partition("+")[0]
+    if not _DOTTED.fullmatch(version):
+        return Range("*")
+    parts = [int(part) for part in version.split(".")]
+    if name in _BY_MINOR and len(parts) > 1:
+        return Range(f"{parts[0]}.{parts[1]}.*")
+    if len(parts) == 1 or parts[0] > 0:
+        return Range(f">={version},<{parts[0] + 1}")
+    return Range(f">={version},<0.{parts[1] + 1}")
+
+
+def top_level(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, CondaRequest]:
+    """Return the packages of a lock that nothing else in it needs, and Python; as somebody would ask for them.
+
+    Args:
+        rows: The name, the version and the dependencies of each package.
+    """
+    needed = {spec.split()[0] for name, _, depends in rows for spec in depends if spec and spec.split()[0] != name}
+    return {
+        name: CondaRequest(pin(name, version))
+        for name, version, _ in sorted(rows)
+        if (name not in needed or name == "python") and _NAME.fullmatch(name)
+    }
+
+
+def asked_wheels(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, WheelRequest]:
+    """Return the wheels that no other wheel requires.
+
+    Args:
+        rows: The normalized name, the version and the ``Requires-Dist`` lines of each.
+    """
+    needed = {
+        normalize(found.group())
+        for name, _, lines in rows
+        for line in lines
+        if not _EXTRA.search(line.partition(";")[2]) and (found := re.match(r"[\w.-]+", line))
+        if normalize(found.group()) != name
+    }
+    return {name: WheelRequest(pin(name, version)) for name, version, _ in sorted(rows) if name not in needed}
+
+
+def conda_request(text: str) -> tuple[str, CondaRequest, str]:
+    """Read a match specification as a request: its name, the request, and what of it a manifest can't say.
+
+    Raises:
+        ValueError: It is no match specification.
+    """
+    spec = parse_spec(text)
+    if not _NAME.fullmatch(spec.name):
+        message = f"`{spec.name}` is not a package name"
+        raise ValueError(message)
+    version, lost = _range(spec)
+    rest = [*([f"its version `{spec.version}`"] if lost else []), *([f"its {spec.rest}"] if spec.rest else [])]
+    return spec.name, CondaRequest(version, spec.channel, spec.build), " and ".join(rest)
+
+
+def _range(spec: Spec) -> tuple[Range, bool]:
+    text = spec.version.strip()
+    if text in ("", "*"):
+        return Range("*"), False
+    if text.startswith("==") and "," not in text:
+        text = text[2:]
+    try:
+        return Range(text), False
+    except ValueError:
+        return Range("*"), True
+
+
+def wheel_request(line: str) -> tuple[str, WheelRequest, str]:
+    """Read a PEP 508 line as a request: its name, the request, and what of it a manifest can't say.
+
+    Raises:
+        ValueError: It is no such line.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 (late: 34 ms)
+
+    try:
+        found = Requirement(line)
+    except InvalidRequirement as error:
+        message = f"`{line}`: {str(error).splitlines()[0]}"
+        raise ValueError(message) from error
+    rest = [*(["its URL"] if found.url else []), *([f"its marker `{found.marker}`"] if found.marker else [])]
+    name = normalize(found.name)
+    clauses = sorted((str(clause) for clause in found.specifier), key=lambda clause: (clause[0] == "<", clause))
+    version = ",".join(clauses) or "*"
+    return name, WheelRequest(_wheel_range(version), tuple(sorted(found.extras))), " and ".join(rest)
+
+
+def _wheel_range(text: str) -> Range:
+    return Range(text[2:] if text.startswith("==") and not text.startswith("===") and "," not in text else text)

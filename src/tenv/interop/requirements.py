@@ -1,0 +1,114 @@
+"""``requirements.txt``: every wheel with its version and its hashes, for all platforms and Pythons in one file."""
+
+import re
+from collections.abc import Iterable
+
+from tenv.errors import FormatError, ManifestError
+from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.packages import left_out
+from tenv.interop.reading import text_of
+from tenv.interop.requests import wheel_request
+from tenv.lock import Wheel
+from tenv.manifest import WheelRequest  # noqa: TC001 (nothing is gained: its module is loaded anyway)
+from tenv.versions import Version
+
+__all__ = ["FORMAT", "marker_of", "releases"]
+
+_MARKERS = {
+    "linux-64": 'sys_platform == "linux" and platform_machine == "x86_64"',
+    "linux-aarch64": 'sys_platform == "linux" and platform_machine == "aarch64"',
+    "win-64": 'sys_platform == "win32" and platform_machine == "AMD64"',
+}
+"""What the marker variables of PEP 508 say on each platform."""
+
+
+def releases(subject: Subject) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
+    """Return the wheels by name and version, each with its platform."""
+    found: dict[tuple[str, str], list[tuple[str, Wheel]]] = {}
+    for platform in subject.platforms:
+        for wheel in subject.wheels(platform):
+            found.setdefault((wheel.name, wheel.version), []).append((platform, wheel))
+    return dict(sorted(found.items()))
+
+
+def marker_of(subject: Subject, rows: list[tuple[str, Wheel]]) -> str:
+    """Return the marker under which a release is taken; empty when that is everywhere."""
+    every = {platform: _minors(subject, platform) for platform in subject.platforms}
+    here: dict[str, set[str]] = {}
+    for platform, wheel in rows:
+        here.setdefault(platform, set()).update(set(wheel.python) & every[platform])
+    if here == every:
+        return ""
+    pythons = {frozenset(minors) for minors in here.values()}
+    if len(pythons) == 1 and next(iter(pythons)) == frozenset().union(*every.values()):
+        return _any(_MARKERS[platform] for platform in here)
+    if set(here) == set(every) and len(pythons) == 1:
+        return _pythons(next(iter(pythons)))
+    return _any(
+        _MARKERS[platform] if minors == every[platform] else f"{_MARKERS[platform]} and ({_pythons(frozenset(minors))})"
+        for platform, minors in here.items()
+    )
+
+
+def _minors(subject: Subject, platform: str) -> set[str]:
+    minor = subject.minor(platform)
+    return {minor} if minor else {python for wheel in subject.wheels(platform) for python in wheel.python}
+
+
+def _any(markers: Iterable[str]) -> str:
+    listed = list(markers)
+    return listed[0] if len(listed) == 1 else " or ".join(f"({marker})" for marker in listed)
+
+
+def _pythons(minors: frozenset[str]) -> str:
+    return " or ".join(f'python_version == "{minor}"' for minor in sorted(minors, key=Version))
+
+
+def _export(subject: Subject) -> Exported:
+    found = releases(subject)
+    if not found:
+        raise FormatError(f"{subject.lock.target} has no wheels, and requirements.txt holds nothing else")
+    lost = left_out(subject)
+    if count := len({package.url for name in subject.platforms for package in subject.lock.conda.get(name, ())}):
+        lost.append(f"conda packages can't be held: {count} of them are left out")
+    lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
+    for (name, version), rows in found.items():
+        marker = marker_of(subject, rows)
+        hashes = dict.fromkeys(wheel.sha256 for _, wheel in rows)
+        head = f"{name}=={version}" + (f" ; {marker}" if marker else "")
+        lines.append(" \\\n    ".join([head, *(f"--hash=sha256:{digest}" for digest in hashes)]))
+    return Exported({"requirements.txt": ("\n".join(lines) + "\n").encode()}, tuple(lost))
+
+
+def _read(source: Source) -> Imported:
+    text = re.sub(r"\\\r?\n", " ", text_of(source, ManifestError))
+    platforms = source.platforms or ("linux-64",)
+    asked: dict[str, WheelRequest] = {}
+    lost = ["requirements.txt names no files, so no lock is made of it: `tenv lock` makes one"]
+    for number, line in enumerate(text.splitlines(), 1):
+        words = re.sub(r"(^|\s)#.*", "", line).strip()
+        words = re.sub(r"\s--hash[= ]\S+", "", words)
+        if not words:
+            continue
+        if words.startswith("-"):
+            lost.append(f"line {number} is an option of pip and is not taken: {words[:100]}")
+            continue
+        try:
+            name, request, rest = wheel_request(words)
+        except ValueError as error:
+            raise ManifestError(f"{source.path}:{number}: {error}") from error
+        if rest:
+            lost.append(f"of `{name}` tenv can't ask for {rest}")
+        asked[name] = request
+    if not asked:
+        raise ManifestError(f"{source.path}: asks for nothing")
+    return Imported("", Draft(platforms=platforms, wheels=dict.fromkeys(platforms, asked)), None, tuple(lost))
+
+
+FORMAT = Format(
+    name="requirements.txt",
+    summary="the wheels with their hashes, for pip",
+    export=_export,
+    read=_read,
+    recognize=lambda name, _: name.startswith("requirements") and name.endswith((".txt", ".in")),
+)

@@ -1,0 +1,122 @@
+"""Files that are damaged, or made to do harm: one clear error with its status, and nothing written."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.interop.lock_index import LockIndex
+from tests.interop.records import CONDA_LOCK, HOME, OLD_PIXI, PIXI, WHEELS
+from tests.projects import call
+
+BOMB = "a: &a [x, x]\n" + "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdefgh", "bcdefghi", strict=True))
+EXPLICIT = f"@EXPLICIT\n{HOME}/linux-64/bzip2-1.0.8-hda65f42_8.conda"
+
+
+@pytest.fixture(autouse=True)
+def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "project" / "manifests").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+
+
+CASES: list[tuple[str, bytes | str, int, str, str]] = [
+    ("pixi.lock", "", 7, "lock-corrupt", "expected a mapping, got nothing"),
+    ("pixi.lock", b"\xff\xfe\x00", 7, "lock-corrupt", "not UTF-8 text"),
+    ("pixi.lock", "version: 7\n  x: [", 7, "lock-corrupt", "not YAML"),
+    ("pixi.lock", "- " * 60000 + "x", 7, "lock-corrupt", "nested too deep"),
+    ("pixi.lock", "a: " + "[" * 60000, 7, "lock-corrupt", "nested too deep"),
+    ("pixi.lock", BOMB, 7, "lock-corrupt", "uses a YAML alias (`*a`)"),
+    ("pixi.lock", PIXI.replace("version: 7", "version: 99", 1), 7, "lock-corrupt", "rattler can't read it"),
+    ("pixi.lock", PIXI[: len(PIXI) // 2], 7, "lock-corrupt", "rattler can't read it"),
+    ("pixi.lock", PIXI.replace("fe51de61", "zz51de61"), 7, "lock-corrupt", "rattler can't read it"),
+    ("pixi.lock", OLD_PIXI.replace("linux-64", "osx-64"), 2, "format", "only for osx-64"),
+    ("conda-lock.yml", CONDA_LOCK.replace("version: 1\n", "version: 3\n", 1), 7, "lock-corrupt", "does not know: 3"),
+    ("conda-lock.yml", CONDA_LOCK.replace("  optional: false", ""), 7, "lock-corrupt", "package.0.optional: Field req"),
+    ("conda-lock.yml", CONDA_LOCK.replace("name: libgcc", "name: bzip2"), 7, "lock-corrupt", "described twice"),
+    (
+        "conda-lock.yml",
+        CONDA_LOCK.replace("bzip2-1.0.8-hda65f42_8.conda", "x"),
+        7,
+        "lock-corrupt",
+        "no lock can be",
+    ),
+    ("conda-lock.yml", CONDA_LOCK.replace("bzip2-1.0.8", "../../bzip2-1.0.8"), 7, "lock-corrupt", ""),
+    ("explicit.txt", "@EXPLICIT\n", 7, "lock-corrupt", "lists no packages"),
+    ("explicit.txt", f"{EXPLICIT}\nnonsense\n", 7, "lock-corrupt", "explicit.txt:3: `nonsense` is not the URL"),
+    ("explicit.txt", EXPLICIT.replace("linux-64", "osx-64"), 2, "format", "but for osx-64"),
+    ("environment.yml", "dependencies: 3", 3, "manifest", "dependencies: expected a list"),
+    ("environment.yml", "dependencies: [[x]]", 3, "manifest", "expected a package or a `pip:` list"),
+    ("environment.yml", "dependencies: ['a b c [[']", 3, "manifest", "dependencies: `a b c [[`"),
+    ("environment.yml", "dependencies: ['../../x']", 3, "manifest", "dependencies: `../../x`"),
+    ("environment.yml", "dependencies: [x]\nvariables: {'A B': 1}", 3, "manifest", "no manifest can be made of it"),
+    ("environment.yml", "dependencies: [x]\nplatforms: [osx-64]", 2, "format", "is for no platform that tenv knows"),
+    ("requirements.txt", "", 3, "manifest", "asks for nothing"),
+    ("requirements.txt", "numpy ==", 3, "manifest", "requirements.txt:1"),
+    ("pylock.toml", "[[", 7, "lock-corrupt", "not TOML"),
+    ("pylock.toml", 'lock-version = "9.0"', 7, "lock-corrupt", "is no pylock.toml"),
+    ("holiday.jpg", b"\x89PNG", 2, "format", "is no file that tenv can import"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "status", "code", "message"), CASES, ids=[f"{c[0]}-{c[4]}" for c in CASES])
+def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code: str, message: str) -> None:
+    path = Path("theirs") / name
+    path.parent.mkdir()
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    ended = call("import", str(path))
+    assert ended.err.count("error[") == 1, ended.err
+    assert (ended.status, ended.err.partition("error[")[2].partition("]")[0]) == (status, code), ended.err
+    assert message in ended.err
+    assert list(Path("manifests").iterdir()) == []
+    assert not Path("locks").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("import", "nowhere.lock"), "nowhere.lock: there is no such file"),
+        (("import", "manifests"), "manifests: is not a regular file"),
+        (("import", "pixi.lock", "--name", "../up"), "`../up` is no name for a target"),
+        (("import", "pixi.lock", "--platform", "osx-64"), "unknown platform `osx-64`"),
+        (("import", "pixi.lock", "--environment", "nosuch"), "has no environment `nosuch`"),
+        (("import", "pixi.lock", "--format", "pixy"), "there is no format `pixy`"),
+        (("export", "pixy", "cpu"), "there is no format `pixy`"),
+        (("export", "explicit", "cpu"), "cpu has no conda packages"),
+        (("export", "pixi", "cpu", "--platform", "osx-64"), "cpu has no platform `osx-64`"),
+        (("export", "requirements.txt", "cpu", "--python", "3.8"), "the lock of cpu does not serve Python 3.8"),
+        (("export", "environment.yml", "cpu", "-o", "-"), "is 3 files"),
+    ],
+)
+def test_words_that_do_not_fit_are_a_usage_error(words: tuple[str, ...], message: str) -> None:
+    Path("pixi.lock").write_text(PIXI)
+    ended = call(*words)
+    assert (ended.status, message in ended.err) == (2, True), ended.err
+
+
+def test_a_wheel_that_no_index_has_is_told() -> None:
+    Path("pixi.lock").write_text(PIXI)
+    assert call("import", "pixi.lock", "--name", "t").status == 0
+    with LockIndex([]) as index, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("export", "pixi", "t", "-o", "out")
+    assert (ended.status, "the indexes in use do not have what is locked" in ended.err) == (6, True), ended.err
+    with (
+        LockIndex([replace(row, sha256=row.sha256[::-1]) for row in WHEELS]) as index,
+        pytest.MonkeyPatch.context() as p,
+    ):
+        p.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("export", "pixi", "t", "-o", "out")
+    assert "the indexes in use do not have the locked alpha-1.0-py3-none-any.whl, beta" in ended.err
+    assert ended.status == 6
+    assert not Path("out").exists()
+
+
+def test_a_stale_lock_is_not_exported() -> None:
+    Path("pixi.lock").write_text(PIXI)
+    assert call("import", "pixi.lock", "--name", "t").status == 0
+    path = Path("manifests/t.toml")
+    path.write_text(path.read_text().replace('cuda  = "12.1"', 'cuda  = "12.4"'))
+    ended = call("export", "explicit", "t")
+    assert ended.status == 7
+    assert "no longer satisfies the manifest" in ended.err

@@ -1,0 +1,86 @@
+"""Locks of other tools through tenv and back.
+
+Small ones are made here. For those of public repositories, put them into a folder, one folder for each, and name it in
+TENV_TEST_LOCKS; the table of what was read is printed with `-rP`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interop.records import LOCKS, write_conda_lock, write_pixi
+from tests.interop.round_trip import (
+    Trip,
+    public_locks,
+    releases_of_conda_lock,
+    releases_of_pixi,
+    round_trip,
+    seen_by_conda_lock,
+    seen_by_rattler,
+)
+from tests.projects import call
+
+
+@pytest.fixture(autouse=True)
+def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "project" / "manifests").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+
+
+def pixi_trip(file: Path) -> Trip:
+    return round_trip(file, "pixi", seen_by_rattler, releases_of_pixi)
+
+
+def conda_lock_trip(file: Path) -> Trip:
+    return round_trip(file, "conda-lock", seen_by_conda_lock, releases_of_conda_lock)
+
+
+@pytest.mark.parametrize("name", ["pixi", "old-pixi", *map(str, public_locks("pixi.lock"))])
+def test_a_pixi_lock_reads_the_same_after_a_round_trip(name: str, tmp_path: Path) -> None:
+    file = LOCKS[name](tmp_path) if name in LOCKS else Path(name)
+    if not seen_by_rattler(file):
+        assert "has nothing for a platform that tenv knows" in call("import", str(file), "--name", "trip").err
+        return
+    _told(file, pixi_trip(file))
+
+
+@pytest.mark.parametrize("name", ["conda-lock", *map(str, public_locks("conda-lock.yml"))])
+def test_a_conda_lock_reads_the_same_after_a_round_trip(name: str, tmp_path: Path) -> None:
+    from pydantic import ValidationError
+
+    file = LOCKS[name](tmp_path) if name in LOCKS else Path(name)
+    try:
+        seen_by_conda_lock(file)
+    except ValidationError:  # then neither does tenv, which reads it with the same models
+        assert "conda-lock can't read it" in call("import", str(file), "--name", "trip").err
+        return
+    _told(file, conda_lock_trip(file))
+
+
+def _told(file: Path, trip: Trip) -> None:
+    trip.check()
+    assert trip.after
+    print(f"{file}: {len(trip.before)} packages, {len(trip.after)} after, {len(trip.left)} can't be held")  # noqa: T201 (the table)
+
+
+def test_all_of_a_pixi_lock_can_be_held(tmp_path: Path) -> None:
+    trip = pixi_trip(write_pixi(tmp_path))
+    assert len(trip.after) == 9
+    assert trip.after == trip.before
+
+
+def test_what_of_a_conda_lock_can_not_be_held_is_told(tmp_path: Path) -> None:
+    trip = conda_lock_trip(write_conda_lock(tmp_path))
+    assert [name for _, _, name in trip.left] == ["source-only"]
+    assert "a target has no categories: what is in dev is taken with the rest" in trip.lost
+
+
+@pytest.mark.parametrize("form", ["pixi", "conda-lock"])
+def test_a_round_trip_the_other_way_gives_the_same_lock(form: str, tmp_path: Path) -> None:
+    made = {"pixi": pixi_trip, "conda-lock": conda_lock_trip}[form](LOCKS[form](tmp_path))
+    assert made.after
+    first = Path("locks/trip.lock").read_bytes()
+    again = Path("out") / ("pixi.lock" if form == "pixi" else "conda-lock.yml")
+    assert call("import", str(again), "--name", "trip", "--force").status == 0
+    assert Path("locks/trip.lock").read_bytes() == first
