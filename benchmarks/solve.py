@@ -5,7 +5,7 @@
 FOLDER holds package lists, CHANNEL/PLATFORM/repodata.json; the excerpt that the tests use when left out (which has all
 of cuda121 only). Both sides read the same lists from a server on 127.0.0.1, first with an empty cache each time, then
 with one that is filled, ask for the same packages, and must choose the same. Each solve is a process of its own; what
-is taken is the time from the question (for tenv: from reading the manifest) to the records, without the start of Python
+is taken is the time from the requests to the records, without the start of Python
 and its imports, and the memory of the process. Sides take turns; the figure is the quickest run of each, since what
 else a machine does only adds.
 """
@@ -31,8 +31,8 @@ from tenv.providers.conda import Conda
 from tenv.providers.interface import Silent
 from tenv.targets import find_places
 given = json.load(sys.stdin)
-start = time.perf_counter()
 manifest = find_places().find(given["target"]).manifest
+start = time.perf_counter()
 answer = Conda(Network(given["mirrors"])).resolve(manifest, {}, Silent())
 urls = sorted(record.url for records in answer.values() for record in records)
 print(json.dumps([time.perf_counter() - start, urls]), flush=True)
@@ -123,9 +123,8 @@ def main() -> None:
     lists = {place: json.dumps(data).encode() for place, data in read_folder(given.channels, ()).items()}
     with Channels(lists) as channels, tempfile.TemporaryDirectory() as folder:
         asked = question(given.target, channels)
-        print(
-            f"solve of {given.target} beside plain py-rattler, quickest of {given.runs}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n"
-        )
+        machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+        print(f"solve of {given.target} beside plain py-rattler, quickest of {given.runs}, {machine}\n")
         print(f"{'':<14}{'tenv':>10}{'plain':>10}{'ratio':>8}{'aim':>8}   memory of the process")
         for warm in (False, True):
             ours, plain = measure(asked, Path(folder), given.runs, warm=warm)
