@@ -27,7 +27,7 @@ from tenv.providers.indexes import uv_settings
 from tenv.providers.interface import Progress
 from tenv.providers.uv_output import download_progress, uv_error
 from tenv.providers.wheels import OLDEST_GLIBC, accepted_tags, choose_wheel, uv_platform
-from tenv.versions import Version
+from tenv.versions import Version, is_release
 
 __all__ = ["Interpreter", "Uv", "requirement"]
 
@@ -159,7 +159,7 @@ class Uv:
             chosen = Path(folder) / "pylock.toml"
             constraints = Path(folder) / "constraints.txt"
             pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items())
+            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items() if is_release(version))
             constraints.write_text(fixed + "".join(f"{wheel.name}=={wheel.version}\n" for wheel in pins))
             done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
             # Where what was locked no longer fits together, choose anew; not where an index failed for a moment.
