@@ -81,6 +81,7 @@ class Channels:
 
     Attributes:
         lists: The package lists, by channel and platform, such as ``conda-forge/linux-64``, as values or as bytes.
+        files: Other files, by path, such as the shards of a package list.
         asked: Every path that was asked for.
         authorization: The credentials that came with requests.
         trouble: How the channels fail now, or None.
@@ -89,6 +90,7 @@ class Channels:
 
     def __init__(self, lists: Mapping[str, Any] | None = None) -> None:
         self.lists = dict(lists or {})
+        self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.authorization: set[str] = set()
         self.trouble: Trouble | None = None
@@ -166,6 +168,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif trouble in refusals:
             self._send(refusals[trouble], b"no", body=body)
+        elif (data := channels.files.get(f"{place}/{file}")) is not None:
+            self._send(200, data, body=body)
         elif file != "repodata.json" or place not in channels.lists:
             self._send(404, b"no such file", body=body)
         elif trouble is Trouble.GARBAGE:

@@ -230,3 +230,36 @@ def test_the_digest_is_of_what_is_asked_and_nothing_else(folder: Folder) -> None
     assert folder.read().settings_digest() != first.settings_digest()
     folder.write("t", BASE + '[pypi-dependencies]\na = "2"\nb = "1"\n')
     assert folder.read().digest() != first.digest()
+
+
+CONDA = 'platforms = ["linux-64"]\nchannels = ["forge"]\n[dependencies]\n'
+
+
+def test_a_conda_request_knows_its_line_and_its_specification(folder: Folder) -> None:
+    folder.write("t", CONDA + '_mutex = "*"\nmagma = { version = "2.6.1", channel = "py/label/x", build = "*_1" }\n')
+    manifest = folder.read()
+    magma = manifest.dependencies["magma"]
+    assert magma.line == "t.toml:5"
+    assert magma.spec("magma") == (
+        'magma[version="==2.6.1",build="*_1",channel="https://conda.anaconda.org/py/label/x"]'
+    )
+    assert str(magma) == '{ version = "2.6.1", build = "*_1", channel = "py/label/x" }'
+    assert manifest.sources() == ("https://conda.anaconda.org/forge", "https://conda.anaconda.org/py/label/x")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('Magma = "*"', "`Magma` is not the name of a conda package"),
+        ('"a[b]" = "*"', "`a[b]` is not the name of a conda package"),
+        ('magma = ">=1]"', "`>=1]` is not a version range such as"),
+        ('magma = ""', "is required"),
+        ('magma = { build = "a b" }', "`a b` is not a build string"),
+        ('magma = { channel = "../up" }', "`../up` is not a channel"),
+        ('magma = { channel = "a b" }', "`a b` is not a channel"),
+    ],
+)
+def test_a_conda_request_made_to_escape_is_refused(folder: Folder, line: str, told: str) -> None:
+    error = fault(folder, CONDA + line + "\n")
+    assert error.message.startswith("t.toml:4: dependencies.")
+    assert told in error.message

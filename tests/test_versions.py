@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenv.versions import Range, Version, same_release
+from tenv.versions import CondaRange, Range, Version, same_release
 
 dotted = st.lists(st.integers(0, 999), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 
@@ -90,3 +90,27 @@ def test_an_exact_range_holds_its_own_version(text: str) -> None:
 )
 def test_one_release_may_be_written_in_several_ways(one: str, other: str, same: bool) -> None:
     assert same_release(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("*", "*"),
+        ("1.2", "==1.2"),
+        ("1.2.*", "1.2.*"),
+        ("=1.2", "=1.2"),
+        (">=11,<13", ">=11,<13"),
+        ("2.6.1|>=2.8,<3", "==2.6.1|>=2.8,<3"),
+        ("1!2.0.post1", "==1!2.0.post1"),
+        ("!=1.2.*", "!=1.2.*"),
+    ],
+)
+def test_a_range_of_conda_is_written_for_its_solver(text: str, spec: str) -> None:
+    assert CondaRange(text).spec == spec
+    assert str(CondaRange(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", ">>2", "1.2]", '1"', "abc", ">=1,", "1 2"])
+def test_what_is_no_range_of_conda_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version range"):
+        CondaRange(text)

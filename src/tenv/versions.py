@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-__all__ = ["CondaRange", "Range", "Version", "same_release"]
+__all__ = ["CondaRange", "Range", "Version", "is_release", "same_release"]
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _CONDA_CLAUSE = re.compile(r"\s*(\*|(==|!=|<=|>=|~=|=|<|>)?\s*(\d+!)?\d[A-Za-z0-9_.+-]*\*?)\s*")
@@ -142,6 +142,18 @@ class CondaRange:
 
     def __str__(self) -> str:
         return self.text
+
+
+def is_release(text: str) -> bool:
+    """Tell whether a text is a version as PyPI has them (PEP 440); conda's need not be."""
+    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms)
+    from packaging.version import Version as Release  # noqa: PLC0415
+
+    try:
+        Release(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def same_release(one: str, other: str) -> bool:

@@ -1,7 +1,9 @@
 """`tenv lock` with conda packages: what is chosen, what it is chosen for, and what happens when a channel fails."""
 
+import io
 import json
 import os
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,39 @@ def test_asks_no_channel_when_it_is_up_to_date(tools: Project, channels: Channel
     channels.asked.clear()
     assert tools.ok("lock", "tiny", "--json").data["changed"] is False
     assert channels.asked == []
+
+
+@pytest.mark.parametrize("kind", ["repodata_shards.msgpack.zst", "repodata.json.zst", "repodata.json"])
+def test_reads_package_lists_of_every_kind(project: Project, channels: Channels, tmp_path: Path, kind: str) -> None:
+    indexed = make_indexed(tmp_path / "indexed")
+    wanted = (kind, "shards") if "shards" in kind else (kind,)
+    for path in indexed.rglob("*"):
+        if path.is_file() and (path.name in wanted or path.parent.name in wanted):
+            channels.files[f"main-line/{path.relative_to(indexed)}"] = path.read_bytes()
+    project.manifest.write_text(TOOLS)
+    project.ok("lock", "tiny")
+    assert chosen(project) == {"tool": "1.0", "part": "2.0"}
+    assert any(asked.endswith(kind) for asked in channels.asked)
+
+
+def make_indexed(folder: Path) -> Path:
+    """Return a channel of empty packages, indexed in every way by rattler itself."""
+    import asyncio
+
+    from rattler.index import index_fs
+
+    for subdir in ("linux-64", "noarch"):
+        (folder / subdir).mkdir(parents=True)
+    for name, version, depends in (("tool", "1.0", ["part"]), ("part", "2.0", [])):
+        index = package(name, version, "0", *depends) | {"subdir": "linux-64"}
+        with tarfile.open(folder / "linux-64" / f"{name}-{version}-0.tar.bz2", "w:bz2") as archive:
+            for path, content in (("info/index.json", index), ("info/paths.json", {"paths": [], "paths_version": 1})):
+                data = json.dumps(content).encode()
+                member = tarfile.TarInfo(path)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    asyncio.run(index_fs(folder, force=True, write_zst=True, write_shards=True))
+    return folder
 
 
 def test_keeps_what_still_fits(tools: Project, channels: Channels) -> None:
@@ -276,6 +311,14 @@ def test_wheels_are_chosen_for_the_conda_python(tools: Project, channels: Channe
     assert (wheel.name, wheel.python, f"cp{HERE.replace('.', '')}-" in wheel.file) == ("native", (HERE,), True)
     assert read(tools).python_minors("linux-64") == (HERE,)
     tools.ok("lock", "tiny", "--check")
+
+
+def test_a_conda_version_that_pypi_does_not_know_is_no_obstacle(tools: Project, channels: Channels) -> None:
+    with_python(channels)
+    channels.add("main-line", package("odd", "1.0_beta3_x", "0", "python"))
+    rewrite(tools, dependencies='python = "*"\nodd = "*"', tail='[pypi-dependencies]\nnative = "*"\n')
+    tools.ok("lock", "tiny")
+    assert [wheel.name for wheel in read(tools).wheels["linux-64"]] == ["native"]
 
 
 def test_no_wheel_is_laid_over_a_conda_package(tools: Project, channels: Channels) -> None:

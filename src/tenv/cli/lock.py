@@ -30,7 +30,7 @@ _LIMIT_HELP = "Seconds that reading the package lists of channels, and then solv
 @click.option(
     "--exclude-newer",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    help="Choose as on that day: files that came later (UTC) do not count.",
+    help="Choose anew, without files that came after this moment (UTC; a day means its first).",
 )
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=300.0, help=_LIMIT_HELP)
 @click.option("--verbose", "-v", is_flag=True, help="Where there is no solution, print all that the solver says.")

@@ -28,7 +28,7 @@ from tenv.providers.indexes import uv_settings
 from tenv.providers.interface import Progress
 from tenv.providers.uv_output import download_progress, uv_error
 from tenv.providers.wheels import OLDEST_GLIBC, accepted_tags, choose_wheel, uv_platform
-from tenv.versions import Version
+from tenv.versions import Version, is_release
 
 __all__ = ["Interpreter", "Uv", "requirement"]
 
@@ -166,7 +166,8 @@ class Uv:
             chosen = Path(folder) / "pylock.toml"
             pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
             constraints = Path(folder) / "constraints.txt"
-            constraints.write_text("".join(f"{name}=={version}\n" for name, version in (given or {}).items()))
+            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items() if is_release(version))
+            constraints.write_text(fixed)
             if pins:  # what uv finds there it keeps, unless another choice forbids it
                 chosen.write_text(_preferences(pins))
             done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
