@@ -295,6 +295,11 @@ def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
         reason = "the host compiler of nvcc, for {}: the same as CXX"
         yield Change("CUDAHOSTCXX", Action.SET, str(toolchain.cxx), reason.format("CMake"))
         yield Change("NVCC_CCBIN", Action.SET, str(toolchain.cxx), reason.format("nvcc itself"))
+        if " " not in str(toolchain.cxx):  # which nvcc would take for the end of the option
+            flags = f"-ccbin={toolchain.cxx}"
+            yield Change(
+                "NVCC_PREPEND_FLAGS", Action.SET, flags, reason.format("an nvcc that knows no NVCC_CCBIN (11.8)")
+            )
     if toolchain.mpi:
         yield Change("MPI_HOME", Action.SET, str(toolchain.mpi), f"the MPI {of_machine}; read by CMake's FindMPI")
 

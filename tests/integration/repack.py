@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -46,6 +46,7 @@ DEBIAN = (*_PYTHON, *_SUPPORT, *_BINUTILS, *_SYSROOT, *_CUDA, *(n.format(v) for 
 _TRIPLE = "x86_64-conda-linux-gnu"
 _ROOT = f"{_TRIPLE}/sysroot"
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_TOOLS = ("addr2line", "ar", "as", "ld", "nm", "objcopy", "objdump", "ranlib", "readelf", "strip")
 _TARGET = "targets/x86_64-linux"
 _MKL = ("core", "def", "avx2", "avx512", "gf_lp64", "gnu_thread", "intel_lp64", "rt", "sequential", "vml")
 _CUDA_PROGRAMS = ("bin2c", "cudafe++", "cuobjdump", "fatbinary", "nvdisasm", "nvlink", "nvprune", "ptxas")
@@ -59,7 +60,7 @@ LIBRARIES =+ $(_SPACE_) "-L$(TOP)/targets/x86_64-linux/lib/stubs" "-L$(TOP)/targ
 _WRAPPER = f"""\
 #!/bin/sh
 root={PLACEHOLDER}/{_ROOT}
-exec "$root/usr/bin/x86_64-linux-gnu-{{program}}" --sysroot="$root" -B"$root/usr/bin/x86_64-linux-gnu-" "$@"
+exec "$root/usr/bin/x86_64-linux-gnu-{{program}}" --sysroot="$root" -B"$root/usr/tools/" "$@"
 """
 # As conda-forge's ctng-compiler-activation does, one variable of each kind.
 _ACTIVATE_GCC = f"""\
@@ -193,12 +194,15 @@ class _Builder:
         files["bin/python3.11"] = (root / "usr/bin/python3.11").read_bytes()
         files |= {f"bin/{name}": Link("python3.11") for name in ("python", "python3")}
         files["lib/python3.11/site-packages/README.txt"] = "packages go here\n"
+        files["lib/python3.11/dist-packages"] = Link("site-packages")  # where Debian's frozen `site` looks
         self._make("python", "3.11.2", files, build="0_cp311")
 
     def _sysroot(self) -> None:
         root = self._unpack(_SYSROOT, "./lib/*", "./lib64/*", "./usr/include/*", "./usr/lib/*")
         files = _tree(root / "usr/include", f"{_ROOT}/usr/include") | _tree(root / "usr/lib", f"{_ROOT}/usr/lib")
-        files |= _tree(root / "lib", f"{_ROOT}/usr/lib") | _tree(root / "lib64", f"{_ROOT}/usr/lib64")
+        files |= _tree(root / "lib", f"{_ROOT}/usr/lib")
+        loader = "ld-linux-x86-64.so.2"
+        files[f"{_ROOT}/usr/lib64/{loader}"] = Link(f"../lib/x86_64-linux-gnu/{loader}")
         files |= {f"{_ROOT}/{name}": Link(f"usr/{name}") for name in ("lib", "lib64")}
         self._make("sysroot_linux-64", "2.36", files)
 
@@ -212,8 +216,9 @@ class _Builder:
         self._make("gcc-support_linux-64", "1.0", support)
         self._patch((tools / "usr/bin").iterdir(), "$ORIGIN/../../../support")
         programs = _tree(tools / "usr/bin", f"{_ROOT}/usr/bin")
-        scripts = _tree(tools / "usr/lib/ldscripts", f"{_ROOT}/usr/lib/ldscripts")
-        self._make("binutils_impl_linux-64", "2.40", programs | scripts, "gcc-support_linux-64", "sysroot_linux-64")
+        for name in [Path(name).name for name in programs]:  # GCC looks for some of them by their plain names alone
+            programs[f"{_ROOT}/usr/tools/{name.removeprefix('x86_64-linux-gnu-')}"] = Link(f"../bin/{name}")
+        self._make("binutils_impl_linux-64", "2.40", programs, "gcc-support_linux-64", "sysroot_linux-64")
         for major, version in _GCC_VERSIONS.items():
             self._gcc(major, version)
 
@@ -231,7 +236,8 @@ class _Builder:
         self._make("gcc_impl_linux-64", version, inner, "binutils_impl_linux-64", "sysroot_linux-64")
         self._make("gxx_impl_linux-64", version, cxx, f"gcc_impl_linux-64 {version}")
         wrappers: Files = {f"bin/{_TRIPLE}-{name}": _WRAPPER.format(program=f"gcc-{major}") for name in ("gcc", "cc")}
-        wrappers[f"bin/{_TRIPLE}-ar"] = Link(f"../{_ROOT}/usr/bin/x86_64-linux-gnu-ar")
+        for name in _TOOLS:
+            wrappers[f"bin/{_TRIPLE}-{name}"] = Link(f"../{_ROOT}/usr/bin/x86_64-linux-gnu-{name}")
         wrappers["etc/conda/activate.d/activate-gcc_linux-64.sh"] = _ACTIVATE_GCC
         self._make("gcc_linux-64", version, wrappers, f"gcc_impl_linux-64 {version}")
         wrappers = {f"bin/{_TRIPLE}-{name}": _WRAPPER.format(program=f"g++-{major}") for name in ("g++", "c++")}
@@ -296,14 +302,9 @@ def _is_cxx(name: str) -> bool:
 
 def _revert_layout(library: Path) -> None:
     """Take back what Debian changes in Python: packages go to ``site-packages``, and the prefix is the conda one."""
-    changes: Sequence[tuple[str, str, str]] = (
-        ("site.py", "            if is_virtual_environment:\n", "            if True:\n"),
-        ("sysconfig.py", "prefix_scheme = 'posix_local'", "prefix_scheme = 'posix_prefix'"),
-    )
-    for file, old, new in changes:
-        text = (library / file).read_text()
-        assert old in text, file
-        (library / file).write_text(text.replace(old, new))
+    text = (library / "sysconfig.py").read_text()
+    assert "prefix_scheme = 'posix_local'" in text
+    (library / "sysconfig.py").write_text(text.replace("'posix_local'\n", "'posix_prefix'\n"))
     for data in library.glob("_sysconfigdata*.py"):
         if not data.is_symlink():
             data.write_text(data.read_text().replace("'/usr", f"'{PLACEHOLDER}"))
