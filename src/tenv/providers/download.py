@@ -1,0 +1,489 @@
+"""Download files over HTTP: in parallel, resumed where they broke off, hashed while they are written.
+
+What a server sends is trusted in nothing: a file counts when its digest is the one that was asked for.
+"""
+
+import hashlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from tenv import __version__
+from tenv.settings import Settings
+from tenv.errors import CancelledError, HashMismatchError, NetworkError
+from tenv.files import storage_errors
+
+if TYPE_CHECKING:
+    import requests
+
+__all__ = ["Fetched", "Fetcher", "Patience", "Wanted", "shown"]
+
+_CHUNK = 1 << 20
+_MAX_TEXT = 32 << 20
+_MAX_FILE = 64 << 30
+_OK, _PARTIAL, _UNSATISFIABLE = 200, 206, 416
+_LATER = (408, 425, 429, 500, 502, 503, 504)
+_PROGRESS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a server is waited for.
+
+    Attributes:
+        connect: Seconds for a connection.
+        read: Seconds between two pieces of an answer.
+        attempts: How often a request that brings nothing is made.
+        pause: Seconds before the second one, doubled before each that follows.
+        slow: Bytes a second below which a download counts as stuck.
+        window: Seconds over which that is measured.
+    """
+
+    connect: float = 10.0
+    read: float = 30.0
+    attempts: int = 4
+    pause: float = 0.5
+    slow: float = 1024.0
+    window: float = 30.0
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Patience":
+        """Return what TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES say; what makes no sense counts as not said."""
+        default = cls()
+        try:
+            seconds = float(environment.get("TENV_HTTP_TIMEOUT", default.read))
+            retries = int(environment.get("TENV_HTTP_RETRIES", default.attempts - 1))
+        except ValueError:
+            return default
+        if seconds <= 0 or retries < 0:
+            return default
+        return cls(min(default.connect, seconds), seconds, retries + 1, default.pause, default.slow, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file to be had.
+
+    Attributes:
+        name: What messages call it.
+        url: Its canonical address.
+        sha256: The digest that it must have; empty when nobody knows one.
+        size: Its bytes; None when nobody knows.
+    """
+
+    name: str
+    url: str
+    sha256: str = ""
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file that has arrived.
+
+    Attributes:
+        path: Where it is.
+        sha256: Its digest in hex.
+        size: Its bytes.
+    """
+
+    path: Path
+    sha256: str
+    size: int
+
+
+def shown(url: str) -> str:
+    """Return an address without what must not be in a message: a user and a password, a query that may hold a key."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+class _Interrupted(Exception):  # noqa: N818 (no error: the next attempt goes on where this one ended)
+    """An attempt ended before the file was whole."""
+
+
+@dataclass(slots=True)
+class Fetcher:
+    """Makes requests, with this user's proxies, certificates and mirrors.
+
+    Attributes:
+        config: The user's settings.
+        patience: How long a server is waited for.
+        offline: Never use the network.
+        stopped: Set to end all downloads.
+        on_bytes: Told how many bytes of a file are there, by name and total.
+    """
+
+    config: Config = field(default_factory=Config)
+    patience: Patience = field(default_factory=Patience)
+    offline: bool = False
+    stopped: threading.Event = field(default_factory=threading.Event)
+    on_bytes: Callable[[str, int, int | None], None] = lambda _name, _done, _total: None
+    _local: threading.local = field(default_factory=threading.local)
+
+    def text(self, url: str, what: str) -> bytes | None:
+        """Return a small file whole, None when the server has none of that name.
+
+        Args:
+            url: Its canonical address.
+            what: What messages call it.
+
+        Raises:
+            NetworkError: No server answers, or not with what was asked.
+        """
+        self._check_online(what)
+        errors = []
+        for address in self.config.mirrored(url):
+            try:
+                return self._text(address, what)
+            except NetworkError as error:
+                errors.append(error)
+        raise errors[-1]
+
+    def _text(self, address: str, what: str) -> bytes | None:
+        for attempt in itertools.count(1):
+            try:
+                with self._get(address, {}) as answer:
+                    if answer.status_code in (404, 410):
+                        return None
+                    self._check_status(answer, what, (_OK,))
+                    return self._small(answer, what)
+            except _Interrupted as error:
+                self._wait(attempt, what, address, error)
+        raise AssertionError  # the loop has no end
+
+    def _small(self, answer: "requests.Response", what: str) -> bytes:
+        parts, size, start = [], 0, time.monotonic()
+        for piece in self._pieces(answer):
+            parts.append(piece)
+            size += len(piece)
+            if size > _MAX_TEXT:
+                raise NetworkError(f"{what}: {shown(answer.url)} sends more than {_MAX_TEXT} bytes")
+            if time.monotonic() - start > 2 * self.patience.window:
+                raise _Interrupted(f"it took longer than {2 * self.patience.window:g} s")
+        return b"".join(parts)
+
+    def file(self, wanted: Wanted, path: Path) -> Fetched:
+        """Bring a file to `path`, going on with what is there of it.
+
+        Raises:
+            HashMismatchError: The bytes are not those that were asked for.
+            NetworkError: No server sends it.
+            StorageError: The disk is full, or `path` can't be written.
+        """
+        self._check_online(wanted.name)
+        errors: list[NetworkError] = []
+        for address in self.config.mirrored(wanted.url):
+            try:
+                with storage_errors(f"can't write {path}"):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    return self._file(wanted, address, path)
+            except NetworkError as error:
+                errors.append(error)
+        raise errors[-1]
+
+    def _file(self, wanted: Wanted, address: str, path: Path) -> Fetched:
+        with path.open("ab"):
+            pass  # it may be there in part
+        with path.open("r+b") as file:
+            part = _Part(file, wanted, _Mark(path.with_name(path.name + ".from"), address))
+            part.resume()
+            again = part.done > 0
+            self._complete(part, address)
+            if wanted.sha256 and part.digest.hexdigest() != wanted.sha256 and again:
+                part.begin()  # what was there before may have been of another file: once more, from its first byte
+                self._complete(part, address)
+        found = part.digest.hexdigest()
+        if wanted.sha256 and found != wanted.sha256:
+            path.unlink()
+            part.mark.forget()
+            raise HashMismatchError(
+                f"{wanted.name}: {shown(address)} has another sha256 than the one that is wanted\n"
+                f"  wanted {wanted.sha256}\n  found  {found} ({part.done} bytes)",
+                hint="the file was changed where it is published or on the way; nothing of it was used",
+            )
+        part.mark.forget()
+        return Fetched(path, found, part.done)
+
+    def _complete(self, part: "_Part", address: str) -> None:
+        """Ask until the file is whole; an attempt that brings something is followed by another one at once."""
+        fruitless = 0
+        while True:
+            before = part.done
+            try:
+                self._attempt(part, address)
+                return
+            except _Interrupted as error:
+                fruitless = 0 if part.done >= before + _PROGRESS else fruitless + 1
+                if fruitless:
+                    self._wait(fruitless, part.wanted.name, address, error)
+
+    def _attempt(self, part: "_Part", address: str) -> None:
+        wanted = part.wanted
+        if part.is_whole():
+            return
+        with self._get(address, part.headers()) as answer:
+            self._check_status(answer, wanted.name, (_OK, _PARTIAL, _UNSATISFIABLE))
+            total = part.accept(answer)
+            if total is not None and total > _MAX_FILE:
+                raise NetworkError(f"{wanted.name}: {shown(address)} says that it has {total} bytes")
+            drip = _Drip(self.patience)
+            for piece in self._pieces(answer):
+                part.write(piece, total)
+                drip.count(len(piece))
+                self.on_bytes(wanted.name, part.done, total)
+            if total is not None and part.done < total:
+                raise _Interrupted(f"the connection ended after {part.done} of {total} bytes")
+
+    def _pieces(self, answer: "requests.Response") -> Any:
+        """Yield the bytes of an answer as they were sent; a broken connection ends the attempt."""
+        import requests  # noqa: PLC0415 (late: 82 ms)
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        try:
+            while piece := answer.raw.read1(_CHUNK, decode_content=False):
+                if self.stopped.is_set():
+                    raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
+                yield piece
+        except (HTTPError, requests.RequestException, OSError) as error:
+            raise _Interrupted(_reason(error)) from error
+
+    def _get(self, address: str, headers: Mapping[str, str]) -> "requests.Response":
+        import requests  # noqa: PLC0415 (late: 82 ms)
+
+        if self.stopped.is_set():
+            raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
+        session = self._session()
+        try:
+            return session.get(
+                address,
+                # Identity: a server that packs a .tar.gz once more would send other bytes than those that were hashed.
+                headers={"Accept-Encoding": "identity", **headers},
+                stream=True,
+                timeout=(self.patience.connect, self.patience.read),
+            )
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.TooManyRedirects) as error:
+            raise NetworkError(f"{shown(address)}: {error}") from error
+        except (requests.RequestException, OSError, ValueError) as error:
+            raise _Interrupted(_reason(error)) from error
+
+    def _session(self) -> "requests.Session":
+        session: requests.Session | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = _plain_session()
+            session.headers["User-Agent"] = f"tenv/{__version__}"
+            session.max_redirects = 10
+        return session
+
+    def _check_status(self, answer: "requests.Response", what: str, good: tuple[int, ...]) -> None:
+        status = answer.status_code
+        if status in good:
+            return
+        if status in _LATER:
+            raise _Interrupted(f"the server answered {status}")
+        hint = "its address may have changed" if status in (404, 410) else ""
+        if status in (401, 403, 407):
+            hint = "the server or the proxy wants to know who asks: put a user and a password into ~/.netrc"
+        raise NetworkError(f"{what}: {shown(answer.url)} answered {status}", hint=hint)
+
+    def _check_online(self, what: str) -> None:
+        if self.offline:
+            raise NetworkError(
+                f"{what} is not in the store, and the network is not to be used",
+                hint="run the same command without `--offline`",
+            )
+
+    def _wait(self, attempt: int, what: str, address: str, error: _Interrupted) -> None:
+        if attempt >= self.patience.attempts:
+            raise NetworkError(
+                f"{what}: {shown(address)} does not send it: {error}",
+                hint="the same command goes on where this one stopped; `[mirrors]` in config.toml names other servers",
+            ) from error
+        if self.stopped.wait(self.patience.pause * 2 ** (attempt - 1)):
+            raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
+
+
+def _plain_session() -> "requests.Session":
+    """Return a session that follows no redirect from https to http."""
+    import requests  # noqa: PLC0415 (late: 82 ms)
+
+    class Session(requests.Session):
+        """Keeps to https once it was asked for; `requests` itself drops credentials on the way to another host."""
+
+        def get_redirect_target(self, resp: requests.Response) -> str | None:
+            target = super().get_redirect_target(resp)
+            if target and resp.url.startswith("https:") and target.lower().startswith("http:"):
+                raise requests.exceptions.InvalidURL(f"is redirected to {shown(target)}, which is not encrypted")
+            return target
+
+    return Session()
+
+
+def _reason(error: BaseException) -> str:
+    """Return what went wrong in a few words: libraries put the whole chain of their objects into a message."""
+    import requests  # noqa: PLC0415
+
+    if isinstance(error, requests.exceptions.ProxyError):
+        return "the proxy does not answer"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"the server can't prove who it is ({_innermost(error)})"
+    if isinstance(error, requests.exceptions.ConnectTimeout):
+        return "no connection in time"
+    if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error).lower():
+        return "no answer in time"
+    return _innermost(error)
+
+
+def _innermost(error: BaseException) -> str:
+    seen: BaseException = error
+    while (inner := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) and isinstance(
+        inner, BaseException
+    ):
+        seen = inner
+    if isinstance(seen, OSError) and seen.strerror:
+        return seen.strerror
+    return str(seen).splitlines()[0] if str(seen) else type(seen).__name__
+
+
+class _Drip:
+    """Ends a download that hardly moves."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._since = time.monotonic()
+        self._count = 0
+
+    def count(self, size: int) -> None:
+        self._count += size
+        passed = time.monotonic() - self._since
+        if passed > self._patience.window:
+            if self._count < self._patience.slow * passed:
+                raise _Interrupted(f"only {self._count} bytes came in {passed:.0f} s")
+            self._since, self._count = time.monotonic(), 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A note beside a part of a file: which address it is from, and which state of it.
+
+    Attributes:
+        path: The note.
+        address: The address that is asked now.
+    """
+
+    path: Path
+    address: str
+
+    def validator(self) -> str:
+        """Return the entity tag or date of the part that is there, if it came from this address."""
+        try:
+            address, _, validator = self.path.read_text("utf-8").partition("\n")
+        except (OSError, ValueError):
+            return ""
+        return validator.strip() if address == shown(self.address) else ""
+
+    def write(self, validator: str) -> None:
+        """Note where the part is from."""
+        self.path.write_text(f"{shown(self.address)}\n{validator}\n", "utf-8")
+
+    def forget(self) -> None:
+        """Take the note away."""
+        self.path.unlink(missing_ok=True)
+
+
+class _Part:
+    """What is there of a file, and its digest."""
+
+    def __init__(self, file: Any, wanted: Wanted, mark: _Mark) -> None:
+        self.file = file
+        self.wanted = wanted
+        self.mark = mark
+        self.digest = hashlib.sha256()
+        self.done = 0
+        self._validator = mark.validator()
+
+    def resume(self) -> None:
+        """Take in what an earlier command has left; without a digest to compare with, only with a validator."""
+        if not self.wanted.sha256 and not self._validator:
+            self.begin()
+            return
+        while piece := self.file.read(_CHUNK):
+            self.digest.update(piece)
+            self.done += len(piece)
+        if self.wanted.size is not None and self.done > self.wanted.size:
+            self.begin()
+
+    def begin(self) -> None:
+        """Drop what is there."""
+        self.file.seek(0)
+        self.file.truncate()
+        self.digest = hashlib.sha256()
+        self.done = 0
+
+    def is_whole(self) -> bool:
+        """Tell whether nothing is missing, as far as that is known."""
+        if self.wanted.size is not None:
+            return self.done == self.wanted.size
+        return self.done > 0 and self.digest.hexdigest() == self.wanted.sha256
+
+    def headers(self) -> dict[str, str]:
+        """Return what is asked for: the rest, if it is still the rest of the same file."""
+        if not self.done:
+            return {}
+        headers = {"Range": f"bytes={self.done}-"}
+        return headers | ({"If-Range": self._validator} if self._validator else {})
+
+    def accept(self, answer: "requests.Response") -> int | None:
+        """Prepare for the bytes of an answer, and return how many the whole file has, None when it is not told."""
+        if answer.status_code == _UNSATISFIABLE:
+            self.begin()
+            raise _Interrupted("the server does not know the rest of the file")
+        length = _number(answer.headers.get("Content-Length"))
+        total = length
+        if answer.status_code == _PARTIAL:
+            start, total = _content_range(answer.headers.get("Content-Range", ""))
+            if start != self.done:
+                self.begin()
+                raise _Interrupted("the server sends another part than the one that was asked for")
+        elif self.done:
+            self.begin()  # it knows no ranges, or the file is another one now
+        if self.wanted.size is not None and total not in (None, self.wanted.size):
+            raise HashMismatchError(
+                f"{self.wanted.name}: {shown(answer.url)} has {total} bytes, {self.wanted.size} are wanted",
+                hint="the file was changed where it is published or on the way; nothing of it was used",
+            )
+        self._note(answer)
+        return self.wanted.size if self.wanted.size is not None else total
+
+    def _note(self, answer: "requests.Response") -> None:
+        tag = answer.headers.get("ETag", "")
+        validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
+        if not self.done or validator != self._validator:
+            self._validator = validator
+            self.mark.write(validator)
+
+    def write(self, piece: bytes, total: int | None) -> None:
+        """Take some bytes."""
+        if self.done + len(piece) > (_MAX_FILE if total is None else total):
+            self.begin()
+            raise NetworkError(f"{self.wanted.name}: {shown(self.mark.address)} sends more than it declares")
+        self.file.seek(self.done)
+        self.file.write(piece)
+        self.digest.update(piece)
+        self.done += len(piece)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
+def _content_range(text: str) -> tuple[int | None, int | None]:
+    """Return where a part begins and how long the whole is, of ``bytes 10-19/100``."""
+    unit, _, rest = text.partition(" ")
+    span, _, total = rest.partition("/")
+    return (_number(span.partition("-")[0]) if unit == "bytes" else None), _number(total)
