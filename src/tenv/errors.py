@@ -30,6 +30,7 @@ __all__ = [
     "StorageError",
     "TenvError",
     "UnknownTargetError",
+    "UnsafePackageError",
     "UsageError",
 ]
 
@@ -143,6 +144,12 @@ class HashMismatchError(NetworkError):
     """A file's bytes are not those that the lock names."""
 
     code = "hash-mismatch"
+
+
+class UnsafePackageError(NetworkError):
+    """A package holds names that lead out of the prefix, or into what is not its own."""
+
+    code = "unsafe-package"
 
 
 class LockMissingError(TenvError):
