@@ -16,7 +16,7 @@ from tenv.engine import session
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.projects import HERE, TINY, Project
 
-_FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_BUNDLE")
+_FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"

@@ -217,6 +217,17 @@ class Index:
         """Return the wheels that are there now, sorted."""
         return sorted(self.folder.glob("*.whl"))
 
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """Return the status and the body for a path while all is well."""
+        kind, _, name = path.strip("/").partition("/")
+        if kind == "simple" and name:
+            page = _page([wheel for wheel in self.wheels() if _normalized(wheel.name.split("-")[0]) == name])
+            return (200, page) if page else (404, b"no such project")
+        file = self.folder / name.removesuffix(".metadata")
+        if kind == "files" and file.is_file():
+            return 200, _read_metadata(file) if name.endswith(".metadata") else file.read_bytes()
+        return 404, b"no such file"
+
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
@@ -255,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault in (Fault.ERROR, Fault.FORBIDDEN):
             self._send(500 if fault is Fault.ERROR else 403, b"no", body=body)
         else:
-            status, data = _serve(index, path)
+            status, data = index.answer(path)
             self._send(status, _changed(data) if fault is Fault.CHANGED else data, body=body, fault=fault)
 
     def _send(self, status: int, data: bytes, *, body: bool, fault: Fault | None = None) -> None:
@@ -276,18 +287,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data[start : start + 1024])
             if self.server.index.stopping.wait(0.05):
                 return
-
-
-def _serve(index: Index, path: str) -> tuple[int, bytes]:
-    """Return the status and the body for a path of a healthy index."""
-    kind, _, name = path.strip("/").partition("/")
-    if kind == "simple" and name:
-        page = _page([wheel for wheel in index.wheels() if _normalized(wheel.name.split("-")[0]) == name])
-        return (200, page) if page else (404, b"no such project")
-    file = index.folder / name.removesuffix(".metadata")
-    if kind == "files" and file.is_file():
-        return 200, _read_metadata(file) if name.endswith(".metadata") else file.read_bytes()
-    return 404, b"no such file"
 
 
 def _page(wheels: Sequence[Path]) -> bytes:

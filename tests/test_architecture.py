@@ -24,7 +24,10 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield every module that a file imports by its first name, and whether it does so while it is itself imported."""
     tree = ast.parse(path.read_text())
     late = {
-        id(node) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef) for node in ast.walk(function)
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
     }
     late |= {
         id(node)

@@ -55,6 +55,7 @@ class State:
         platform: The platform of the host that made it.
         python: The Python minor that it holds.
         packages: The wheels that tenv put there: version and sha256 by normalized name.
+        conda: The conda packages that tenv put there: version, build string and digest by name.
         foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
         bytes: The size of the whole, in bytes.
         written_by: The tenv version that made it.
@@ -67,6 +68,7 @@ class State:
     platform: str = ""
     python: str = ""
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    conda: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
     bytes: int = 0
     written_by: str = __version__
@@ -93,7 +95,7 @@ class State:
                 "does not know",
                 hint="use that tenv or a newer one, or remove the environment's folder",
             )
-        packages = table.table("packages")
+        packages, conda = table.table("packages"), table.table("conda")
         size = table.data.get("bytes", 0)
         if not isinstance(size, int):
             raise TypeError(size)
@@ -105,6 +107,7 @@ class State:
             platform=table.text("platform"),
             python=table.text("python"),
             packages={name: _version_and_hash(packages.strings(name)) for name in packages.data},
+            conda={name: _conda_key(conda.strings(name)) for name in conda.data},
             foreign=table.strings("foreign"),
             bytes=size,
             written_by=table.text("written_by"),
@@ -114,6 +117,11 @@ class State:
 def _version_and_hash(values: tuple[str, ...]) -> tuple[str, str]:
     version, sha256 = values
     return version, sha256
+
+
+def _conda_key(values: tuple[str, ...]) -> tuple[str, str, str]:
+    version, build, digest = values
+    return version, build, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +191,14 @@ class Environment:
             )
         return state
 
-    def foreign_files(self, packages: Iterable[str]) -> tuple[str, ...]:
+    def foreign_files(self, packages: Iterable[str], conda: Iterable[str] = ()) -> tuple[str, ...]:
         """Return the files in the prefix that tenv did not put there, relative to it.
 
         Args:
             packages: The normalized names of the wheels that are tenv's.
+            conda: The names of the conda packages that are tenv's.
         """
-        ours = set(self.files_of(packages))
+        ours = {*self.files_of(packages), *self.conda_files(conda)}
         return tuple(sorted(name for name in _walk(self.prefix) if name not in ours and not _is_made(name)))
 
     def files_of(self, packages: Iterable[str]) -> Iterator[str]:
@@ -198,6 +207,31 @@ class Environment:
         for info in self.distributions():
             if normalize(info.name.split("-")[0]) in names:
                 yield from _recorded(info, self.prefix)
+
+    def conda_files(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the files that the notes of conda packages name, and those notes, relative to the prefix."""
+        known = self.conda_notes()
+        for name in names:
+            for note in known.get(name, ()):
+                yield f"conda-meta/{note}"
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                    yield from json.loads((self.prefix / "conda-meta" / note).read_bytes())["files"]
+
+    def conda_notes(self) -> dict[str, list[str]]:
+        """Return the names of the files in ``conda-meta``, one for each conda package, by the package's name."""
+        found: dict[str, list[str]] = {}
+        folder = self.prefix / "conda-meta"
+        for note in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
+            if note.endswith(".json") and note.count("-") > 1:
+                found.setdefault(note.rsplit("-", 2)[0], []).append(note)
+        return found
+
+    def has_conda(self, packages: Mapping[str, tuple[str, str, str]]) -> bool:
+        """Tell whether all of some conda packages are there, by the names of their notes alone."""
+        if not packages:
+            return True
+        notes = {note for notes in self.conda_notes().values() for note in notes}
+        return all(f"{name}-{version}-{build}.json" in notes for name, (version, build, _) in packages.items())
 
     def folders_of(self, packages: Iterable[str], below: Path) -> tuple[Path, ...]:
         """Return the folders directly in `below` (a folder of site-packages) that hold files of packages, sorted."""
@@ -211,12 +245,10 @@ class Environment:
 
     def distributions(self) -> list[Path]:
         """Return the ``.dist-info`` folders of the prefix, sorted."""
-        return sorted(
-            [
-                *self.prefix.glob("lib/python3*/site-packages/*.dist-info"),
-                *self.prefix.glob("Lib/site-packages/*.dist-info"),
-            ]
-        )
+        # conda's Python has a link `lib/python3.1` to its own folder, whose packages must not count twice.
+        folders = [path for path in self.prefix.glob("lib/python3*") if not path.is_symlink()]
+        homes = [folder / "site-packages" for folder in (*folders, self.prefix / "Lib")]
+        return sorted(info for home in homes for info in home.glob("*.dist-info"))
 
     def installed(self) -> dict[str, str]:
         """Return the version of every installed package by its normalized name."""
@@ -277,14 +309,14 @@ def _walk(prefix: Path) -> Iterator[str]:
             yield os.path.normpath(os.path.join(relative, name))  # noqa: PTH118
 
 
-_MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock"}
+_MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock", "conda-meta/history"}
 _MADE_PROGRAMS = ("python", "activate", "deactivate", "pydoc")
 
 
 def _is_made(name: str) -> bool:
     """Tell whether a file is one of those that making the environment writes, beside the wheels' own."""
     first, _, rest = name.partition(os.sep)
-    if name in _MADE_FILES or first == "cuda" or "__pycache__" in name:
+    if name in _MADE_FILES or first in ("cuda", "__clobbers__") or "__pycache__" in name:
         return True
     if first in ("bin", "Scripts"):
         return rest.startswith(_MADE_PROGRAMS)

@@ -31,6 +31,7 @@ __all__ = [
     "StorageError",
     "TenvError",
     "UnknownTargetError",
+    "UnsafePackageError",
     "UsageError",
 ]
 
@@ -59,15 +60,17 @@ class TenvError(Exception):
         status: The exit status of a command that ends with this error.
         message: What is wrong and where, without a full stop when it is one sentence.
         hint: The next command or edit, or an empty string.
+        detail: What a tool below said, in full, for those who ask for it; empty mostly.
     """
 
     code: ClassVar[str] = "tenv"
     status: ClassVar[Exit] = Exit.BUG
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.detail = detail
 
 
 class BugError(TenvError):
@@ -150,6 +153,10 @@ class ArchiveRefusedError(NetworkError):
     """An archive is damaged, or holds what no honest one does; nothing of it is kept."""
 
     code = "archive-refused"
+class UnsafePackageError(NetworkError):
+    """A package holds names that lead out of the prefix, or into what is not its own."""
+
+    code = "unsafe-package"
 
 
 class LockMissingError(TenvError):

@@ -160,8 +160,15 @@ class Lock:
         """Return the wheels that one platform and Python minor take."""
         return tuple(wheel for wheel in self.wheels.get(platform, ()) if python in wheel.python)
 
+    def conda_python(self, platform: str) -> str:
+        """Return the minor of the Python that the lock has as a conda package; empty when it has none."""
+        versions = [package.version for package in self.conda.get(platform, ()) if package.name == "python"]
+        return ".".join(versions[0].split(".")[:2]) if versions else ""
+
     def python_minors(self, platform: str) -> tuple[str, ...]:
         """Return the Python minors that the lock serves on a platform, lowest first."""
+        if minor := self.conda_python(platform):
+            return (minor,)
         minors = {minor for wheel in self.wheels.get(platform, ()) for minor in wheel.python}
         return tuple(sorted(minors, key=Version))
 
@@ -191,6 +198,9 @@ def from_manifest(
         manifest=manifest.digest(),
         conda=conda or {},
         archives=archives or {},
+        channels=tuple(
+            dict.fromkeys(url for platform in manifest.platforms for url in manifest.on(platform).sources())
+        ),
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from tenv.errors import ManifestError, TenvError
 from tenv.files import digest_bytes
-from tenv.tables import Table, read_toml
-from tenv.versions import Range, Version
+from tenv.tables import Table, locate, read_toml
+from tenv.versions import CondaRange, Range, Version
 
 __all__ = [
     "PLATFORMS",
@@ -23,6 +23,7 @@ __all__ = [
     "Manifest",
     "Requirements",
     "WheelRequest",
+    "channel_url",
     "normalize",
     "read_manifest",
 ]
@@ -31,6 +32,9 @@ PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
+_BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
+_CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*")
 _SECTIONS = ("dependencies", "pypi-dependencies", "archives", "system")
 _KEYS = (
     "description",
@@ -47,6 +51,11 @@ _KEYS = (
 _MAX_DEPTH = 8
 
 
+def channel_url(name: str) -> str:
+    """Return the URL of a conda channel that is named as a manifest may name one: by name, label or URL."""
+    return name.rstrip("/") if "://" in name else f"https://conda.anaconda.org/{name.strip('/')}"
+
+
 def normalize(name: str) -> str:
     """Return a package name as PyPI compares it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -58,13 +67,35 @@ class CondaRequest:
 
     Attributes:
         version: The versions accepted.
-        channel: The channel that it must come from, or an empty string.
+        channel: The channel that it must come from, by name, label or URL, or an empty string.
         build: A pattern for the build string, or an empty string.
+        line: Where it stands, such as ``manifests/mine.toml:12``, for messages.
     """
 
-    version: Range
+    version: CondaRange
     channel: str = ""
     build: str = ""
+    line: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        if not self.channel and not self.build:
+            return f'"{self.version}"'
+        given = {"version": "" if str(self.version) == "*" else str(self.version)}
+        given |= {"build": self.build, "channel": self.channel}
+        return "{ " + ", ".join(f'{key} = "{value}"' for key, value in given.items() if value) + " }"
+
+    def asked(self) -> list[str]:
+        """Return the request as plain values, as a lock records it."""
+        return [str(self.version), self.channel, self.build]
+
+    def spec(self, name: str) -> str:
+        """Return the request as a match specification of conda."""
+        given = {
+            "version": str(self.version),
+            "build": self.build,
+            "channel": self.channel and channel_url(self.channel),
+        }
+        return f"{name}[" + ",".join(f'{key}="{value}"' for key, value in given.items() if value) + "]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +183,11 @@ class Manifest:
         """Return the manifest as it reads on one platform."""
         return self.by_platform.get(platform, self)
 
+    def sources(self) -> tuple[str, ...]:
+        """Return the URLs of the channels, best first; one that only a package names comes after all others."""
+        named = [request.channel for _, request in sorted(self.dependencies.items()) if request.channel]
+        return tuple(dict.fromkeys(map(channel_url, [*self.channels, *named])))
+
     def python_minors(self) -> tuple[str, ...]:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""
         if self.python is None:
@@ -167,9 +203,7 @@ class Manifest:
             "python": list(here.python_minors()),
             "cuda": str(here.requirements.cuda or ""),
             "glibc": str(here.requirements.glibc or ""),
-            "dependencies": {
-                name: [str(r.version), r.channel, r.build] for name, r in sorted(here.dependencies.items())
-            },
+            "dependencies": {name: r.asked() for name, r in sorted(here.dependencies.items())},
             "pypi-dependencies": {name: [str(r.version), *r.extras] for name, r in sorted(here.wheels.items())},
             "archives": {
                 name: [r.version, r.url, r.sha256, r.strip, r.to] for name, r in sorted(here.archives.items())
@@ -229,7 +263,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         _read_sections(name, table),
         description=table.text("description"),
         platforms=table.strings("platforms"),
-        channels=table.strings("channels"),
+        channels=tuple(_channel(table, "channels", name) for name in table.strings("channels")),
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         requirements=_read_requirements(table.table("requirements")),
@@ -263,7 +297,7 @@ def _read_sections(name: str, table: Table) -> Manifest:
     return Manifest(
         name=name,
         file=table.file,
-        dependencies={_package(part, key): _read_conda(part, key) for part, key in _each(table.table("dependencies"))},
+        dependencies={_conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
         wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
         archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
         system={_package(part, key): _range(part, key) for part, key in _each(table.table("system"))},
@@ -279,6 +313,19 @@ def _package(table: Table, key: str) -> str:
     if not _NAME.fullmatch(key):
         raise table.fail(key, f"`{key}` is not a package name")
     return key
+
+
+def _conda_package(table: Table, key: str) -> str:
+    if not _CONDA_NAME.fullmatch(key):
+        raise table.fail(key, f"`{key}` is not the name of a conda package (small letters, digits, `-`, `_`, `.`)")
+    return key
+
+
+def _channel(table: Table, key: str, name: str) -> str:
+    """Return the name of a channel, which must be one: a name, a label of one, or a URL."""
+    if not _CHANNEL.fullmatch(name) or ".." in name or ("://" not in name and ":" in name):
+        raise table.fail(key, f"`{name}` is not a channel", hint="a name, NAME/label/LABEL, or a URL")
+    return name.rstrip("/")
 
 
 def _range(table: Table, key: str) -> Range:
@@ -299,11 +346,18 @@ def _is_text(table: Table, key: str) -> bool:
 
 
 def _read_conda(table: Table, key: str) -> CondaRequest:
+    number = locate(table.source, (*table.path, key))
+    line = f"{table.file}:{number}" if number else table.file
     if _is_text(table, key):
-        return CondaRequest(_range(table, key))
+        table.required_text(key)
+        return CondaRequest(table.parsed(key, CondaRange, CondaRange("*")), line=line)
     inner = table.table(key)
     inner.only(("version", "channel", "build"))
-    return CondaRequest(inner.parsed("version", Range, Range("*")), inner.text("channel"), inner.text("build"))
+    channel, build = inner.text("channel"), inner.text("build")
+    if build and not _BUILD.fullmatch(build):
+        raise inner.fail("build", f"`{build}` is not a build string or a pattern of one such as `*_cuda`")
+    version = inner.parsed("version", CondaRange, CondaRange("*"))
+    return CondaRequest(version, channel and _channel(inner, "channel", channel), build, line)
 
 
 def _read_wheel(table: Table, key: str) -> WheelRequest:

@@ -4,10 +4,11 @@ What counts is whether the locked files answer what is asked now, not whether th
 range that the locked version still meets makes no lock stale.
 """
 
-from tenv.lock import Lock
-from tenv.manifest import Manifest
+from tenv.engine.records import satisfies
+from tenv.lock import CondaPackage, Lock
+from tenv.manifest import CondaRequest, Manifest
 
-__all__ = ["differences"]
+__all__ = ["conda_differences", "differences"]
 
 
 def differences(lock: Lock, manifest: Manifest) -> list[str]:
@@ -18,23 +19,68 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
     """
     if lock.manifest == manifest.digest():
         return []
+    found = _host_differences(lock, manifest)
+    for platform in manifest.platforms:
+        if platform not in lock.platforms:
+            found.append(f"platform {platform} is not in the lock")
+            continue
+        found += _conda_differences(lock, manifest.on(platform), platform)
+        found += _wheel_differences(lock, manifest.on(platform), platform)
+    return found
+
+
+def conda_differences(lock: Lock, manifest: Manifest) -> list[str]:
+    """Return what keeps the conda packages of a lock from satisfying a manifest, one sentence each."""
+    found = _host_differences(lock, manifest)
+    for platform in manifest.platforms:
+        found += _conda_differences(lock, manifest.on(platform), platform)
+    return found
+
+
+def _host_differences(lock: Lock, manifest: Manifest) -> list[str]:
     found = []
     for key, wanted in (("cuda", manifest.requirements.cuda), ("glibc", manifest.requirements.glibc)):
         had = lock.requirements.get(key, "")
         if had != str(wanted or ""):
             found.append(f"requirements.{key} is {wanted or 'not given'}, the lock was made for {had or 'none'}")
-    for platform in manifest.platforms:
-        if platform not in lock.platforms:
-            found.append(f"platform {platform} is not in the lock")
-            continue
-        found += _wheel_differences(lock, manifest.on(platform), platform)
     return found
+
+
+def _conda_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+    asked_then = lock.requests.get(platform, {}).get("dependencies", {})
+    locked = {package.name: package for package in lock.conda.get(platform, ())}
+    found = []
+    for name, request in manifest.dependencies.items():
+        package = locked.get(name)
+        if package is None:
+            found.append(f"{platform}: {name} is not in the lock")
+        elif list(asked_then.get(name, [])) != request.asked() and not _answers(package, request):
+            found.append(f"{platform}: {name} {package.version} {package.build} is locked, {request} is wanted")
+    found += [
+        f"{platform}: {name} is locked but no longer wanted"
+        for name in asked_then
+        if name not in manifest.dependencies and name in locked
+    ]
+    sources = manifest.sources()
+    gone = {package.channel for package in locked.values() if package.channel not in sources}
+    return found + [f"{platform}: packages of {channel} are locked, which is no longer a channel" for channel in gone]
+
+
+def _answers(package: CondaPackage, request: CondaRequest) -> bool:
+    return satisfies(
+        request.spec(package.name),
+        name=package.name,
+        version=package.version,
+        build=package.build,
+        channel=package.channel,
+        subdir=package.subdir,
+    )
 
 
 def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
     found = []
     asked_then = lock.requests.get(platform, {}).get("pypi-dependencies", {})
-    minors = manifest.python_minors()
+    minors = manifest.python_minors() or ([minor] if (minor := lock.conda_python(platform)) else ())
     missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
     if missing and manifest.wheels:
         found.append(f"{platform}: Python {', '.join(missing)} is not in the lock")

@@ -12,7 +12,7 @@ from tenv.errors import UnknownTargetError, UsageError
 from tenv.manifest import Manifest, read_manifest
 from tenv.tables import nearest
 
-__all__ = ["Origin", "Place", "Places", "Target", "find_places"]
+__all__ = ["Origin", "Place", "Places", "Target", "find_places", "settings_folder"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -144,13 +144,20 @@ def find_project(start: Path) -> Path | None:
     return None
 
 
+def settings_folder() -> Path:
+    """Return the user's configuration folder of tenv."""
+    from platformdirs import user_config_path  # noqa: PLC0415 (late: 19 ms)
+
+    return user_config_path("tenv", appauthor=False)
+
+
 def find_places(start: Path | None = None) -> Places:
     """Return the places that count in a working folder; None means the current one."""
-    from platformdirs import user_config_path, user_data_path  # noqa: PLC0415 (late: 19 ms)
+    from platformdirs import user_data_path  # noqa: PLC0415 (late: 19 ms)
 
     start = start or _working_folder()
     project = find_project(start) or find_project(start.resolve())
-    user = Place(Origin.USER, user_config_path("tenv", appauthor=False))
+    user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
     return Places(project, tuple(places), user_data_path("tenv", appauthor=False))

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-__all__ = ["Range", "Version", "same_release"]
+__all__ = ["CondaRange", "Range", "Version", "same_release"]
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
+_CONDA_CLAUSE = re.compile(r"\s*(\*|(==|!=|<=|>=|~=|=|<|>)?\s*(\d+!)?\d[A-Za-z0-9_.+-]*\*?)\s*")
 _CLAUSE = re.compile(r"\s*(?P<operator>===|==|~=|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9][\w.!+*-]*)\s*")
 
 
@@ -111,6 +112,28 @@ class Range:
 
     def __contains__(self, version: object) -> bool:
         return self.specifiers.contains(str(version), prereleases=True)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class CondaRange:
+    """A set of versions as conda writes it: ``*``, ``12.1.*``, ``1.2``, ``>=11,<13``, ``2.6.*|>=2.8,<3``.
+
+    What it holds is for conda to say (`tenv.engine.records.satisfies`): its versions are not those of PEP 440.
+
+    Attributes:
+        text: The range as written.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        clauses = re.split(r"[,|]", self.text)
+        if not all(_CONDA_CLAUSE.fullmatch(clause) for clause in clauses):
+            message = f"`{self.text}` is not a version range such as `*`, `3.11.*`, `>=11,<13` or `2.6.*|>=2.8`"
+            raise ValueError(message)
 
     def __str__(self) -> str:
         return self.text

@@ -288,8 +288,15 @@ def test_a_broken_manifest_next_to_it_does_not_matter(project: Project) -> None:
 
 
 def test_sections_that_can_not_be_locked_yet_are_told(project: Project) -> None:
+    project.manifest.write_text(project.manifest.read_text() + '\n[archives]\ncusparselt = "0.5.2.1"\n')
+    assert "[archives] can't be locked by this tenv yet" in project.fails(2, "usage", "lock", "tiny")
+
+
+def test_what_is_taken_from_the_host_is_recorded(project: Project) -> None:
     project.manifest.write_text(project.manifest.read_text() + '\n[system]\ngcc = ">=11"\n')
-    assert "[system] can't be locked by this tenv yet" in project.fails(2, "usage", "lock", "tiny")
+    project.narrow()
+    project.ok("lock", "tiny")
+    assert read(project).requests["linux-64"]["system"] == {"gcc": [">=11"]}
 
 
 def test_speaks_json_when_it_fails(project: Project) -> None:

@@ -62,7 +62,7 @@ def create(
         "state": state.status.value,
         "lock": str(made.lock),
         "lock_digest": state.lock,
-        "counts": {"conda": 0, "wheels": len(state.packages), "archives": 0},
+        "counts": {"conda": len(state.conda), "wheels": len(state.packages), "archives": 0},
         "bytes": state.bytes,
         "seconds": round(made.seconds, 3),
         "changed": made.changed,
@@ -76,11 +76,14 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     if not made.changed:
         return [*lines, f"{made.target} is ready in {made.prefix}: nothing to do"]
     name = made.target if prefix is None else f"--prefix {shlex.quote(str(prefix))} {made.target}"
-    wheels = count(len(made.state.packages), "wheel")
+    state = made.state
+    parts = [count(len(state.conda), "conda package")] if state.conda else []
+    parts += [count(len(state.packages), "wheel")] if state.packages or not parts else []
+    parts += [f"Python {state.python}"] if state.python else []
     size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)
     return [
         *lines,
         f"{made.target} is ready in {made.prefix}",
-        f"  {wheels}, Python {made.state.python}, {size}, {seconds}, from {made.lock}",
+        f"  {', '.join(parts)}, {size}, {seconds}, from {made.lock}",
         f'  use it: eval "$(tenv activate {name})"  or  tenv run {name} -- COMMAND',
     ]

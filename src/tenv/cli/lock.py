@@ -8,11 +8,16 @@ import click
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress import Terminal
+from tenv.errors import TenvError
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from tenv.workflows.lock import Locked
 
 __all__ = ["lock", "locked_result"]
+
+_LIMIT_HELP = "Seconds that reading the package lists of channels, and then solving, may take (300)."
 
 
 @command("lock", short_help="Write the lock of a target, or check it.")
@@ -22,7 +27,24 @@ __all__ = ["lock", "locked_result"]
 )
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
-def lock(voice: Voice, *, target: str, check: bool, lock_file: Path | None, offline: bool) -> Result:
+@click.option(
+    "--exclude-newer",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    help="Choose as on that day: files that came later (UTC) do not count.",
+)
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=300.0, help=_LIMIT_HELP)
+@click.option("--verbose", "-v", is_flag=True, help="Where there is no solution, print all that the solver says.")
+def lock(
+    voice: Voice,
+    *,
+    target: str,
+    check: bool,
+    lock_file: Path | None,
+    offline: bool,
+    exclude_newer: "dt.datetime | None",
+    time_limit: float,
+    verbose: bool,
+) -> Result:
     """Bring the lock of TARGET up to date for all of its platforms, keeping the versions that still fit."""
     from dataclasses import replace  # noqa: PLC0415
 
@@ -34,7 +56,13 @@ def lock(voice: Voice, *, target: str, check: bool, lock_file: Path | None, offl
         found = context.places.find(target)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file)
-        locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found)
+        limits = workflow.Limits(time_limit, exclude_newer)
+        try:
+            locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
+        except TenvError as error:
+            if verbose and error.detail:
+                voice.say(error.detail)
+            raise
     verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
     return locked_result(target, locked, verb)
 
@@ -45,6 +73,16 @@ def locked_result(target: str, locked: "Locked", verb: str) -> Result:
 
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
-    told = ", ".join(f"{platform} {count(row['wheels'], 'wheel')}" for platform, row in platforms.items())
+    told = ", ".join(f"{platform} {_told(row)}" for platform, row in platforms.items())
     findings = [finding.to_json() for finding in locked.findings]
     return Result(data, summary=[f"{locked.path} {verb}: {told}"], findings=findings)
+
+
+def _told(row: "dict[str, int]") -> str:
+    """Return how many files a platform has, by kind; wheels alone are counted even when there are none."""
+    parts = [
+        count(row[kind], noun)
+        for kind, noun in (("conda", "conda package"), ("wheels", "wheel"), ("archives", "archive"))
+        if row[kind]
+    ]
+    return " and ".join(parts) or "no files"

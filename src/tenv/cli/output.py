@@ -80,6 +80,8 @@ class Voice:
         """Print an error."""
         if self.json:
             described = {"code": error.code, "message": error.message, "hint": error.hint}
+            if error.detail:
+                described["detail"] = error.detail
             self._envelope(command, False, None, (), described)
         label = paint(f"error[{error.code}]", "1;31", sys.stderr)
         tell(f"{label}: {error.message}")

@@ -50,9 +50,9 @@ def _print(shown: "Shown") -> None:
             click.echo(f"{name + ':':<13}{value}")
     click.echo("")
     print_table(
-        ("PACKAGE", "WANTED", f"LOCKED ({shown.platform})", "SIZE"),
+        ("PACKAGE", "KIND", "WANTED", f"LOCKED ({shown.platform})", "SIZE"),
         [
-            (row["name"], row["wanted"], row["locked"], format_bytes(row["size"]) if row["size"] else "")
+            (row["name"], row["kind"], row["wanted"], row["locked"], format_bytes(row["size"]) if row["size"] else "")
             for row in shown.packages
         ],
     )

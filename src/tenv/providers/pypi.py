@@ -1,6 +1,7 @@
 """Wheels: resolved with hashes and installed by uv, which is run as a program; no other module runs it."""
 
 import contextlib
+import datetime as dt
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from tenv.errors import (
     NoSolutionError,
 )
 from tenv.lock import Wheel
-from tenv.manifest import Manifest, WheelRequest
+from tenv.manifest import Manifest, WheelRequest, normalize
 from tenv.providers.indexes import uv_settings
 from tenv.providers.interface import Progress
 from tenv.providers.uv_output import download_progress, uv_error
@@ -123,7 +124,14 @@ class Uv:
         return _ended_by_itself(done)
 
     def resolve(
-        self, manifest: Manifest, platform: str, python: str, kept: Sequence[Wheel], upgrade: Sequence[str] | None
+        self,
+        manifest: Manifest,
+        platform: str,
+        python: str,
+        kept: Sequence[Wheel],
+        upgrade: Sequence[str] | None,
+        given: Mapping[str, str] | None = None,
+        exclude_newer: dt.datetime | None = None,
     ) -> dict[str, tuple[Wheel, str]]:
         """Choose the wheels of one platform and Python minor.
 
@@ -135,6 +143,9 @@ class Uv:
             python: The Python minor, such as ``3.12``.
             kept: Wheels of an earlier lock, whose versions stay where they still fit.
             upgrade: Names whose version is chosen anew all the same; None for all.
+            given: Python packages that the environment has from elsewhere, with their versions: no wheel is laid over
+                one, and what needs it must go together with that version.
+            exclude_newer: Files that were uploaded later do not count.
 
         Returns:
             By name: the wheel, and the URL at which the index has it.
@@ -148,27 +159,41 @@ class Uv:
             chosen = Path(folder) / "pylock.toml"
             constraints = Path(folder) / "constraints.txt"
             pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-            constraints.write_text("".join(f"{wheel.name}=={wheel.version}\n" for wheel in pins))
-            done = self._compile(lines, manifest, platform, python, constraints, chosen)
+            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items())
+            constraints.write_text(fixed + "".join(f"{wheel.name}=={wheel.version}\n" for wheel in pins))
+            done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
             # Where what was locked no longer fits together, choose anew; not where an index failed for a moment.
             if done.status and pins and isinstance(uv_error(done.stderr, ""), NoSolutionError):
-                constraints.write_text("")
-                done = self._compile(lines, manifest, platform, python, constraints, chosen)
+                constraints.write_text(fixed)
+                done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
             if done.status:
-                raise uv_error(done.stderr, f"no set of wheels for {manifest.name} on {platform} with Python {python}")
+                beside = " beside the conda packages" if given else ""
+                what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{beside}"
+                raise uv_error(done.stderr, what)
             data = tomllib.loads(chosen.read_text())
         tags = accepted_tags(platform, python, manifest.requirements.glibc or OLDEST_GLIBC)
-        return dict(choose_wheel(package, tags, python) for package in data.get("packages", []))
+        elsewhere = set(map(normalize, given or ()))
+        rows = [package for package in data.get("packages", []) if normalize(package["name"]) not in elsewhere]
+        return dict(choose_wheel(package, tags, python) for package in rows)
 
     def _compile(
-        self, lines: Iterable[str], manifest: Manifest, platform: str, python: str, constraints: Path, chosen: Path
+        self,
+        lines: Iterable[str],
+        manifest: Manifest,
+        platform: str,
+        python: str,
+        constraints: Path,
+        chosen: Path,
+        exclude_newer: dt.datetime | None,
     ) -> process.Completed:
+        newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
         return self._run(
             *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
             *("--python-platform", uv_platform(platform, manifest.requirements.glibc or OLDEST_GLIBC)),
             *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
             # uv wants a Python to run at all, though nothing is taken from it: ours is always there.
             *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
+            *newest,
             *self._indexes(),
             text="\n".join(lines) + "\n",
         )

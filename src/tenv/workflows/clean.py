@@ -4,6 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.engine.install import cache_folder, downloads_folder
 from tenv.files import folder_size, storage_errors
 from tenv.workflows.context import Context
 
@@ -27,17 +28,28 @@ class Cache:
     freed: bool
 
 
-def clean_caches(context: Context, *, leftovers: bool, wheels: bool) -> list[Cache]:
+def clean_caches(context: Context, *, leftovers: bool, wheels: bool, conda: bool = False) -> list[Cache]:
     """Return what the caches hold, and empty those that were named."""
     uv = context.uv()
     folder = uv.cache_folder()
     rows = [Cache("wheels (uv)", folder, folder_size(folder), wheels)]
     if wheels:
         uv.clean_cache()
+    rows.append(_folder("conda packages", cache_folder(), freed=conda))
+    rows.append(_folder("conda downloads that were stopped", downloads_folder(), freed=leftovers or conda))
     for parent in dict.fromkeys((context.places.environments(), context.places.data / "envs")):
         for path in sorted(parent.glob(".*.removed-*")):
             rows.append(Cache("half-removed environment", path, folder_size(path), leftovers))
             if leftovers:
                 with storage_errors(f"can't remove {path}"):
                     shutil.rmtree(path)
-    return rows
+    return [row for row in rows if row.bytes or row.path.exists()]
+
+
+def _folder(name: str, path: Path, *, freed: bool) -> Cache:
+    """Return a folder of a cache, emptied when that was asked for."""
+    row = Cache(name, path, folder_size(path), freed)
+    if freed and path.is_dir():
+        with storage_errors(f"can't empty {path}"):
+            shutil.rmtree(path)
+    return row

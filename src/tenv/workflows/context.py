@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tenv.engine.network import Network
 from tenv.environment import Environment, environments_in
 from tenv.errors import UsageError
 from tenv.providers.interface import Progress, Silent
 from tenv.providers.pypi import Uv
-from tenv.targets import Places, Target, find_places
+from tenv.settings import Settings, read_settings
+from tenv.targets import Places, Target, find_places, settings_folder
 
 __all__ = ["Context"]
 
@@ -33,6 +35,14 @@ class Context:
     def uv(self) -> Uv:
         """Return uv with this user's index settings."""
         return Uv(self.environ, Path.home(), offline=self.offline)
+
+    def settings(self) -> Settings:
+        """Return what the user's own ``config.toml`` says."""
+        return read_settings(settings_folder())
+
+    def network(self) -> Network:
+        """Return how conda channels are reached for this user."""
+        return Network(self.settings().mirrors, offline=self.offline)
 
     def find_target(self, name: str | None) -> Target:
         """Return a target by its name; without one, the target of the only environment here."""

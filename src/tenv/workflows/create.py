@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tenv import __version__
 from tenv.activation import Activation, Archs, derive, read_activation
+from tenv.engine.network import Network
 from tenv.environment import MARKER, Environment, State, Status
 from tenv.errors import (
     ForeignFolderError,
@@ -26,15 +27,17 @@ from tenv.host.interface import Missing
 from tenv.host.machine import current_platform, glibc, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
+from tenv.providers.pypi import Interpreter
 from tenv.rules.toolkit import check_lock
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import assemble, discover
-from tenv.versions import same_release
+from tenv.versions import Version, same_release
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.install import Plan, begin, install, make_plan
+from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, settle
 from tenv.workflows.lock import check_target_lock, lock_target
+from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
 
 __all__ = ["Created", "LockMode", "Request", "create"]
@@ -148,7 +151,8 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
     notes = (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS))
     return (
         there
-        and discover(environment.prefix).python.exists()
+        and environment.has_conda(state.conda)
+        and (not state.python or discover(environment.prefix).python.exists())
         and all((environment.meta / note).is_file() for note in notes)
     )
 
@@ -225,34 +229,64 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
     environment.check_ours()
     lock = read_lock(target.lock_file, target.name)
     platform = current_platform()
-    uv = context.uv()
     old = environment.state()
-    python = choose_python(uv, target, lock, platform, request.python, old)
-    minor = python.version.major_minor
-    if not python.headers:
-        notes.append(
-            f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
-            f"install its headers (Debian, Ubuntu: python{minor}-dev)"
-        )
-    plan = make_plan(
-        environment,
-        lock.wheels_for(platform, minor),
-        python,
-        old,
-        exact=request.exact,
-        other_python=not _has_python(environment, request.python),
-    )
+    wanted = _wanted(context, target, lock, platform, request.python, old, environment)
+    _note_headers(wanted, notes)
+    other_python = not _has_python(environment, request.python)
+    plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
+    if plan.links:
+        staged = stage(lock, platform, Network(offline=context.offline), context.progress)
+        plan = settle(plan, staged, environment.prefix, old)
+        notes += staged.notes
     if request.mode is LockMode.FROZEN:
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
     begin(environment, target.name, plan, old)
     try:
-        install(uv, environment, plan, context.progress)
+        install(context.uv(), environment, plan, context.progress)
     except TenvError as error:
         _after_failure(environment, plan, old, error)
         raise
+    notes += leaving_links(environment.prefix, plan.staged)
     return _finish(context, environment, target, lock, platform, plan, request.mode)
+
+
+def _wanted(
+    context: Context,
+    target: Target,
+    lock: Lock,
+    platform: str,
+    python: str | None,
+    old: State | None,
+    environment: Environment,
+) -> Wanted:
+    """Return what the lock holds for this host: for a Python that is one of its conda packages, or for one to choose.
+
+    Raises:
+        UsageError: `--python` names a Python that the lock does not serve.
+    """
+    conda = lock.conda.get(platform, ())
+    own = next((package for package in conda if package.name == "python"), None)
+    if own:
+        version = Version(own.version)
+        if python and python != version.major_minor:
+            raise UsageError(f"`--python {python}`: the lock of {target.name} has its own Python {version}")
+        program = discover(environment.prefix).python
+        return Wanted(lock.wheels_for(platform, version.major_minor), conda, Interpreter(program, version, True), True)
+    if not (target.manifest.python or lock.python_minors(platform)):
+        return Wanted((), conda)
+    found = choose_python(context.uv(), target, lock, platform, python, old)
+    return Wanted(lock.wheels_for(platform, found.version.major_minor), conda, found)
+
+
+def _note_headers(wanted: Wanted, notes: list[str]) -> None:
+    python = wanted.python
+    if python and not python.headers:
+        notes.append(
+            f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
+            f"install its headers (Debian, Ubuntu: python{python.version.major_minor}-dev)"
+        )
 
 
 def _after_failure(environment: Environment, plan: Plan, old: State | None, error: TenvError) -> None:
@@ -292,8 +326,9 @@ def _finish(
         lock=lock.digest(),
         manifest=target.manifest.settings_digest() if satisfied else "",
         platform=platform,
-        python=plan.python.version.major_minor,
+        python=plan.wanted.minor,
         packages=plan.packages,
+        conda=plan.conda,
         bytes=folder_size(environment.prefix),
     )
     environment.write_state(state)

@@ -1,20 +1,46 @@
 """Bring the packages of a prefix to what a lock says, in a way that can be stopped at any moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tenv.engine.install import link
 from tenv.environment import Environment, State, Status
-from tenv.errors import EnvironmentBrokenError, NetworkError
+from tenv.errors import EnvironmentBrokenError, ForeignFolderError, NetworkError
 from tenv.files import storage_errors
-from tenv.lock import Wheel
+from tenv.host.machine import current_platform
+from tenv.lock import CondaPackage, Wheel
+from tenv.manifest import normalize
 from tenv.providers.interface import Progress
 from tenv.providers.pypi import Interpreter, Uv
 from tenv.shells.interface import SHELLS
 from tenv.toolchain import discover
 from tenv.versions import same_release
+from tenv.workflows.packages import Staged
 
-__all__ = ["Plan", "begin", "install", "make_plan"]
+__all__ = ["Plan", "Wanted", "begin", "install", "make_plan", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a prefix shall hold.
+
+    Attributes:
+        wheels: The wheels.
+        conda: The conda packages.
+        python: The Python that it is made with; None when it needs none.
+        own_python: Whether that Python is one of the conda packages, and not the base of a virtual environment.
+    """
+
+    wheels: tuple[Wheel, ...]
+    conda: tuple[CondaPackage, ...] = ()
+    python: Interpreter | None = None
+    own_python: bool = False
+
+    @property
+    def minor(self) -> str:
+        """The Python minor, empty when there is no Python."""
+        return self.python.version.major_minor if self.python else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,38 +48,46 @@ class Plan:
     """How the packages of a prefix are brought to what the lock says.
 
     Attributes:
-        wheels: The wheels that it shall hold.
-        python: The Python that it is made with.
+        wanted: What it shall hold.
         scratch: Clear the prefix first, since what is in it is not known to be whole.
-        ours: The packages that are tenv's, before or after.
-        again: Packages that are there in the right version but not from the right file.
+        links: Whether conda packages are to be linked or removed.
+        ours: The wheels that are tenv's, before or after.
+        again: Wheels that are there in the right version but not from the right file.
+        relinked: Conda packages of which the same is true.
+        strange: Conda packages that are not tenv's and stay.
         foreign: Files, relative to the prefix, that are not tenv's and stay.
         dropped: Whether packages that are not tenv's go, since they were for another Python.
+        thorough: Trust nothing of the package cache that its digest does not prove.
+        staged: The conda packages, at hand; empty where none is to be linked.
     """
 
-    wheels: tuple[Wheel, ...]
-    python: Interpreter
+    wanted: Wanted
     scratch: bool
+    links: bool
     ours: Mapping[str, tuple[str, str]]
     again: tuple[str, ...]
+    relinked: tuple[str, ...]
+    strange: tuple[str, ...]
     foreign: tuple[str, ...]
     dropped: bool
+    thorough: bool = False
+    staged: Staged = field(default_factory=Staged)
 
     @property
     def packages(self) -> dict[str, tuple[str, str]]:
         """What the state remembers of the wheels."""
-        return {wheel.name: (wheel.version, wheel.sha256) for wheel in self.wheels}
+        return {wheel.name: (wheel.version, wheel.sha256) for wheel in self.wanted.wheels}
+
+    @property
+    def conda(self) -> dict[str, tuple[str, str, str]]:
+        """What the state remembers of the conda packages."""
+        return {
+            package.name: (package.version, package.build, package.sha256 or package.md5)
+            for package in self.wanted.conda
+        }
 
 
-def make_plan(
-    environment: Environment,
-    wheels: tuple[Wheel, ...],
-    python: Interpreter,
-    old: State | None,
-    *,
-    exact: bool,
-    other_python: bool,
-) -> Plan:
+def make_plan(environment: Environment, wanted: Wanted, old: State | None, *, exact: bool, other_python: bool) -> Plan:
     """Look at what is in the prefix and decide what may stay.
 
     A prefix that was ready is brought up to date in place. One that was not is cleared and filled anew, all but the
@@ -61,41 +95,86 @@ def make_plan(
 
     Args:
         environment: The prefix.
-        wheels: The wheels that it shall hold.
-        python: The Python that it shall have.
+        wanted: What it shall hold.
         old: What is known about it.
         exact: Keep nothing that is not tenv's.
         other_python: It has another Python program than the one asked for.
     """
     had = old.packages if old else {}
-    new = {wheel.name: (wheel.version, wheel.sha256) for wheel in wheels}
-    ours = {**had, **new}
-    same_minor = not old or old.python in ("", python.version.major_minor)
-    ready = bool(old and old.status is Status.READY and discover(environment.prefix).python.exists())
-    foreign = () if exact or not old else _foreign(environment, old, ours)
-    kept = foreign if same_minor else tuple(name for name in foreign if "site-packages" not in Path(name).parts)
-    return Plan(
-        wheels=wheels,
-        python=python,
-        scratch=exact or other_python or not (ready and same_minor),
-        ours=ours,
-        again=tuple(name for name, key in new.items() if name in had and had[name] != key and had[name][0] == key[0]),
+    had_conda = old.conda if old else {}
+    new = {wheel.name: (wheel.version, wheel.sha256) for wheel in wanted.wheels}
+    bare = Plan(wanted, scratch=True, links=False, ours={**had, **new}, again=(), relinked=(), strange=(), foreign=(),
+                dropped=False, thorough=exact)  # fmt: skip
+    same_python = not old or old.python in ("", wanted.minor)
+    scratch = exact or other_python or not (same_python and _is_whole(environment, wanted, old))
+    foreign = () if exact or not old else _foreign(environment, old, bare)
+    kept = foreign if same_python else tuple(name for name in foreign if "site-packages" not in Path(name).parts)
+    known = {*had_conda, *bare.conda}
+    changed = dict(had_conda) != bare.conda or not environment.has_conda(bare.conda)
+    return replace(
+        bare,
+        scratch=scratch,
+        links=bool(bare.conda or had_conda) and (scratch or changed),
+        again=_changed(had, new),
+        relinked=tuple(n for n, key in bare.conda.items() if n in had_conda and _other_file(had_conda[n], key)),
+        strange=() if exact else tuple(name for name in environment.conda_notes() if name not in known),
         foreign=kept,
         dropped=len(kept) < len(foreign),
     )
 
 
-def _foreign(environment: Environment, old: State, ours: Mapping[str, object]) -> tuple[str, ...]:
+def _changed(had: Mapping[str, tuple[str, str]], new: Mapping[str, tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(name for name, key in new.items() if name in had and had[name] != key and had[name][0] == key[0])
+
+
+def _other_file(had: tuple[str, str, str], new: tuple[str, str, str]) -> bool:
+    return had[:2] == new[:2] and had[2] != new[2]
+
+
+def _is_whole(environment: Environment, wanted: Wanted, old: State | None) -> bool:
+    """Tell whether a prefix is ready and has its Python in the form that is wanted."""
+    if old is None or old.status is not Status.READY:
+        return False
+    if not old.python:
+        return wanted.python is None or wanted.own_python
+    virtual = (environment.prefix / "pyvenv.cfg").is_file()
+    return discover(environment.prefix).python.exists() and virtual != wanted.own_python
+
+
+def _foreign(environment: Environment, old: State, plan: Plan) -> tuple[str, ...]:
     """Return the files that are not tenv's.
 
     While `creating`, they are those that were there before, and those of packages that are in no lock: anything else
     may be the remains of an installation that was stopped. Of a broken state nothing is known, so that every file
     counts that no record of a package of ours names.
     """
+    conda = {*old.conda, *plan.conda}
     if old.status is not Status.CREATING:
-        return environment.foreign_files(ours)
-    theirs = environment.files_of(set(environment.installed()) - set(ours))
-    return tuple(sorted({*old.foreign, *theirs}))
+        return environment.foreign_files(plan.ours, conda)
+    ours = {*plan.ours, *map(normalize, conda)}
+    theirs = set(environment.files_of(set(environment.installed()) - ours))
+    theirs |= set(environment.conda_files(set(environment.conda_notes()) - conda))
+    return tuple(sorted({*old.foreign, *(theirs - set(environment.conda_files(conda)))}))
+
+
+def settle(plan: Plan, staged: Staged, prefix: Path, old: State | None) -> Plan:
+    """Return the plan with the conda packages at hand.
+
+    Raises:
+        ForeignFolderError: A package brings a file that stands in the prefix and is not tenv's.
+    """
+    certain: set[str] = set()
+    if old and old.status is not Status.BROKEN:  # of a broken one nobody knows whose the files are
+        certain = set(plan.foreign if old.status is Status.READY else old.foreign) & set(plan.foreign)
+    taken = sorted(certain & staged.files.keys())
+    if taken:
+        raise ForeignFolderError(
+            f"{staged.files[taken[0]]} brings `{taken[0]}`, which is in {prefix} already and not from tenv"
+            + (f" (and {len(taken) - 1} more files)" if len(taken) > 1 else ""),
+            hint="move it away; `--exact` removes all that tenv did not install",
+        )
+    foreign = tuple(name for name in plan.foreign if name not in staged.files)
+    return replace(plan, staged=staged, foreign=foreign, thorough=plan.thorough or bool(staged.damaged))
 
 
 def begin(environment: Environment, target: str, plan: Plan, old: State | None) -> None:
@@ -105,8 +184,9 @@ def begin(environment: Environment, target: str, plan: Plan, old: State | None) 
         environment.tidy()
         for shell in SHELLS:
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
-    python = old.python if old else plan.python.version.major_minor
-    state = State(Status.CREATING, target, packages=plan.ours, foreign=plan.foreign, python=python)
+    python = old.python if old else plan.wanted.minor
+    conda = {**(old.conda if old else {}), **plan.conda}
+    state = State(Status.CREATING, target, packages=plan.ours, conda=conda, foreign=plan.foreign, python=python)
     environment.write_state(state)
 
 
@@ -117,25 +197,62 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
         NetworkError: A file could not be had; `untouched` tells whether all is as it was before.
         TenvError: Anything else went wrong.
     """
-    prefix = environment.prefix
+    python = plan.wanted.python
     if plan.scratch:
         environment.wipe(plan.foreign)
-        uv.make_environment(prefix, plan.python.path, prefix.name)
-    program = discover(prefix).python
+        if python and not plan.wanted.own_python:
+            uv.make_environment(environment.prefix, python.path, environment.prefix.name)
+    if plan.links:
+        _remove_gone(uv, environment, plan)  # before a conda package of that name lays its own files there
+        _link(environment, plan, progress)
+    if python:
+        _install_wheels(uv, environment, plan, progress)
+
+
+def _link(environment: Environment, plan: Plan, progress: Progress) -> None:
+    progress.step("installing conda packages", len(plan.staged.records))
+    link(
+        plan.staged.records,
+        environment.prefix,
+        current_platform(),
+        plan.staged.archives,
+        kept=plan.strange,
+        again=plan.relinked,
+        thorough=plan.thorough,
+        on_linked=progress.advance,
+    )
+    if not environment.has_conda(plan.conda):
+        notes = environment.conda_notes()
+        missing = sorted(name for name in plan.conda if name not in notes)
+        raise EnvironmentBrokenError(f"{environment.prefix}: {', '.join(missing)} did not arrive as the lock says")
+
+
+def _install_wheels(uv: Uv, environment: Environment, plan: Plan, progress: Progress) -> None:
+    wheels = plan.wanted.wheels
+    program = discover(environment.prefix).python
     before = environment.installed()
-    progress.step("downloading and installing", sum(wheel.size or 0 for wheel in plan.wheels))
-    if plan.wheels:
+    if wheels or not plan.wanted.own_python:
+        progress.step("downloading and installing", sum(wheel.size or 0 for wheel in wheels))
+    if wheels:
         try:
-            uv.install(program, plan.wheels, plan.again, progress)
+            uv.install(program, wheels, plan.again, progress)
         except NetworkError as error:
             # uv has every file at hand before it takes the first old package away.
-            error.untouched = not plan.scratch and environment.installed() == before
+            error.untouched = not plan.scratch and not plan.links and environment.installed() == before
             raise
     # Only now, so that a download that fails leaves a whole environment whole.
+    if not plan.links:
+        _remove_gone(uv, environment, plan)
+    installed = environment.installed()
+    wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
+    if wrong:
+        raise EnvironmentBrokenError(
+            f"{environment.prefix}: {', '.join(wrong)} did not arrive in the version of the lock"
+        )
+
+
+def _remove_gone(uv: Uv, environment: Environment, plan: Plan) -> None:
+    """Remove the wheels of the lock before that are not in this one."""
     gone = sorted(set(environment.installed()) & set(plan.ours) - set(plan.packages))
     if gone:
-        uv.remove(program, gone)
-    installed = environment.installed()
-    wrong = [wheel.name for wheel in plan.wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
-    if wrong:
-        raise EnvironmentBrokenError(f"{prefix}: {', '.join(wrong)} did not arrive in the version of the lock")
+        uv.remove(discover(environment.prefix).python, gone)

@@ -1,5 +1,6 @@
 """Lock a target: choose every file for every platform, and write the lock."""
 
+import datetime as dt
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,25 +8,40 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv import process
-from tenv.engine.lockfile import write_conda_part
+from tenv.engine.lockfile import read_records, write_conda_part
+from tenv.engine.records import Record
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
+from tenv.lock import CondaPackage, Lock, Wheel, from_manifest, read_lock, render_lock
 from tenv.manifest import Manifest, normalize
+from tenv.providers.conda import Conda, python_packages, to_package
 from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
-from tenv.staleness import differences
+from tenv.staleness import conda_differences, differences
 from tenv.tables import nearest
 from tenv.targets import Target
 from tenv.workflows.context import Context
 
-__all__ = ["Locked", "check_target_lock", "counts", "lock_target"]
+__all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
 _WORKERS = 4
 """uv mostly waits for the index; more at once than this gained nothing on two cores."""
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a choice is limited to.
+
+    Attributes:
+        seconds: How long reading the package lists of channels, and then solving, may take.
+        exclude_newer: Files that came later do not count; in UTC.
+    """
+
+    seconds: float = 300.0
+    exclude_newer: dt.datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +66,11 @@ class Locked:
 def counts(lock: Lock) -> dict[str, dict[str, int]]:
     """Return how many files of each kind a lock holds for each platform."""
     return {
-        platform: {"conda": 0, "wheels": len(lock.wheels.get(platform, ())), "archives": 0}
+        platform: {
+            "conda": len(lock.conda.get(platform, ())),
+            "wheels": len(lock.wheels.get(platform, ())),
+            "archives": len(lock.archives.get(platform, ())),
+        }
         for platform in lock.platforms
     }
 
@@ -74,7 +94,11 @@ def check_target_lock(target: Target) -> Locked:
 
 
 def lock_target(
-    context: Context, target: Target, upgrade: Sequence[str] | None = (), path: Path | None = None
+    context: Context,
+    target: Target,
+    upgrade: Sequence[str] | None = (),
+    path: Path | None = None,
+    limits: Limits | None = None,
 ) -> Locked:
     """Bring the lock of a target up to date, keeping what still fits.
 
@@ -83,30 +107,70 @@ def lock_target(
         target: The target.
         upgrade: Packages whose version is chosen anew; None for all.
         path: The file to write; the target's own place when None.
+        limits: What the choice is limited to.
 
     Raises:
         NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
-        NetworkError: An index does not answer.
+        NetworkError: An index or a channel does not answer.
     """
     home = path or target.lock_home
-    upgrade = None if upgrade is None else tuple(map(normalize, upgrade))
+    limits = limits or Limits()
+    # A question about a day in the past is not answered with what was chosen on a later one.
+    upgrade = None if upgrade is None or limits.exclude_newer else tuple(map(normalize, upgrade))
     old, stale = _read_old(target, home)
     if old and not stale and upgrade == () and path is None and context.places.project is None:
         return Locked(old, target.lock_file, changed=False)  # no copy that would hide the built-in lock's successors
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
-        lock = old
+        lock, text = old, old.text
     else:
-        _refuse_unsupported(target.manifest)
-        resolved = _resolve(context, target.manifest, old, upgrade)
-        lock = from_manifest(target.manifest, _wheels(context, resolved, old))
+        lock, text = _choose(context, target.manifest, old, upgrade, limits)
     findings = _judge(lock)
-    text = old.text if lock is old and old else render_lock(lock, _conda_part(target.manifest))
     changed = not path.is_file() or path.read_bytes() != text
     if changed:
         write_atomic(path, text)
     return Locked(read_lock(path, target.name), path, changed, tuple(stale), findings)
+
+
+def _choose(
+    context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None, limits: Limits
+) -> tuple[Lock, bytes]:
+    """Choose the files of a target, conda packages first, since the Python among them decides on the wheels."""
+    _refuse_unsupported(manifest)
+    records = _solve(context, manifest, old, upgrade, limits)
+    conda = {platform: tuple(map(to_package, found)) for platform, found in records.items()}
+    resolved = _resolve(context, manifest, old, upgrade, conda, limits)
+    lock = from_manifest(manifest, _wheels(context, resolved, old), conda)
+    raw = {platform: [record.raw for record in found] for platform, found in records.items()}
+    part = write_conda_part(manifest.name, manifest.platforms, lock.channels, raw)
+    return lock, render_lock(lock, part)
+
+
+def _solve(
+    context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None, limits: Limits
+) -> dict[str, list[Record]]:
+    """Choose conda packages, or keep those of the old lock where the manifest asks nothing else of them."""
+    if not any(manifest.on(platform).dependencies for platform in manifest.platforms):
+        return {}
+    kept = _locked_records(old, manifest) if old and upgrade is not None else {}
+    names = {normalize(record.name) for records in kept.values() for record in records}
+    if kept and old and names.isdisjoint(upgrade or ()) and not conda_differences(old, manifest):
+        return kept
+    fixed = {
+        platform: [record for record in records if normalize(record.name) not in (upgrade or ())]
+        for platform, records in kept.items()
+    }
+    conda = Conda(context.network(), limits.seconds, limits.exclude_newer)
+    return conda.resolve(manifest, fixed, context.progress)
+
+
+def _locked_records(lock: Lock, manifest: Manifest) -> dict[str, list[Record]]:
+    return {
+        platform: [Record.of(raw) for raw in read_records(lock.text, lock.target, platform)]
+        for platform in manifest.platforms
+        if lock.conda.get(platform)
+    }
 
 
 def _read_old(target: Target, path: Path) -> tuple[Lock | None, list[str]]:
@@ -130,36 +194,47 @@ def _faults(lock: Lock, target: Target) -> list[str]:
 
 def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> None:
     known = {wheel.name for wheel in _all_wheels(lock)}
-    known |= {name for platform in target.manifest.platforms for name in target.manifest.on(platform).wheels}
+    known |= {package.name for packages in (lock.conda.values() if lock else ()) for package in packages}
+    for platform in target.manifest.platforms:
+        here = target.manifest.on(platform)
+        known |= {*here.wheels, *here.dependencies}
     for name in names:
-        if name not in known:
+        if name not in map(normalize, known):
             hint = nearest(name, known) or f"`tenv show {target.name}` lists its packages"
             raise UsageError(f"{target.name} has no package `{name}`", hint=hint)
 
 
 def _refuse_unsupported(manifest: Manifest) -> None:
-    for section, items in (
-        ("dependencies", manifest.dependencies),
-        ("archives", manifest.archives),
-        ("system", manifest.system),
-    ):
-        if items:
-            raise UsageError(
-                f"{manifest.file}: [{section}] can't be locked by this tenv yet",
-                hint="targets made of wheels ([pypi-dependencies]) can",
-            )
+    if manifest.archives:
+        raise UsageError(
+            f"{manifest.file}: [archives] can't be locked by this tenv yet",
+            hint="targets made of conda packages and wheels can",
+        )
 
 
-def _resolve(context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None) -> Resolved:
+def _resolve(
+    context: Context,
+    manifest: Manifest,
+    old: Lock | None,
+    upgrade: Sequence[str] | None,
+    conda: Mapping[str, Sequence[CondaPackage]],
+    limits: Limits,
+) -> Resolved:
     """Choose wheels for each platform and Python minor; the order of the answers does not depend on their speed."""
     uv = context.uv()
-    cases = [(platform, minor) for platform in manifest.platforms for minor in manifest.python_minors()]
+    cases = [
+        (platform, minor)
+        for platform in manifest.platforms
+        if manifest.on(platform).wheels
+        for minor in manifest.python_minors() or _python_of(conda.get(platform, ()), platform)
+    ]
     context.progress.step(f"resolving {manifest.name}", len(cases))
 
     def one(case: tuple[str, str]) -> dict[str, tuple[Wheel, str]]:
         platform, minor = case
         kept = old.wheels.get(platform, ()) if old else ()
-        chosen = uv.resolve(manifest.on(platform), platform, minor, kept, upgrade)
+        given = python_packages(conda.get(platform, ()))
+        chosen = uv.resolve(manifest.on(platform), platform, minor, kept, upgrade, given, limits.exclude_newer)
         context.progress.advance()
         return chosen
 
@@ -175,6 +250,17 @@ def _resolve(context: Context, manifest: Manifest, old: Lock | None, upgrade: Se
             process.end_all()
             time.sleep(0.02)
     return resolved
+
+
+def _python_of(packages: Sequence[CondaPackage], platform: str) -> list[str]:
+    """Return the minor of the Python among conda packages."""
+    pythons = [package.version for package in packages if package.name == "python"]
+    if not pythons:
+        raise NoSolutionError(
+            f"no conda package supplies a Python for the wheels on {platform}",
+            hint=f"ask for python in [dependencies] or [platform.{platform}.dependencies]",
+        )
+    return [".".join(pythons[0].split(".")[:2])]
 
 
 def _wheels(context: Context, resolved: Resolved, old: Lock | None) -> dict[str, tuple[Wheel, ...]]:
@@ -198,9 +284,5 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         listed = "".join(f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors)
-        raise NoSolutionError(f"the wheels found for {lock.target} do not fit together:{listed}", hint=errors[0].fix)
+        raise NoSolutionError(f"the packages found for {lock.target} do not fit together:{listed}", hint=errors[0].fix)
     return findings
-
-
-def _conda_part(manifest: Manifest) -> str:
-    return write_conda_part(manifest.name, manifest.platforms, manifest.channels)

@@ -24,7 +24,7 @@ class Shown:
         target: The target.
         platform: The platform that `packages` is about.
         lock_state: Where the lock is and whether it can be used, in words.
-        packages: A row a package: ``name``, ``wanted``, ``locked``, ``size`` in bytes.
+        packages: A row a package: ``name``, ``kind`` (conda, wheel), ``wanted``, ``locked``, ``size`` in bytes.
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
     """
@@ -79,14 +79,20 @@ def _lock_state(target: Target) -> tuple[Lock | None, str]:
 
 
 def _packages(target: Target, lock: Lock | None, platform: str, state: State | None) -> list[dict[str, Any]]:
-    """Return a row for each package, in the Python minor of the environment or the newest of the lock."""
-    wanted = {name: str(request.version) for name, request in target.manifest.on(platform).wheels.items()}
-    minors = lock.python_minors(platform) if lock else ()
-    minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
-    rows: dict[str, dict[str, Any]] = {
-        name: {"name": name, "wanted": text, "locked": "", "size": None} for name, text in wanted.items()
-    }
-    for wheel in lock.wheels_for(platform, minor) if lock else ():
-        row = {"name": wheel.name, "wanted": wanted.get(wheel.name, ""), "locked": wheel.version, "size": wheel.size}
-        rows[wheel.name] = row
-    return [rows[name] for name in sorted(rows)]
+    """Return a row for each package; wheels in the Python minor of the environment or the newest of the lock."""
+    manifest = target.manifest.on(platform)
+    wanted = {("conda", name): str(request.version) for name, request in manifest.dependencies.items()}
+    wanted |= {("wheel", name): str(request.version) for name, request in manifest.wheels.items()}
+    locked: dict[tuple[str, str], tuple[str, int | None]] = {}
+    if lock:
+        minors = lock.python_minors(platform)
+        minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
+        conda, wheels = lock.conda.get(platform, ()), lock.wheels_for(platform, minor)
+        locked |= {("conda", package.name): (package.version, package.size) for package in conda}
+        locked |= {("wheel", wheel.name): (wheel.version, wheel.size) for wheel in wheels}
+    rows = []
+    for kind, name in sorted({*wanted, *locked}, key=lambda key: (key[1], key[0])):
+        version, size = locked.get((kind, name), ("", None))
+        asked = wanted.get((kind, name), "")
+        rows.append({"name": name, "kind": kind, "wanted": asked, "locked": version, "size": size})
+    return rows

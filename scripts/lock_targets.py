@@ -1,0 +1,124 @@
+"""Make the conda locks that tenv ships, from package lists in a folder.
+
+    python scripts/lock_targets.py CHANNELS [TARGET]...
+
+CHANNELS holds ``CHANNEL/PLATFORM/repodata.json``, each what the channel of that name serves. The lists are served on
+127.0.0.1 as a mirror, so that the locks keep the channels' own URLs. Each target is solved from nothing, first without
+the records whose source left out some of their fields (``less-complete.json``), then, if need be, with them. What
+is printed at the end is a table of what each lock holds.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tenv.engine import session  # noqa: E402 (the path is set above)
+from tenv.engine.network import Network  # noqa: E402
+from tenv.errors import TenvError  # noqa: E402
+from tenv.lock import Lock, read_lock  # noqa: E402
+from tenv.targets import Target, find_places  # noqa: E402
+from tenv.workflows.context import Context  # noqa: E402
+from tenv.workflows.lock import lock_target  # noqa: E402
+from tests.channels import Channels, read_folder  # noqa: E402
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "python": ("python",),
+    "cmake": ("cmake",),
+    "ninja": ("ninja",),
+    "gcc": ("gcc_impl_linux-64", "gcc_impl_linux-aarch64"),
+    "nvcc": ("cuda-nvcc", "cuda-nvcc-impl"),
+    "cuda-version": ("cuda-version",),
+    "cuDNN": ("cudnn",),
+    "MAGMA": ("libmagma", "magma-cuda117", "magma-cuda118", "magma-cuda121"),
+    "MKL": ("mkl-static", "mkl-devel", "mkl"),
+}
+"""The columns of the table, each with the packages that fill it, the first of them that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored(Context):
+    """What every verb is given, with channels that come from here."""
+
+    mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def network(self) -> Network:
+        """Return how conda channels are reached."""
+        return Network(self.mirrors)
+
+
+def solve(target: Target, folder: Path) -> tuple[Lock, float, bool]:
+    """Lock a target from nothing; return its lock, the seconds that took, and whether every record was complete."""
+    for complete in (True, False):
+        with Channels(read_folder(folder, complete=complete)) as channels, tempfile.TemporaryDirectory() as cache:
+            os.environ["RATTLER_CACHE_DIR"] = cache
+            context = Mirrored(mirrors=channels.mirrors())
+            start = time.perf_counter()
+            try:
+                lock_target(context, target, upgrade=None)
+            except TenvError as error:
+                if not complete:
+                    raise
+                print(f"{target.name}: {error.message}\n  again with every record", file=sys.stderr)
+                continue
+            return read_lock(target.lock_home, target.name), time.perf_counter() - start, complete
+    raise AssertionError
+
+
+def version(lock: Lock, platform: str, names: tuple[str, ...]) -> str:
+    """Return the version of the first package of `names` that a lock has, or a dash."""
+    found = {package.name: package.version for package in lock.conda.get(platform, ())}
+    found = {**{wheel.name: wheel.version for wheel in lock.wheels.get(platform, ())}, **found}
+    return next((found[name] for name in names if name in found), "-")
+
+
+def rows(lock: Lock, seconds: float) -> Iterator[list[str]]:
+    """Yield the rows of a lock, one a platform."""
+    for platform in lock.platforms:
+        packages = lock.conda.get(platform, ())
+        cells = [version(lock, platform, names) for names in COLUMNS.values()]
+        yield [lock.target, platform, str(len(packages)), *cells, f"{seconds:.2f}"]
+
+
+def main() -> int:
+    """Lock the targets and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("channels", type=Path, help="the folder with the package lists")
+    parser.add_argument("targets", nargs="*", help="the targets; all that ask for conda packages when left out")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    os.environ["PWD"] = str(ROOT)
+    places = find_places()
+    table, failed = [["target", "platform", "packages", *COLUMNS, "seconds"]], 0
+    for name in arguments.targets or list(places.names()):
+        target = places.find(name)
+        if not any(target.manifest.on(platform).dependencies for platform in target.manifest.platforms):
+            continue
+        try:
+            lock, seconds, complete = solve(target, arguments.channels)
+        except TenvError as error:
+            failed += 1
+            print(f"{name}: not locked: {error.message}\n  {error.hint}", file=sys.stderr)
+            continue
+        if not complete:
+            print(f"{name}: solved with records that lack some of their fields", file=sys.stderr)
+        table += rows(lock, seconds)
+    if arguments.json:
+        print(json.dumps([dict(zip(table[0], row, strict=True)) for row in table[1:]], indent=2))
+    else:
+        for row in table:
+            print("| " + " | ".join(row) + " |")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    session.leave(main())

@@ -1,0 +1,194 @@
+"""Conda channels that serve package lists and nothing else, on a free port of 127.0.0.1, and can be told to fail."""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+__all__ = ["CANONICAL", "EXCERPT", "Channels", "Trouble", "package", "read_folder"]
+
+EXCERPT = Path(__file__).parent / "data" / "channels"
+"""Records of real channels, committed: those of the locks and of the cases that the tests are about."""
+
+CANONICAL = {
+    "main": "https://repo.anaconda.com/pkgs/main",
+    "intel-repos": "https://software.repos.intel.com/python/conda",
+}
+"""Folders whose channel is not on conda.anaconda.org under the folder's own name."""
+
+_FOREVER = 60.0
+
+Records = Mapping[str, Mapping[str, Any]]
+
+
+class Trouble(StrEnum):
+    """A way in which a channel can fail."""
+
+    SILENT = "takes the request and never answers"
+    GONE = "answers 404"
+    FORBIDDEN = "answers 403"
+    ERROR = "answers 500"
+    GARBAGE = "serves something else than a package list"
+    CUT = "ends the connection in the middle"
+
+
+def package(name: str, version: str, build: str = "0", *depends: str, **more: Any) -> dict[str, Any]:
+    """Return a record of a package that does not exist."""
+    return {
+        "name": name,
+        "version": version,
+        "build": build,
+        "build_number": 0,
+        "depends": list(depends),
+        "md5": f"{abs(hash((name, version, build))):032x}"[:32],
+        "sha256": f"{sum(map(ord, name + version + build)):064x}",
+        "size": 1000,
+        "timestamp": 1700000000000,
+        **more,
+    }
+
+
+def read_folder(folder: Path, *, complete: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the package lists in a folder, by channel and platform.
+
+    Args:
+        folder: ``CHANNEL/PLATFORM/repodata.json``, a channel's name being a path of its own.
+        complete: Leave out the records that ``less-complete.json`` beside it names.
+    """
+    found = {}
+    for path in sorted(folder.rglob("repodata.json")):
+        data = json.loads(path.read_text())
+        beside = path.with_name("less-complete.json")
+        if complete and beside.is_file():
+            for file in json.loads(beside.read_text()):
+                data["packages"].pop(file, None)
+                data["packages.conda"].pop(file, None)
+        found[str(path.parent.relative_to(folder))] = data
+    return found
+
+
+class Channels:
+    """Channels by name.
+
+    Attributes:
+        lists: The package lists, by channel and platform, such as ``conda-forge/linux-64``.
+        asked: Every path that was asked for.
+        trouble: How the channels fail now, or None.
+        where: A part of the paths that fail.
+    """
+
+    def __init__(self, lists: Mapping[str, Any] | None = None) -> None:
+        self.lists = dict(lists or {})
+        self.asked: list[str] = []
+        self.trouble: Trouble | None = None
+        self.where = ""
+        self.stopping = threading.Event()
+        self._server = _Server(self)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def add(self, channel: str, *records: dict[str, Any], platform: str = "linux-64") -> None:
+        """Add records to a channel; it has a list for noarch, too, from then on."""
+        for subdir in (platform, "noarch"):
+            empty = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": {}, "repodata_version": 1}
+            self.lists.setdefault(f"{channel}/{subdir}", empty)
+        for record in records:
+            file = f"{record['name']}-{record['version']}-{record['build']}.conda"
+            self.lists[f"{channel}/{platform}"]["packages.conda"][file] = {"subdir": platform, **record}
+
+    def mirrors(self) -> dict[str, tuple[str, ...]]:
+        """Return where each channel is served, by its canonical URL."""
+        own = {url: (f"{self.url}/{name}",) for name, url in CANONICAL.items()}
+        return {"https://conda.anaconda.org": (self.url,), **own}
+
+    def settings(self) -> str:
+        """Return tenv's ``config.toml`` that leads to these channels."""
+        rows = [f'"{url}" = {json.dumps(list(served))}' for url, served in self.mirrors().items()]
+        return "[mirrors]\n" + "\n".join(rows) + "\n"
+
+    @contextmanager
+    def failing(self, trouble: Trouble, where: str = "") -> Iterator[None]:
+        """Let the channels fail while the body runs."""
+        self.trouble, self.where = trouble, where
+        yield
+        self.trouble = None
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, channels: Channels) -> None:
+        self.channels = channels
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, *, body: bool) -> None:
+        channels = self.server.channels
+        channels.asked.append(self.path)
+        trouble = channels.trouble if channels.where in self.path else None
+        refusals = {Trouble.GONE: 404, Trouble.FORBIDDEN: 403, Trouble.ERROR: 500}
+        place, _, file = self.path.strip("/").rpartition("/")
+        if trouble is Trouble.SILENT:
+            channels.stopping.wait(_FOREVER)
+            self.close_connection = True
+        elif trouble in refusals:
+            self._send(refusals[trouble], b"no", body=body)
+        elif file != "repodata.json" or place not in channels.lists:
+            self._send(404, b"no such file", body=body)
+        elif trouble is Trouble.GARBAGE:
+            self._send(200, b"<html>log in first</html>", body=body)
+        else:
+            self._send(200, _dump(channels.lists[place]), body=body, cut=trouble is Trouble.CUT)
+
+    def _send(self, status: int, data: bytes, *, body: bool, cut: bool = False) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if body:
+            self.wfile.write(data[: len(data) // 2] if cut else data)
+        if cut:
+            self.close_connection = True
+
+
+def _dump(data: object) -> bytes:
+    return json.dumps(data).encode()
+
+
+def records_of(lists: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, dict[str, Any]]:
+    """Return every record by its canonical URL; only those of some names when names are given."""
+    wanted = set(names)
+    found = {}
+    for place, data in lists.items():
+        channel, _, subdir = place.rpartition("/")
+        base = CANONICAL.get(channel, f"https://conda.anaconda.org/{channel}")
+        for kind in ("packages", "packages.conda"):
+            for file, record in data[kind].items():
+                if not wanted or record["name"] in wanted:
+                    found[f"{base}/{subdir}/{file}"] = record
+    return found
