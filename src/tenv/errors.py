@@ -153,6 +153,8 @@ class ArchiveRefusedError(NetworkError):
     """An archive is damaged, or holds what no honest one does; nothing of it is kept."""
 
     code = "archive-refused"
+
+
 class UnsafePackageError(NetworkError):
     """A package holds names that lead out of the prefix, or into what is not its own."""
 

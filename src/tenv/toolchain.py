@@ -5,6 +5,7 @@ the driver's library, no ``version.json``. `assemble` lays one folder of relativ
 ``FindCUDAToolkit``, PyTorch's find modules and ``torch.utils.cpp_extension`` take for an installed toolkit.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -45,6 +46,8 @@ class Toolchain:
         cmake: The CMake program.
         ninja: The Ninja program.
         mkl: The folder above MKL's ``include`` and ``lib``.
+        magma: The same for MAGMA.
+        compat: The folder of cuda-compat's ``libcuda.so.1``, which newer programs need on an older driver.
     """
 
     prefix: Path
@@ -59,6 +62,8 @@ class Toolchain:
     cmake: Path | None = None
     ninja: Path | None = None
     mkl: Path | None = None
+    magma: Path | None = None
+    compat: Path | None = None
 
 
 def discover(prefix: Path) -> Toolchain:
@@ -69,15 +74,18 @@ def discover(prefix: Path) -> Toolchain:
     site = _site_packages(prefix)
     cuda = _cuda_root(prefix, site)
 
+    homes = _archive_homes(prefix)
+
     def with_header(name: str) -> Path | None:
-        return cuda if cuda and (cuda / "include" / name).is_file() else None
+        places = [*([cuda] if cuda else []), *homes]
+        return next((home for home in places if (home / "include" / name).is_file()), None)
 
     return Toolchain(
         prefix=prefix,
         python=programs / f"python{suffix}",
         site_packages=site,
         cuda=cuda,
-        cuda_version=_toolkit_version(site) if cuda else None,
+        cuda_version=(_toolkit_version(site) or _header_version(cuda)) if cuda else None,
         nvcc=_existing(cuda / "bin" / f"nvcc{suffix}") if cuda else None,
         cudnn=with_header("cudnn.h"),
         cusparselt=with_header("cusparseLt.h"),
@@ -85,7 +93,23 @@ def discover(prefix: Path) -> Toolchain:
         cmake=_existing(programs / f"cmake{suffix}"),
         ninja=_existing(programs / f"ninja{suffix}"),
         mkl=_mkl_root(prefix),
+        magma=with_header("magma.h"),
+        compat=_compat(homes),
     )
+
+
+def _archive_homes(prefix: Path) -> list[Path]:
+    """Return the folders that archives were put into, as their records tell."""
+    found = []
+    for record in sorted((prefix / "tenv-meta" / "archives").glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            found.append(prefix / json.loads(record.read_bytes())["to"])
+    return list(dict.fromkeys(found))
+
+
+def _compat(homes: Iterable[Path]) -> Path | None:
+    folders = (home / name for home in homes for name in ("compat", "lib"))
+    return next((folder for folder in folders if (folder / "libcuda.so.1").exists()), None)
 
 
 def _existing(path: Path) -> Path | None:
@@ -196,7 +220,7 @@ def _write_driver_stub(root: Path, machine: elf.Machine) -> None:
     headers = [root / "include" / name for name in _DRIVER_HEADERS]
     texts = [path.read_text("utf-8", "replace") for path in headers if path.is_file()]
     symbols = frozenset[str]().union(*(elf.declared_functions(text) for text in texts))
-    if symbols:
+    if symbols and not (root / "lib" / "stubs" / "libcuda.so").exists():  # NVIDIA's redist brings one
         stubs = root / "lib" / "stubs"
         stubs.mkdir(exist_ok=True)
         write_atomic(stubs / "libcuda.so", elf.stub_library("libcuda.so.1", symbols, machine))
@@ -214,16 +238,25 @@ def _distributions(site: Path) -> dict[str, str]:
 
 
 def _toolkit_version(site: Path) -> Version | None:
-    """Return the toolkit's release as NVIDIA numbers it: three parts (the metapackage's fourth counts rebuilds)."""
+    """Return the release of the toolkit in wheels as NVIDIA numbers it: three parts (the fourth counts rebuilds)."""
     packages = _distributions(site)
     text = packages.get("cuda-toolkit") or packages.get("nvidia-cuda-nvcc") or packages.get("nvidia-cuda-runtime")
     found = Version.find(text) if text else None
     return Version(".".join(found.text.split(".")[:3])) if found else None
 
 
+def _header_version(root: Path) -> Version | None:
+    """Return the toolkit's release as its header says it, of which that is all: ``12.1`` for 12010."""
+    with contextlib.suppress(OSError):
+        text = (root / "include" / "cuda_runtime_api.h").read_text("utf-8", "replace")
+        if match := re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})", text, re.MULTILINE):
+            return Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}")
+    return None
+
+
 def _write_versions(root: Path, site: Path) -> None:
     """Write ``version.json`` as NVIDIA's installers do: the release, then each component by its own version."""
-    release = _toolkit_version(site)
+    release = _toolkit_version(site) or _header_version(root)
     rows: dict[str, Mapping[str, str]] = {}
     if release:
         rows["cuda"] = {"name": "CUDA SDK", "version": release.text}

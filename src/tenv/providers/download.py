@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tenv import __version__
-from tenv.settings import Settings
 from tenv.errors import CancelledError, HashMismatchError, NetworkError
 from tenv.files import storage_errors
+from tenv.settings import Settings
 
 if TYPE_CHECKING:
     import requests
@@ -112,14 +112,14 @@ class Fetcher:
     """Makes requests, with this user's proxies, certificates and mirrors.
 
     Attributes:
-        config: The user's settings.
+        settings: The user's settings: mirrors.
         patience: How long a server is waited for.
         offline: Never use the network.
         stopped: Set to end all downloads.
         on_bytes: Told how many bytes of a file are there, by name and total.
     """
 
-    config: Config = field(default_factory=Config)
+    settings: Settings = field(default_factory=Settings)
     patience: Patience = field(default_factory=Patience)
     offline: bool = False
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -138,7 +138,7 @@ class Fetcher:
         """
         self._check_online(what)
         errors = []
-        for address in self.config.mirrored(url):
+        for address in self.settings.served(url):
             try:
                 return self._text(address, what)
             except NetworkError as error:
@@ -178,7 +178,7 @@ class Fetcher:
         """
         self._check_online(wanted.name)
         errors: list[NetworkError] = []
-        for address in self.config.mirrored(wanted.url):
+        for address in self.settings.served(wanted.url):
             try:
                 with storage_errors(f"can't write {path}"):
                     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv import __version__
 from tenv.activation import Activation, Archs, derive, read_activation
@@ -27,6 +28,7 @@ from tenv.host.interface import Missing
 from tenv.host.machine import current_platform, glibc, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
+from tenv.providers.interface import Joined
 from tenv.providers.pypi import Interpreter
 from tenv.rules.toolkit import check_lock
 from tenv.shells.interface import SHELLS
@@ -39,6 +41,9 @@ from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, sett
 from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
+
+if TYPE_CHECKING:
+    from tenv.workflows.archives import Gathering
 
 __all__ = ["Created", "LockMode", "Request", "create"]
 
@@ -152,6 +157,7 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
     return (
         there
         and environment.has_conda(state.conda)
+        and environment.has_archives(state.archives)
         and (not state.python or discover(environment.prefix).python.exists())
         and all((environment.meta / note).is_file() for note in notes)
     )
@@ -234,22 +240,48 @@ def _make(context: Context, target: Target, request: Request, environment: Envir
     _note_headers(wanted, notes)
     other_python = not _has_python(environment, request.python)
     plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
+    from tenv.workflows.archives import gather  # noqa: PLC0415 (late: 24 ms, not for an environment that is there)
+
+    joined = Joined(context.progress)
+    context = replace(context, progress=joined)
+    with gather(context, environment.prefix, lock.archives.get(platform, ()), joined, afresh=plan.scratch) as gathering:
+        plan = _change(context, target, request, environment, lock, plan, old, gathering, notes)
+    return _finish(context, environment, target, lock, platform, plan, request.mode)
+
+
+def _change(
+    context: Context,
+    target: Target,
+    request: Request,
+    environment: Environment,
+    lock: Lock,
+    plan: Plan,
+    old: State | None,
+    gathering: "Gathering",
+    notes: list[str],
+) -> Plan:
+    """Bring what is in the prefix to what the plan says, and return the plan as it was carried out."""
+    from tenv.workflows.archives import settle_archives  # noqa: PLC0415 (as above)
+
     if plan.links:
-        staged = stage(lock, platform, Network(offline=context.offline), context.progress)
+        staged = stage(lock, current_platform(), Network(offline=context.offline), context.progress)
         plan = settle(plan, staged, environment.prefix, old)
         notes += staged.notes
     if request.mode is LockMode.FROZEN:
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
+    if old and old.status is Status.READY:  # it stays so if an archive can't be had
+        gathering.wait()
     begin(environment, target.name, plan, old)
     try:
         install(context.uv(), environment, plan, context.progress)
+        settle_archives(environment, gathering)
     except TenvError as error:
         _after_failure(environment, plan, old, error)
         raise
     notes += leaving_links(environment.prefix, plan.staged)
-    return _finish(context, environment, target, lock, platform, plan, request.mode)
+    return plan
 
 
 def _wanted(
@@ -313,8 +345,14 @@ def _finish(
     context: Context, environment: Environment, target: Target, lock: Lock, platform: str, plan: Plan, mode: LockMode
 ) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
+    from tenv.workflows.archives import homes_in, remembered  # noqa: PLC0415 (as above)
+
     nvidia = discover(environment.prefix).site_packages / "nvidia"
-    toolchain = assemble(environment.prefix, platform, environment.folders_of(plan.packages, nvidia))
+    archives = lock.archives.get(platform, ())
+    parts = (*environment.folders_of(plan.packages, nvidia), *homes_in(environment.prefix, archives))
+    toolchain = assemble(environment.prefix, platform, parts)
+    if toolchain.compat and not _is_allowed(context, target):
+        toolchain = replace(toolchain, compat=None)
     manifest = target.manifest.on(platform)
     _store_activation(environment, derive(manifest, toolchain, probe(), _archs(context, manifest)))
     environment.keep_lock(lock.text)
@@ -329,10 +367,20 @@ def _finish(
         python=plan.wanted.minor,
         packages=plan.packages,
         conda=plan.conda,
+        archives=remembered(archives),
         bytes=folder_size(environment.prefix),
     )
     environment.write_state(state)
     return state
+
+
+def _is_allowed(context: Context, target: Target) -> bool:
+    """Tell whether programs may be run with cuda-compat here: where the driver is too old and its GPUs are such."""
+    from tenv.rules.driver import Verdict  # noqa: PLC0415 (late: few environments have it)
+    from tenv.workflows.check_driver import check  # noqa: PLC0415
+
+    judged = check(context, target.name)
+    return any(row.verdict.verdict is Verdict.FORWARD for row in judged.rows)
 
 
 def _store_activation(environment: Environment, activation: Activation) -> None:
