@@ -1,5 +1,6 @@
 """What the readers of archives share: an entry, and who takes it."""
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ _SUFFIXES = {
 KINDS = tuple(dict.fromkeys(_SUFFIXES.values()))
 """The ways of packing that tenv can read."""
 
+
+_NOT_THE_SYSTEM = (None, errno.EINVAL)
+"""Errors of a decompressor, and of a library that an archive sends to a place before the beginning of its file."""
 
 _BROKEN = (EOFError, ValueError, OverflowError, RecursionError, MemoryError, IndexError)
 
@@ -141,7 +145,7 @@ def damage(path: Path, *kinds: type[Exception]) -> Iterator[None]:
     except ArchiveRefusedError:
         raise
     except broken as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno not in _NOT_THE_SYSTEM:
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ArchiveRefusedError(f"{path.name}: can't be unpacked: {reason}") from error
