@@ -166,6 +166,8 @@ class _Staging:
         parts = self._register(entry)
         if entry.mode & _SPECIAL_BITS:
             raise self.refuse(entry.name, "would run with the rights of its owner (setuid, setgid or sticky)")
+        if entry.size is not None and entry.size < 0:
+            raise self.refuse(entry.name, "declares a negative size")
         self.declared += entry.size or 0
         self._check_volume(self.declared)
         if not parts:
