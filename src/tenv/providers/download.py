@@ -328,6 +328,8 @@ def _reason(error: BaseException) -> str:
     """Return what went wrong in a few words: libraries put the whole chain of their objects into a message."""
     import requests  # noqa: PLC0415
 
+    if "IncompleteRead" in f"{type(error).__name__} {error}":
+        return "the connection ended before all was there"
     if isinstance(error, requests.exceptions.ProxyError):
         return "the proxy does not answer"
     if isinstance(error, requests.exceptions.SSLError):

@@ -25,7 +25,7 @@ class Shown:
         target: The target.
         platform: The platform that `packages` is about.
         lock_state: Where the lock is and whether it can be used, in words.
-        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` in bytes;
+        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes);
             of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
