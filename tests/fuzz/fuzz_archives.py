@@ -101,7 +101,9 @@ def _compress(kind: str, raw: bytes) -> bytes:
     import gzip
     import lzma
 
-    return {"tar.gz": gzip.compress, "tar.xz": lzma.compress, "tar.bz2": bz2.compress}[kind](raw)
+    if kind == "tar.gz":
+        return gzip.compress(raw)
+    return lzma.compress(raw) if kind == "tar.xz" else bz2.compress(raw)
 
 
 def below(folder: Path) -> set[Path]:

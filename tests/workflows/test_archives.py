@@ -167,6 +167,7 @@ def test_cudnn_is_the_one_for_the_cuda_major(project: Project, served: Server) -
     ("line", "status", "code", "message"),
     [
         ('cunovel = "9.9.9"', 5, "no-solution", "there is no cunovel 9.9.9 in NVIDIA's redist"),
+        ('cunovel = "7.1.0.9"', 5, "no-solution", "NVIDIA's release 7.1.0 holds 7.1.0.3, not 7.1.0.9"),
         ('cunovel = ">=7"', 5, "no-solution", "NVIDIA has no list of the versions of `cunovel`"),
         ('cunovel = "auto"', 5, "no-solution", "`auto` is known for cusparselt and cudnn alone"),
         ('cusparselt = ">=99"', 5, "no-solution", "no version that the facts know is in `>=99`"),

@@ -9,7 +9,7 @@ from tenv.facts.archives import Archive as Row
 from tenv.facts.tables import Facts
 from tenv.lock import Archive, Lock
 from tenv.manifest import ArchiveRequest, Manifest
-from tenv.providers.choice import Choice, Question, choose, rows_of
+from tenv.providers.choice import Choice, Question, answers, choose, rows_of
 from tenv.providers.download import Fetcher, Wanted
 from tenv.providers.formats.interface import KINDS, kind_of
 from tenv.providers.redist import (
@@ -194,6 +194,7 @@ class Archives:
             groups = [[offer for offer in offers if offer.component == name] for name in _order(offers)]
             if not groups:
                 raise _none(question, choice, platform, cuda, offers)
+            _check_version(question, live, offers)
             return [_pick(question, choice, platform, cuda, group) for group in groups]
         rows = [row for row in rows_of(self.facts, question.name) if row.platform == theirs]
         known = [_from_row(question.name, row) for row in rows if str(row.version) == choice.version]
@@ -243,6 +244,17 @@ def _components(asked: Product, live: RedistManifest, platform: str, question: Q
         f"archives.{question.name}: {asked.name} has several components: {', '.join(here) or 'none for ' + platform}",
         hint=f'ask for one: `COMPONENT = {{ product = "{asked.name}", version = "{question.wanted}" }}`',
     )
+
+
+def _check_version(question: Question, live: RedistManifest | None, offers: Sequence[_Offer]) -> None:
+    """Refuse a manifest whose label fits and whose archives are of another version than the one asked for."""
+    label = live.label if live else ""
+    found = sorted({offer.version for offer in offers if not answers(offer.version, question.wanted)})
+    if found and question.wanted != label:
+        raise NoSolutionError(
+            f"archives.{question.name}: NVIDIA's release {label} holds {', '.join(found)}, not {question.wanted}",
+            hint=f'ask for "{label}" or for "{found[0]}"',
+        )
 
 
 def _order(offers: Sequence[_Offer]) -> list[str]:

@@ -110,7 +110,13 @@ def _archives(target: Target, lock: Lock | None, platform: str, prefix: Path) ->
     rows = []
     for name in sorted({*asked, *locked}):
         archive, record = locked.get(name), there.get(name)
-        row = {"name": name, "kind": "archive", "wanted": asked.get(name, ""), "locked": "", "size": None}
+        row: dict[str, Any] = {
+            "name": name,
+            "kind": "archive",
+            "wanted": asked.get(name, ""),
+            "locked": "",
+            "size": None,
+        }
         if archive:
             shown = archive.version or archive.url.partition("?")[0].rpartition("/")[2]
             row |= {"locked": shown, "size": archive.size, "trust": archive.trust}
