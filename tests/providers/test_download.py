@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tenv.errors import CancelledError, HashMismatchError, NetworkError, StorageError
-from tenv.providers.download import Fetched, Fetcher, Patience, Wanted, shown
+from tenv.providers.download import Fetched, Fetcher
 from tenv.providers.store import Store
+from tenv.providers.transfer import Patience, Wanted, shown
 from tenv.settings import Settings
 from tests.redist import Server
 
@@ -220,6 +221,20 @@ def test_a_mirror_with_other_bytes_is_passed_over(server: Server, tmp_path: Path
     assert made.sha256 == SHA256
 
 
+def test_a_mirror_may_be_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "file").write_bytes(DATA)
+    made = fetcher(settings=Settings({"https://nvidia.example": ((tmp_path / "mirror").as_uri(),)}))
+    url = "https://nvidia.example/file"
+    assert made.text(url, "f") == DATA
+    assert made.text(f"{url}s", "f") is None
+    assert made.file(Wanted("f", url, SHA256), tmp_path / "part").size == len(DATA)
+    with pytest.raises(HashMismatchError):
+        made.file(Wanted("f", url, "0" * 64), tmp_path / "part")
+    with pytest.raises(NetworkError, match="there is no "):
+        made.file(Wanted("f", f"{url}s", SHA256), tmp_path / "part")
+
+
 def test_offline_asks_nobody(server: Server, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="a file is not in the store, and the network is not to be used"):
         get(server, tmp_path, offline=True)
@@ -256,13 +271,13 @@ def test_a_small_file_comes_whole_or_not_at_all(server: Server) -> None:
 
 
 def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenv.providers import download
+    from tenv.providers import transfer
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(download._Part, "write", full)
+        patched.setattr(transfer.Part, "write", full)
         with pytest.raises(StorageError, match=r"can't write .*No space left on device"):
             get(server, tmp_path)
     assert get(server, tmp_path).sha256 == SHA256

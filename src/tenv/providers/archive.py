@@ -10,7 +10,7 @@ from tenv.facts.tables import Facts
 from tenv.lock import Archive, Lock
 from tenv.manifest import ArchiveRequest, Manifest
 from tenv.providers.choice import Choice, Question, answers, choose, rows_of
-from tenv.providers.download import Fetcher, Wanted
+from tenv.providers.download import Fetcher
 from tenv.providers.formats.interface import KINDS, kind_of
 from tenv.providers.redist import (
     NVIDIA_PLATFORMS,
@@ -22,6 +22,7 @@ from tenv.providers.redist import (
     product,
 )
 from tenv.providers.store import Store
+from tenv.providers.transfer import Wanted
 from tenv.versions import Version
 
 __all__ = ["Archives", "home"]

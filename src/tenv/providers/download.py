@@ -3,19 +3,32 @@
 What a server sends is trusted in nothing: a file counts when its digest is the one that was asked for.
 """
 
-import hashlib
 import itertools
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from tenv import __version__
 from tenv.errors import CancelledError, HashMismatchError, NetworkError
 from tenv.files import storage_errors
+from tenv.providers.transfer import (
+    MAX_FILE,
+    PARTIAL,
+    UNSATISFIABLE,
+    Drip,
+    Interrupted,
+    Mark,
+    Part,
+    Patience,
+    Wanted,
+    shown,
+)
 from tenv.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,61 +38,9 @@ __all__ = ["Fetched", "Fetcher", "Patience", "Wanted", "shown"]
 
 _CHUNK = 1 << 20
 _MAX_TEXT = 32 << 20
-_MAX_FILE = 64 << 30
-_OK, _PARTIAL, _UNSATISFIABLE = 200, 206, 416
+_OK = 200
 _LATER = (408, 425, 429, 500, 502, 503, 504)
 _PROGRESS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a server is waited for.
-
-    Attributes:
-        connect: Seconds for a connection.
-        read: Seconds between two pieces of an answer.
-        attempts: How often a request that brings nothing is made.
-        pause: Seconds before the second one, doubled before each that follows.
-        slow: Bytes a second below which a download counts as stuck.
-        window: Seconds over which that is measured.
-    """
-
-    connect: float = 10.0
-    read: float = 30.0
-    attempts: int = 4
-    pause: float = 0.5
-    slow: float = 1024.0
-    window: float = 30.0
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str]) -> "Patience":
-        """Return what TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES say; what makes no sense counts as not said."""
-        default = cls()
-        try:
-            seconds = float(environment.get("TENV_HTTP_TIMEOUT", default.read))
-            retries = int(environment.get("TENV_HTTP_RETRIES", default.attempts - 1))
-        except ValueError:
-            return default
-        if seconds <= 0 or retries < 0:
-            return default
-        return cls(min(default.connect, seconds), seconds, retries + 1, default.pause, default.slow, seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A file to be had.
-
-    Attributes:
-        name: What messages call it.
-        url: Its canonical address.
-        sha256: The digest that it must have; empty when nobody knows one.
-        size: Its bytes; None when nobody knows.
-    """
-
-    name: str
-    url: str
-    sha256: str = ""
-    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +58,9 @@ class Fetched:
     size: int
 
 
-def shown(url: str) -> str:
-    """Return an address without what must not be in a message: a user and a password, a query that may hold a key."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-class _Interrupted(Exception):  # noqa: N818 (no error: the next attempt goes on where this one ended)
-    """An attempt ended before the file was whole."""
+def _local(address: str) -> Path:
+    """Return the file that a ``file:`` address of a mirror names."""
+    return Path(url2pathname(urlsplit(address).path))
 
 
 @dataclass(slots=True)
@@ -140,6 +96,8 @@ class Fetcher:
         errors = []
         for address in self.settings.served(url):
             try:
+                if address.startswith("file:"):
+                    return _local(address).read_bytes() if _local(address).is_file() else None
                 return self._text(address, what)
             except NetworkError as error:
                 errors.append(error)
@@ -153,7 +111,7 @@ class Fetcher:
                         return None
                     self._check_status(answer, what, (_OK,))
                     return self._small(answer, what)
-            except _Interrupted as error:
+            except Interrupted as error:
                 self._wait(attempt, what, address, error)
         raise AssertionError  # the loop has no end
 
@@ -165,7 +123,7 @@ class Fetcher:
             if size > _MAX_TEXT:
                 raise NetworkError(f"{what}: {shown(answer.url)} sends more than {_MAX_TEXT} bytes")
             if time.monotonic() - start > 2 * self.patience.window:
-                raise _Interrupted(f"it took longer than {2 * self.patience.window:g} s")
+                raise Interrupted(f"it took longer than {2 * self.patience.window:g} s")
         return b"".join(parts)
 
     def file(self, wanted: Wanted, path: Path) -> Fetched:
@@ -188,10 +146,14 @@ class Fetcher:
         raise errors[-1]
 
     def _file(self, wanted: Wanted, address: str, path: Path) -> Fetched:
+        if address.startswith("file:"):
+            if not _local(address).is_file():
+                raise NetworkError(f"{wanted.name}: there is no {_local(address)}")
+            shutil.copyfile(_local(address), path)
         with path.open("ab"):
             pass  # it may be there in part
         with path.open("r+b") as file:
-            part = _Part(file, wanted, _Mark(path.with_name(path.name + ".from"), address))
+            part = Part(file, wanted, Mark(path.with_name(path.name + ".from"), address))
             part.resume()
             again = part.done > 0
             self._complete(part, address)
@@ -210,35 +172,37 @@ class Fetcher:
         part.mark.forget()
         return Fetched(path, found, part.done)
 
-    def _complete(self, part: "_Part", address: str) -> None:
+    def _complete(self, part: Part, address: str) -> None:
         """Ask until the file is whole; an attempt that brings something is followed by another one at once."""
+        if address.startswith("file:"):
+            return
         fruitless = 0
         while True:
             before = part.done
             try:
                 self._attempt(part, address)
                 return
-            except _Interrupted as error:
+            except Interrupted as error:
                 fruitless = 0 if part.done >= before + _PROGRESS else fruitless + 1
                 if fruitless:
                     self._wait(fruitless, part.wanted.name, address, error)
 
-    def _attempt(self, part: "_Part", address: str) -> None:
+    def _attempt(self, part: Part, address: str) -> None:
         wanted = part.wanted
         if part.is_whole():
             return
         with self._get(address, part.headers()) as answer:
-            self._check_status(answer, wanted.name, (_OK, _PARTIAL, _UNSATISFIABLE))
+            self._check_status(answer, wanted.name, (_OK, PARTIAL, UNSATISFIABLE))
             total = part.accept(answer)
-            if total is not None and total > _MAX_FILE:
+            if total is not None and total > MAX_FILE:
                 raise NetworkError(f"{wanted.name}: {shown(address)} says that it has {total} bytes")
-            drip = _Drip(self.patience)
+            drip = Drip(self.patience)
             for piece in self._pieces(answer):
                 part.write(piece, total)
                 drip.count(len(piece))
                 self.on_bytes(wanted.name, part.done, total)
             if total is not None and part.done < total:
-                raise _Interrupted(f"the connection ended after {part.done} of {total} bytes")
+                raise Interrupted(f"the connection ended after {part.done} of {total} bytes")
 
     def _pieces(self, answer: "requests.Response") -> Any:
         """Yield the bytes of an answer as they were sent; a broken connection ends the attempt."""
@@ -251,7 +215,7 @@ class Fetcher:
                     raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
                 yield piece
         except (HTTPError, requests.RequestException, OSError) as error:
-            raise _Interrupted(_reason(error)) from error
+            raise Interrupted(_reason(error)) from error
 
     def _get(self, address: str, headers: Mapping[str, str]) -> "requests.Response":
         import requests  # noqa: PLC0415 (late: 82 ms)
@@ -270,7 +234,7 @@ class Fetcher:
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.TooManyRedirects) as error:
             raise NetworkError(f"{shown(address)}: {error}") from error
         except (requests.RequestException, OSError, ValueError) as error:
-            raise _Interrupted(_reason(error)) from error
+            raise Interrupted(_reason(error)) from error
 
     def _session(self) -> "requests.Session":
         session: requests.Session | None = getattr(self._local, "session", None)
@@ -285,7 +249,7 @@ class Fetcher:
         if status in good:
             return
         if status in _LATER:
-            raise _Interrupted(f"the server answered {status}")
+            raise Interrupted(f"the server answered {status}")
         hint = "its address may have changed" if status in (404, 410) else ""
         if status in (401, 403, 407):
             hint = "the server or the proxy wants to know who asks: put a user and a password into ~/.netrc"
@@ -298,7 +262,7 @@ class Fetcher:
                 hint="run the same command without `--offline`",
             )
 
-    def _wait(self, attempt: int, what: str, address: str, error: _Interrupted) -> None:
+    def _wait(self, attempt: int, what: str, address: str, error: Interrupted) -> None:
         if attempt >= self.patience.attempts:
             raise NetworkError(
                 f"{what}: {shown(address)} does not send it: {error}",
@@ -350,142 +314,3 @@ def _innermost(error: BaseException) -> str:
     if isinstance(seen, OSError) and seen.strerror:
         return seen.strerror
     return str(seen).splitlines()[0] if str(seen) else type(seen).__name__
-
-
-class _Drip:
-    """Ends a download that hardly moves."""
-
-    def __init__(self, patience: Patience) -> None:
-        self._patience = patience
-        self._since = time.monotonic()
-        self._count = 0
-
-    def count(self, size: int) -> None:
-        self._count += size
-        passed = time.monotonic() - self._since
-        if passed > self._patience.window:
-            if self._count < self._patience.slow * passed:
-                raise _Interrupted(f"only {self._count} bytes came in {passed:.0f} s")
-            self._since, self._count = time.monotonic(), 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A note beside a part of a file: which address it is from, and which state of it.
-
-    Attributes:
-        path: The note.
-        address: The address that is asked now.
-    """
-
-    path: Path
-    address: str
-
-    def validator(self) -> str:
-        """Return the entity tag or date of the part that is there, if it came from this address."""
-        try:
-            address, _, validator = self.path.read_text("utf-8").partition("\n")
-        except (OSError, ValueError):
-            return ""
-        return validator.strip() if address == shown(self.address) else ""
-
-    def write(self, validator: str) -> None:
-        """Note where the part is from."""
-        self.path.write_text(f"{shown(self.address)}\n{validator}\n", "utf-8")
-
-    def forget(self) -> None:
-        """Take the note away."""
-        self.path.unlink(missing_ok=True)
-
-
-class _Part:
-    """What is there of a file, and its digest."""
-
-    def __init__(self, file: Any, wanted: Wanted, mark: _Mark) -> None:
-        self.file = file
-        self.wanted = wanted
-        self.mark = mark
-        self.digest = hashlib.sha256()
-        self.done = 0
-        self._validator = mark.validator()
-
-    def resume(self) -> None:
-        """Take in what an earlier command has left; without a digest to compare with, only with a validator."""
-        if not self.wanted.sha256 and not self._validator:
-            self.begin()
-            return
-        while piece := self.file.read(_CHUNK):
-            self.digest.update(piece)
-            self.done += len(piece)
-        if self.wanted.size is not None and self.done > self.wanted.size:
-            self.begin()
-
-    def begin(self) -> None:
-        """Drop what is there."""
-        self.file.seek(0)
-        self.file.truncate()
-        self.digest = hashlib.sha256()
-        self.done = 0
-
-    def is_whole(self) -> bool:
-        """Tell whether nothing is missing, as far as that is known."""
-        if self.wanted.size is not None:
-            return self.done == self.wanted.size
-        return self.done > 0 and self.digest.hexdigest() == self.wanted.sha256
-
-    def headers(self) -> dict[str, str]:
-        """Return what is asked for: the rest, if it is still the rest of the same file."""
-        if not self.done:
-            return {}
-        headers = {"Range": f"bytes={self.done}-"}
-        return headers | ({"If-Range": self._validator} if self._validator else {})
-
-    def accept(self, answer: "requests.Response") -> int | None:
-        """Prepare for the bytes of an answer, and return how many the whole file has, None when it is not told."""
-        if answer.status_code == _UNSATISFIABLE:
-            self.begin()
-            raise _Interrupted("the server does not know the rest of the file")
-        length = _number(answer.headers.get("Content-Length"))
-        total = length
-        if answer.status_code == _PARTIAL:
-            start, total = _content_range(answer.headers.get("Content-Range", ""))
-            if start != self.done:
-                self.begin()
-                raise _Interrupted("the server sends another part than the one that was asked for")
-        elif self.done:
-            self.begin()  # it knows no ranges, or the file is another one now
-        if self.wanted.size is not None and total not in (None, self.wanted.size):
-            raise HashMismatchError(
-                f"{self.wanted.name}: {shown(answer.url)} has {total} bytes, {self.wanted.size} are wanted",
-                hint="the file was changed where it is published or on the way; nothing of it was used",
-            )
-        self._note(answer)
-        return self.wanted.size if self.wanted.size is not None else total
-
-    def _note(self, answer: "requests.Response") -> None:
-        tag = answer.headers.get("ETag", "")
-        validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
-        if not self.done or validator != self._validator:
-            self._validator = validator
-            self.mark.write(validator)
-
-    def write(self, piece: bytes, total: int | None) -> None:
-        """Take some bytes."""
-        if self.done + len(piece) > (_MAX_FILE if total is None else total):
-            self.begin()
-            raise NetworkError(f"{self.wanted.name}: {shown(self.mark.address)} sends more than it declares")
-        self.file.seek(self.done)
-        self.file.write(piece)
-        self.digest.update(piece)
-        self.done += len(piece)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
-
-
-def _content_range(text: str) -> tuple[int | None, int | None]:
-    """Return where a part begins and how long the whole is, of ``bytes 10-19/100``."""
-    unit, _, rest = text.partition(" ")
-    span, _, total = rest.partition("/")
-    return (_number(span.partition("-")[0]) if unit == "bytes" else None), _number(total)

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from tenv.files import digest, exclusive, storage_errors, write_atomic
 from tenv.lock import Archive
-from tenv.providers.download import Fetched, Fetcher, Wanted
+from tenv.providers.download import Fetched, Fetcher
+from tenv.providers.transfer import Wanted
 from tenv.providers.unpack import Contents, File, unpack
 
 __all__ = ["Damage", "Store", "Tree", "default_store"]

@@ -13,10 +13,11 @@ from tenv.errors import NetworkError
 from tenv.lock import Archive, Lock
 from tenv.manifest import Manifest
 from tenv.providers.archive import Archives
-from tenv.providers.download import Fetcher, Patience, Wanted
+from tenv.providers.download import Fetcher
 from tenv.providers.interface import Joined, Transfer
 from tenv.providers.placing import Placed, place, placed, remove
 from tenv.providers.store import Store, Tree, default_store
+from tenv.providers.transfer import Patience, Wanted
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 
