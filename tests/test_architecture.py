@@ -15,7 +15,7 @@ ONLY_IN = {
     "rattler": {"engine"},
     "uv": {"providers/pypi.py"},
     "filelock": {"files.py"},
-    "requests": {"providers/pypi.py", "providers/download.py"},
+    "requests": {"providers/pypi.py", "providers/download.py", "providers/transfer.py"},
 }
 LATE = ("rattler", "tomlkit", "requests", "rich", "filelock", "platformdirs", "packaging", "yaml", "pynvml", "uv")
 
