@@ -165,6 +165,7 @@ LINKS: dict[str, tuple[list[Member], str]] = {
     "file over a link": ([link("a", "b"), regular("a")], "is there twice"),
     "link over a file": ([regular("a"), link("a", "b")], "is there twice"),
     "link over a folder": ([regular("a/x"), link("a", "b")], "is there twice"),
+    "long part": ([link("a", "x" * 256)], "too long a name"),
     "long": ([link("a", "x/" * 600 + "y")], "too long a name"),
 }
 

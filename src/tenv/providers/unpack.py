@@ -257,9 +257,11 @@ class _Staging:
             raise self.refuse(entry.name, f"is a link that leads out of the archive, to {target!r}")
         else:
             try:
-                target.encode()
+                parts = [part.encode() for part in target.split("/")]
             except UnicodeEncodeError:
                 raise self.refuse(entry.name, "is a link to a name that is not UTF-8") from None
+            if any(len(part) > _MAX_PART for part in parts):
+                raise self.refuse(entry.name, "is a link to nowhere, or to too long a name")
 
     def _check_volume(self, volume: int) -> None:
         if volume > self.limits.bytes or (volume > self.limits.free and volume > self.packed * self.limits.ratio):
