@@ -153,12 +153,12 @@ USE_MPI = "0"
             "keep it in one of the two",
         ),
         (
-            BASE + '[archives]\nx = { url = "u", version = "1" }\n',
+            BASE + '[archives]\nx = { url = "https://h/u.zip", version = "1" }\n',
             "t.toml:4: archives.x: needs either a version of a known product or a url",
             "",
         ),
         (
-            BASE + '[archives]\nx = { url = "u", sha256 = "12" }\n',
+            BASE + '[archives]\nx = { url = "https://h/u.zip", sha256 = "12" }\n',
             "t.toml:4: archives.x.sha256: expected 64 hex digits",
             "",
         ),

@@ -322,8 +322,12 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
         ("CUDNN_ROOT", toolchain.cudnn, "FindCUDNN.cmake", "cuDNN"),
         ("CUSPARSELT_ROOT", toolchain.cusparselt, "FindCUSPARSELT.cmake", "cuSPARSELt"),
         ("NCCL_ROOT", toolchain.nccl, "FindNCCL.cmake", "NCCL"),
+        ("MAGMA_HOME", toolchain.magma, "FindMAGMA.cmake", "MAGMA"),
     )
     for name, folder, module, library in libraries:
         if folder:
             whose = "this machine" if name.removesuffix("_ROOT").lower() in toolchain.system else "the environment"
             yield Change(name, Action.SET, str(folder), f"{library} of {whose}; read by PyTorch's {module}")
+    if toolchain.compat:
+        reason = "cuda-compat's libcuda.so.1, since the driver here is too old for this CUDA and its GPUs allow it"
+        yield Change("LD_LIBRARY_PATH", Action.PREPEND, str(toolchain.compat), reason)

@@ -56,6 +56,7 @@ class State:
         python: The Python minor that it holds.
         packages: The wheels that tenv put there: version and sha256 by normalized name.
         conda: The conda packages that tenv put there: version, build string and digest by name.
+        archives: The archives that tenv put there: version and sha256 by name.
         foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
         bytes: The size of the whole, in bytes.
         written_by: The tenv version that made it.
@@ -69,6 +70,7 @@ class State:
     python: str = ""
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     conda: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    archives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
     bytes: int = 0
     written_by: str = __version__
@@ -95,7 +97,7 @@ class State:
                 "does not know",
                 hint="use that tenv or a newer one, or remove the environment's folder",
             )
-        packages, conda = table.table("packages"), table.table("conda")
+        packages, conda, archives = table.table("packages"), table.table("conda"), table.table("archives")
         size = table.data.get("bytes", 0)
         if not isinstance(size, int):
             raise TypeError(size)
@@ -108,6 +110,7 @@ class State:
             python=table.text("python"),
             packages={name: _version_and_hash(packages.strings(name)) for name in packages.data},
             conda={name: _conda_key(conda.strings(name)) for name in conda.data},
+            archives={name: _version_and_hash(archives.strings(name)) for name in archives.data},
             foreign=table.strings("foreign"),
             bytes=size,
             written_by=table.text("written_by"),
@@ -198,7 +201,7 @@ class Environment:
             packages: The normalized names of the wheels that are tenv's.
             conda: The names of the conda packages that are tenv's.
         """
-        ours = {*self.files_of(packages), *self.conda_files(conda)}
+        ours = {*self.files_of(packages), *self.conda_files(conda), *self.archive_files()}
         return tuple(sorted(name for name in _walk(self.prefix) if name not in ours and not _is_made(name)))
 
     def files_of(self, packages: Iterable[str]) -> Iterator[str]:
@@ -216,6 +219,25 @@ class Environment:
                 yield f"conda-meta/{note}"
                 with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                     yield from json.loads((self.prefix / "conda-meta" / note).read_bytes())["files"]
+
+    def archive_files(self) -> Iterator[str]:
+        """Yield the files that the records of archives name, relative to the prefix."""
+        for record in sorted(self.meta.glob("archives/*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                data = json.loads(record.read_bytes())
+                yield from map(os.path.normpath, (*data["files"], *data["links"]))
+
+    def has_archives(self, archives: Mapping[str, tuple[str, str]]) -> bool:
+        """Tell whether archives are there, by the names of their files alone."""
+        if not archives:
+            return True
+        kept = {}
+        for record in self.meta.glob("archives/*.json"):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                data = json.loads(record.read_bytes())
+                kept[data["name"]] = data["sha256"]
+        same = all(kept.get(name) == sha256 for name, (_, sha256) in archives.items())
+        return same and all(os.path.lexists(self.prefix / name) for name in self.archive_files())
 
     def conda_notes(self) -> dict[str, list[str]]:
         """Return the names of the files in ``conda-meta``, one for each conda package, by the package's name."""

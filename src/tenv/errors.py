@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 __all__ = [
+    "ArchiveRefusedError",
     "BugError",
     "CancelledError",
     "EnvironmentBrokenError",
@@ -191,6 +192,12 @@ class HashMismatchError(NetworkError):
     """A file's bytes are not those that the lock names."""
 
     code = "hash-mismatch"
+
+
+class ArchiveRefusedError(NetworkError):
+    """An archive is damaged, or holds what no honest one does; nothing of it is kept."""
+
+    code = "archive-refused"
 
 
 class UnsafePackageError(NetworkError):

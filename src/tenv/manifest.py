@@ -112,7 +112,7 @@ class WheelRequest:
     extras: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ArchiveRequest:
     """A file wanted from outside any package manager.
 
@@ -121,7 +121,8 @@ class ArchiveRequest:
         url: Where it is, or an empty string.
         sha256: Its digest in hex, or an empty string.
         strip: How many leading folders of the archive's names are dropped.
-        to: The folder in the prefix that it goes to.
+        to: The folder in the prefix that it goes to; empty for the usual one, ``.`` for the prefix itself.
+        product: The product that it is a component of, when its name is that of the component.
     """
 
     version: str = ""
@@ -129,6 +130,11 @@ class ArchiveRequest:
     sha256: str = ""
     strip: int = 0
     to: str = ""
+    product: str = ""
+
+    def asked(self) -> list[str | int]:
+        """Return the request as plain values, as a lock records it."""
+        return [self.version, self.url, self.sha256, self.strip, self.to, *([self.product] if self.product else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +212,7 @@ class Manifest:
             "glibc": str(here.requirements.glibc or ""),
             "dependencies": {name: r.asked() for name, r in sorted(here.dependencies.items())},
             "pypi-dependencies": {name: [str(r.version), *r.extras] for name, r in sorted(here.wheels.items())},
-            "archives": {
-                name: [r.version, r.url, r.sha256, r.strip, r.to] for name, r in sorted(here.archives.items())
-            },
+            "archives": {name: r.asked() for name, r in sorted(here.archives.items())},
             "system": {name: str(r) for name, r in sorted(here.system.items())},
         }
 
@@ -375,18 +379,46 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:
     if _is_text(table, key):
-        return ArchiveRequest(version=table.required_text(key))
+        return ArchiveRequest(version=_archive_version(table, key))
     inner = table.table(key)
-    inner.only(("version", "url", "sha256", "strip", "to"))
+    inner.only(("version", "url", "sha256", "strip", "to", "product"))
     strip = inner.data.get("strip", 0)
     if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
         raise inner.fail("strip", "expected a number of folders, 0 or more")
-    archive = ArchiveRequest(inner.text("version"), inner.text("url"), inner.text("sha256"), strip, inner.text("to"))
+    version = _archive_version(inner, "version") if "version" in inner.data else ""
+    url, to = _archive_url(inner), _archive_place(inner)
+    archive = ArchiveRequest(version, url, inner.text("sha256"), strip, to, inner.text("product"))
+    if archive.product and not _NAME.fullmatch(archive.product):
+        raise inner.fail("product", f"`{archive.product}` is not the name of a product")
     if bool(archive.version) == bool(archive.url):
         raise table.fail(key, "needs either a version of a known product or a url")
     if archive.sha256 and not re.fullmatch(r"[0-9a-f]{64}", archive.sha256):
         raise inner.fail("sha256", "expected 64 hex digits")
     return archive
+
+
+def _archive_version(table: Table, key: str) -> str:
+    text = table.required_text(key)
+    return text if text == "auto" else _range(table, key).text
+
+
+def _archive_url(table: Table) -> str:
+    url = table.text("url")
+    if url and not re.fullmatch(r"https?://[^\s/@]+/\S+", url):
+        hint = "a user and a password belong into ~/.netrc, which `tenv` reads" if "@" in url else ""
+        raise table.fail("url", "expected an address that begins with https:// or http://, without a user", hint=hint)
+    return url
+
+
+def _archive_place(table: Table) -> str:
+    """Return the folder in the prefix that an archive goes to, which must be one below it."""
+    to = table.text("to")
+    parts = to.split("/")
+    if to.startswith(("/", "~")) or ".." in parts or "\\" in to or ":" in to or not to.isprintable():
+        raise table.fail("to", "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself")
+    if any(part.startswith((".tenv", "tenv-meta")) for part in parts):
+        raise table.fail("to", "that folder is tenv's own")
+    return to
 
 
 def _read_variable(table: Table, key: str) -> str:
@@ -487,6 +519,8 @@ _TOOLS = {
     "nvidia-cusparselt-cu12": "cusparselt",
     "nvidia-cusparselt-cu13": "cusparselt",
     "libcusparselt": "cusparselt",
+    "libcusparse-lt": "cusparselt",
+    "cuda": "cuda-toolkit",
     "nvidia-nccl-cu12": "nccl",
     "nvidia-nccl-cu13": "nccl",
     "gcc-linux-64": "gcc",

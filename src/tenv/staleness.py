@@ -6,7 +6,8 @@ range that the locked version still meets makes no lock stale.
 
 from tenv.engine.records import satisfies
 from tenv.lock import CondaPackage, Lock
-from tenv.manifest import CondaRequest, Manifest
+from tenv.manifest import ArchiveRequest, CondaRequest, Manifest
+from tenv.versions import Range
 
 __all__ = ["conda_differences", "differences"]
 
@@ -27,6 +28,7 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
         found += _conda_differences(lock, manifest.on(platform), platform)
         found += _wheel_differences(lock, manifest.on(platform), platform)
         found += _system_differences(lock, manifest.on(platform), platform)
+        found += _archive_differences(lock, manifest.on(platform), platform)
     return found
 
 
@@ -87,6 +89,37 @@ def _system_differences(lock: Lock, manifest: Manifest, platform: str) -> list[s
         for name in sorted({*had, *now})
         if had.get(name) != now.get(name)
     ]
+
+
+def _archive_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+    asked_then = lock.requests.get(platform, {}).get("archives", {})
+    found = []
+    for name, request in manifest.archives.items():
+        asked = [str(part) for part in request.asked()]
+        then = list(asked_then.get(name, []))
+        if not then:
+            found.append(f"{platform}: {name} is not in the lock")
+        elif then[1:] != asked[1:] and request.sha256 not in _locked_digests(lock, platform, request, then):
+            found.append(f"{platform}: {name} is asked for in another way than when it was locked")
+        elif then[:1] != asked[:1] and not request.url:
+            locked = [archive.version for archive in lock.archives.get(platform, ()) if archive.name == name]
+            if not locked or not all(_is_of(version, request.version) for version in locked):
+                found.append(f"{platform}: {name} {', '.join(locked)} is locked, {request.version} is wanted")
+    return found + [
+        f"{platform}: {name} is locked but no longer wanted" for name in asked_then if name not in manifest.archives
+    ]
+
+
+def _locked_digests(lock: Lock, platform: str, request: ArchiveRequest, then: list[str]) -> set[str]:
+    """Return the digests that a file by its address was locked with; none when it goes elsewhere or is another."""
+    asked = [str(part) for part in request.asked()]
+    same = then[:2] == asked[:2] and then[3:] == asked[3:]
+    return {archive.sha256 for archive in lock.archives.get(platform, ()) if same and archive.url == request.url}
+
+
+def _is_of(version: str, wanted: str) -> bool:
+    """Tell whether a locked version answers a request: ``auto``, a label that it belongs to, or a range."""
+    return wanted == "auto" or version.startswith(f"{wanted}.") or version in Range(wanted)
 
 
 def _wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:

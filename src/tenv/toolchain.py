@@ -7,6 +7,7 @@ that ``nvcc``, CMake's ``FindCUDAToolkit``, PyTorch's find modules and ``torch.u
 installed toolkit.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -55,6 +56,7 @@ class Toolchain:
         cc: The C compiler that builds shall take.
         cxx: The C++ compiler that builds shall take, nvcc's included.
         system: What of it is the machine's own, by its keys in ``[system]``.
+        compat: The folder of cuda-compat's ``libcuda.so.1``, which newer programs need on an older driver.
     """
 
     prefix: Path
@@ -76,6 +78,7 @@ class Toolchain:
     system: tuple[str, ...] = ()
     conda: bool = False
     virtual: bool = False
+    compat: Path | None = None
 
 
 def discover(prefix: Path) -> Toolchain:
@@ -89,9 +92,11 @@ def discover(prefix: Path) -> Toolchain:
     site = _site_packages(prefix)
     cuda = _cuda_root(prefix, site)
 
+    homes = _archive_homes(prefix)
+
     def with_header(name: str) -> Path | None:
-        roots = (root for root in (cuda, prefix, prefix / "Library") if root)
-        return next((root for root in roots if (root / "include" / name).is_file()), None) if cuda or conda else None
+        roots = (root for root in (cuda, prefix, prefix / "Library") if root and (cuda or conda))
+        return next((root for root in (*roots, *homes) if (root / "include" / name).is_file()), None)
 
     return Toolchain(
         prefix=prefix,
@@ -105,13 +110,33 @@ def discover(prefix: Path) -> Toolchain:
         nccl=with_header("nccl.h"),
         cmake=_program(prefix, "cmake", suffix),
         ninja=_program(prefix, "ninja", suffix),
-        mkl=conda_layout.library_root(prefix, ("mkl.h",), ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")),
-        magma=conda_layout.library_root(prefix, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
+        mkl=_library(prefix, homes, ("mkl.h",), ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")),
+        magma=_library(prefix, homes, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
         cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
         cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
+        compat=_compat(homes),
         conda=conda,
         virtual=virtual,
     )
+
+
+def _archive_homes(prefix: Path) -> list[Path]:
+    """Return the folders that archives were put into, as their records tell."""
+    found = []
+    for record in sorted((prefix / "tenv-meta" / "archives").glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            found.append(prefix / json.loads(record.read_bytes())["to"])
+    return list(dict.fromkeys(found))
+
+
+def _compat(homes: Iterable[Path]) -> Path | None:
+    folders = (home / name for home in homes for name in ("compat", "lib"))
+    return next((folder for folder in folders if (folder / "libcuda.so.1").exists()), None)
+
+
+def _library(prefix: Path, homes: Iterable[Path], headers: tuple[str, ...], libraries: tuple[str, ...]) -> Path | None:
+    roots = (conda_layout.library_root(root, headers, libraries) for root in (prefix, *homes))
+    return next((root for root in roots if root), None)
 
 
 def _program(prefix: Path, name: str, suffix: str) -> Path | None:
@@ -126,7 +151,9 @@ def _nvcc(prefix: Path, cuda: Path, suffix: str) -> Path | None:
 
 def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
     own = conda_layout.split_toolkit(prefix) or conda_layout.flat_toolkit(prefix)
-    return conda_layout.toolkit_version(prefix, cuda / "include") if own else _toolkit_version(site)
+    if own:
+        return conda_layout.toolkit_version(prefix, cuda / "include")
+    return _toolkit_version(site) or _header_version(cuda)
 
 
 def _site_packages(prefix: Path) -> Path:
@@ -200,11 +227,12 @@ def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
     def with_header(name: str) -> Path | None:
         return root if (root / "include" / name).is_file() else None
 
+    found = discover(prefix)
     return replace(
-        discover(prefix),
-        cudnn=with_header("cudnn.h"),
-        cusparselt=with_header("cusparseLt.h"),
-        nccl=with_header("nccl.h"),
+        found,
+        cudnn=with_header("cudnn.h") or found.cudnn,
+        cusparselt=with_header("cusparseLt.h") or found.cusparselt,
+        nccl=with_header("nccl.h") or found.nccl,
     )
 
 
@@ -267,7 +295,7 @@ def _write_driver_stub(root: Path, machine: elf.Machine) -> None:
     headers = [root / "include" / name for name in _DRIVER_HEADERS]
     texts = [path.read_text("utf-8", "replace") for path in headers if path.is_file()]
     symbols = frozenset[str]().union(*(elf.declared_functions(text) for text in texts))
-    if symbols:
+    if symbols and not (root / "lib" / "stubs" / "libcuda.so").exists():  # NVIDIA's redist brings one
         stubs = root / "lib" / "stubs"
         stubs.mkdir(exist_ok=True)
         write_atomic(stubs / "libcuda.so", elf.stub_library("libcuda.so.1", symbols, machine))
@@ -285,11 +313,20 @@ def _distributions(site: Path) -> dict[str, str]:
 
 
 def _toolkit_version(site: Path) -> Version | None:
-    """Return the toolkit's release as NVIDIA numbers it: three parts (the metapackage's fourth counts rebuilds)."""
+    """Return the release of the toolkit in wheels as NVIDIA numbers it: three parts (the fourth counts rebuilds)."""
     packages = _distributions(site)
     text = packages.get("cuda-toolkit") or packages.get("nvidia-cuda-nvcc") or packages.get("nvidia-cuda-runtime")
     found = Version.find(text) if text else None
     return Version(".".join(found.text.split(".")[:3])) if found else None
+
+
+def _header_version(root: Path) -> Version | None:
+    """Return the toolkit's release as its header says it, of which that is all: ``12.1`` for 12010."""
+    with contextlib.suppress(OSError):
+        text = (root / "include" / "cuda_runtime_api.h").read_text("utf-8", "replace")
+        if match := re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})", text, re.MULTILINE):
+            return Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}")
+    return None
 
 
 def _write_versions(root: Path, prefix: Path, site: Path) -> None:

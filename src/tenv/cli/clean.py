@@ -13,14 +13,19 @@ __all__ = ["clean"]
 @click.option("--leftovers", is_flag=True, help="Remove what interrupted removals left behind.")
 @click.option("--wheels", is_flag=True, help="Empty uv's cache of wheels, which every use of uv shares.")
 @click.option("--conda", is_flag=True, help="Empty the cache of conda packages, which pixi shares.")
+@click.option("--archives", is_flag=True, help="Empty the store of archives, packed and unpacked.")
 @click.option("--all", "everything", is_flag=True, help="All of these.")
-def clean(voice: Voice, *, leftovers: bool, wheels: bool, conda: bool, everything: bool) -> Result:  # noqa: ARG001
+def clean(voice: Voice, *, leftovers: bool, wheels: bool, conda: bool, archives: bool, everything: bool) -> Result:  # noqa: ARG001
     """Show what the caches hold; with an option, free it. Environments stay as they are."""
     from tenv.workflows.clean import clean_caches  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
     rows = clean_caches(
-        Context(), leftovers=leftovers or everything, wheels=wheels or everything, conda=conda or everything
+        Context(),
+        leftovers=leftovers or everything,
+        wheels=wheels or everything,
+        conda=conda or everything,
+        archives=archives or everything,
     )
     data = [{"name": row.name, "path": str(row.path), "bytes": row.bytes, "freed": row.freed} for row in rows]
 
@@ -31,5 +36,5 @@ def clean(voice: Voice, *, leftovers: bool, wheels: bool, conda: bool, everythin
         )
 
     freed = any(row.freed for row in rows)
-    hint = [] if freed else ["free it with `tenv clean --leftovers`, `--wheels`, `--conda` or `--all`"]
+    hint = [] if freed else ["free it with `tenv clean --leftovers`, `--wheels`, `--conda`, `--archives` or `--all`"]
     return Result(data, text=show, summary=hint)

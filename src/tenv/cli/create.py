@@ -103,7 +103,7 @@ def create(
         "state": state.status.value,
         "lock": str(made.lock),
         "lock_digest": state.lock,
-        "counts": {"conda": len(state.conda), "wheels": len(state.packages), "archives": 0},
+        "counts": {"conda": len(state.conda), "wheels": len(state.packages), "archives": len(state.archives)},
         "bytes": state.bytes,
         "seconds": round(made.seconds, 3),
         "changed": made.changed,

@@ -33,6 +33,7 @@ _LIMIT_HELP = "Seconds that reading the package lists of channels, and then solv
     help="Choose anew, without files that came after this moment (UTC; a day means its first).",
 )
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=300.0, help=_LIMIT_HELP)
+@click.option("--trust-first-use", is_flag=True, help="Take files whose sha256 nobody names as they are seen now.")
 @click.option("--verbose", "-v", is_flag=True, help="Where there is no solution, print all that the solver says.")
 def lock(
     voice: Voice,
@@ -43,6 +44,7 @@ def lock(
     offline: bool,
     exclude_newer: "dt.datetime | None",
     time_limit: float,
+    trust_first_use: bool,
     verbose: bool,
 ) -> Result:
     """Bring the lock of TARGET up to date for all of its platforms, keeping the versions that still fit."""
@@ -56,7 +58,7 @@ def lock(
         found = context.places.find(target)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file)
-        limits = workflow.Limits(time_limit, exclude_newer)
+        limits = workflow.Limits(time_limit, exclude_newer, trust_first_use)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:

@@ -57,3 +57,8 @@ def _print(shown: "Shown") -> None:
             for row in shown.packages
         ],
     )
+    for row in shown.packages:
+        if row.get("licence"):
+            click.echo(f"licence of {row['name']}: {row['licence']}")
+        if row.get("trust") == "first-use":
+            click.echo(f"{row['name']}: its sha256 is what was seen at the first download; nobody else names one")

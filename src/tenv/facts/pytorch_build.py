@@ -1,7 +1,7 @@
 """What each PyTorch release needs to be built from source."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tenv.facts.interface import Basis, optional_version, required_version
@@ -34,6 +34,7 @@ class Release:
         build_backend: What the PyPI wheel was built with, with its version.
         cuda_stable: The CUDA versions that its release notes call stable.
         cuda_experimental: Those that they call experimental.
+        cudnn: The cuDNN that its release notes name for a CUDA version, each with that version.
         has_find_cusparselt: Whether its CMake looks for cuSPARSELt.
         wheel_cuda: The CUDA version of the PyPI wheel.
         wheel_cudnn: The cuDNN of the PyPI wheel.
@@ -54,6 +55,7 @@ class Release:
     build_backend: str
     cuda_stable: tuple[Version, ...]
     cuda_experimental: tuple[Version, ...]
+    cudnn: tuple[tuple[Version, Version], ...]
     has_find_cusparselt: bool
     wheel_cuda: Version | None
     wheel_cudnn: Version | None
@@ -78,6 +80,7 @@ class Release:
             build_backend=row.text("build_backend"),
             cuda_stable=_cudas(row, "cuda_stable"),
             cuda_experimental=_cudas(row, "cuda_experimental"),
+            cudnn=_cudnns(f"{row.text('cuda_stable')}; {row.text('cuda_experimental')}"),
             has_find_cusparselt=row.flag("has_find_cusparselt"),
             wheel_cuda=optional_version(row, "wheel_cuda"),
             wheel_cudnn=optional_version(row, "wheel_cudnn"),
@@ -94,6 +97,10 @@ class Release:
     def scikit_build(self) -> bool:
         """Whether it is built by scikit-build-core (from 2.14 on), and no longer by its setup.py."""
         return self.version >= _SCIKIT
+
+    def cudnn_for(self, cuda: Version) -> Version | None:
+        """Return the cuDNN that its release notes name for a CUDA minor version, None when they name none."""
+        return next((version for named, version in self.cudnn if named.major_minor == cuda.major_minor), None)
 
     def asked(self) -> dict[str, str]:
         """Return what it asks for by the names that `tenv.source.from_release` takes; what is not known is left out."""
@@ -245,6 +252,15 @@ class PytorchBuildTable:
         named = (row.version, Version(row.version.major_minor))
         return tuple(note for note in self.cusparselt if note.torch in named)
 
+    def cusparselt_below(self, releases: Iterable[Version]) -> Version | None:
+        """Return the first version of cuSPARSELt with which none of some releases compiles; None when there is none.
+
+        What holds for a release holds for those before it: the code in question was mended later.
+        """
+        newest = max(releases, default=None)
+        limits = [row.below for row in self.cusparselt if row.below and newest and newest <= row.torch]
+        return min(limits, default=None)
+
     def wheel_archs(self, version: str, cuda: Version, machine: str) -> tuple[tuple[str, ...], Basis] | None:
         """Return the GPU architectures that PyTorch's own wheels of a release are built for.
 
@@ -276,6 +292,18 @@ def _cudas(row: Table, key: str) -> tuple[Version, ...]:
     """Return the CUDA versions in a cell such as ``12.6 (cudnn 9.10.2.21); 12.8 (cudnn 9.10.2.21)``."""
     plain = re.sub(r"\([^)]*\)", "", row.text(key))
     return tuple(Version(text) for text in re.findall(r"\d+\.\d+", plain))
+
+
+def _cudnns(text: str) -> tuple[tuple[Version, Version], ...]:
+    """Return the cuDNN versions of cells such as ``11.8; 12.1 (cudnn 9.1.0.70)``, each with every CUDA before it."""
+    found = []
+    waiting: list[Version] = []
+    for cuda, cudnn in re.findall(r"(\d+\.\d+)(?:\s*\(cudnn ([\d.]+))?", text):
+        waiting.append(Version(cuda))
+        if cudnn:
+            found += [(version, Version(cudnn.rstrip("."))) for version in waiting]
+            waiting = []
+    return tuple(found)
 
 
 def _archs(table: Table) -> tuple[tuple[Version, tuple[str, ...]], ...]:

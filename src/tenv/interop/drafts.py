@@ -8,7 +8,7 @@ from tenv.interop.interface import Draft
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
 from tenv.manifest import CondaRequest, WheelRequest, normalize, tool_of
-from tenv.versions import Range
+from tenv.versions import CondaRange, Range
 
 __all__ = ["render_draft", "without_doubles"]
 
@@ -70,7 +70,7 @@ def _wheel(request: WheelRequest) -> str:
     return _request(request.version, {"extras": _list(request.extras)} if request.extras else {})
 
 
-def _request(version: Range, more: Mapping[str, str]) -> str:
+def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
     if not more:
         return quoted(str(version))
     pairs = {"version": quoted(str(version)), **more}

@@ -13,9 +13,9 @@ from tenv.errors import FormatError, LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject
 from tenv.interop.packages import channel_word, left_out
 from tenv.interop.reading import text_of
-from tenv.interop.requests import pin
+from tenv.interop.requests import asked_as
 from tenv.lock import CondaPackage
-from tenv.manifest import PLATFORMS, CondaRequest
+from tenv.manifest import PLATFORMS
 
 __all__ = ["FORMAT"]
 
@@ -56,7 +56,7 @@ def _read(source: Source) -> Imported:
     platform = _platform(source, found[1] if found else "", rows)
     channels = tuple(dict.fromkeys(row["conda"].rsplit("/", 2)[0] for row in rows))
     names = [_FILE.fullmatch(row["conda"].rsplit("/", 1)[-1]) for row in rows]
-    asked = {match["name"]: CondaRequest(pin(match["name"], match["version"])) for match in names if match}
+    asked = {match["name"]: asked_as(match["name"], match["version"]) for match in names if match}
     hashed = all("sha256" in row or "md5" in row for row in rows)
     lost = ["an explicit list does not say what was asked for: every package of it is asked for"]
     if not hashed:

@@ -100,20 +100,10 @@ def _conda(manifest: Manifest) -> dict[str, str]:
 
 
 def _conda_row(request: CondaRequest) -> str:
-    version = quoted(_exact(request.version))
+    version = quoted(request.version.spec.replace(" ", ""))
     more = {"channel": request.channel, "build": request.build}
     pairs = {key: quoted(value) for key, value in more.items() if value}
     return f"{{ {', '.join(f'{k} = {v}' for k, v in {'version': version, **pairs}.items())} }}" if pairs else version
-
-
-def _exact(version: Range) -> str:
-    """Return a range in pixi's notation: a version without an operator is written out as exactly that one."""
-    clauses = []
-    for clause in str(version).replace(" ", "").split(","):
-        bare = clause[:1].isdigit() and not clause.endswith("*")
-        single = clause.startswith("=") and not clause.startswith("==")
-        clauses.append(f"=={clause}" if bare else f"={clause}" if single else clause)
-    return ",".join(clauses)
 
 
 def _wheels(manifest: Manifest) -> dict[str, str]:

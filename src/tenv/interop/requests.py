@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from tenv.engine.interop import Spec, parse_spec
 from tenv.manifest import CondaRequest, WheelRequest, normalize
-from tenv.versions import Range
+from tenv.versions import CondaRange, Range
 
-__all__ = ["asked_wheels", "conda_request", "pin", "split", "top_level", "wheel_request"]
+__all__ = ["asked_as", "asked_wheels", "conda_request", "pin", "split", "top_level", "wheel_request"]
 
 T = TypeVar("T")
 
@@ -48,6 +48,11 @@ def pin(name: str, version: str) -> Range:
     return Range(f">={version},<0.{parts[1] + 1}")
 
 
+def asked_as(name: str, version: str) -> CondaRequest:
+    """Return a conda package of a lock as somebody would ask for it."""
+    return CondaRequest(CondaRange(str(pin(name, version))))
+
+
 def top_level(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, CondaRequest]:
     """Return the packages of a lock that nothing else in it needs, and Python; as somebody would ask for them.
 
@@ -56,7 +61,7 @@ def top_level(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, Conda
     """
     needed = {spec.split()[0] for name, _, depends in rows for spec in depends if spec and spec.split()[0] != name}
     return {
-        name: CondaRequest(pin(name, version))
+        name: asked_as(name, version)
         for name, version, _ in sorted(rows)
         if (name not in needed or name == "python") and _NAME.fullmatch(name)
     }
@@ -93,16 +98,16 @@ def conda_request(text: str) -> tuple[str, CondaRequest, str]:
     return spec.name, CondaRequest(version, spec.channel, spec.build), " and ".join(rest)
 
 
-def _range(spec: Spec) -> tuple[Range, bool]:
+def _range(spec: Spec) -> tuple[CondaRange, bool]:
     text = spec.version.strip()
     if text in ("", "*"):
-        return Range("*"), False
-    if text.startswith("==") and "," not in text:
+        return CondaRange("*"), False
+    if text.startswith("==") and "," not in text and "|" not in text:
         text = text[2:]
     try:
-        return Range(text), False
+        return CondaRange(text), False
     except ValueError:
-        return Range("*"), True
+        return CondaRange("*"), True
 
 
 def wheel_request(line: str) -> tuple[str, WheelRequest, str]:

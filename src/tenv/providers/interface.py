@@ -1,10 +1,11 @@
 """What the providers share: progress, and the choice of going on the network or not."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Progress", "Silent", "Transfer"]
+__all__ = ["Joined", "Progress", "Silent", "Transfer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +53,47 @@ class Silent:
 
     def say(self, sentence: str) -> None:
         """Ignore the sentence."""
+
+
+class Joined:
+    """Progress of the work at hand with that of downloads in the background in it.
+
+    Attributes:
+        expected: The bytes that the background is to bring.
+    """
+
+    def __init__(self, progress: Progress, expected: int = 0) -> None:
+        self.expected = expected
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._front: Mapping[str, Transfer] = {}
+        self._back: dict[str, Transfer] = {}
+
+    def step(self, title: str, total: int | None = None) -> None:
+        """Begin a step; of one that is told in bytes those of the background are a part."""
+        with self._lock:
+            self._front = {}
+            downloads = title.startswith("downloading")
+            self._progress.step(title, total + self.expected if total is not None and downloads else total)
+
+    def advance(self, count: int = 1) -> None:
+        """Count finished items of the step."""
+        with self._lock:
+            self._progress.advance(count)
+
+    def transfers(self, running: Mapping[str, Transfer]) -> None:
+        """Tell how far the downloads of the work at hand are."""
+        with self._lock:
+            self._front = running
+            self._progress.transfers({**self._back, **self._front})
+
+    def background(self, transfer: Transfer) -> None:
+        """Tell how far a download in the background is."""
+        with self._lock:
+            self._back[transfer.name] = transfer
+            self._progress.transfers({**self._back, **self._front})
+
+    def say(self, sentence: str) -> None:
+        """Tell something that a person should know now."""
+        with self._lock:
+            self._progress.say(sentence)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tenv.engine.install import cache_folder, downloads_folder
 from tenv.files import folder_size, storage_errors
+from tenv.providers.store import default_store
 from tenv.workflows.context import Context
 
 __all__ = ["Cache", "clean_caches"]
@@ -28,7 +29,9 @@ class Cache:
     freed: bool
 
 
-def clean_caches(context: Context, *, leftovers: bool, wheels: bool, conda: bool = False) -> list[Cache]:
+def clean_caches(
+    context: Context, *, leftovers: bool, wheels: bool, conda: bool = False, archives: bool = False
+) -> list[Cache]:
     """Return what the caches hold, and empty those that were named."""
     uv = context.uv()
     folder = uv.cache_folder()
@@ -37,6 +40,10 @@ def clean_caches(context: Context, *, leftovers: bool, wheels: bool, conda: bool
         uv.clean_cache()
     rows.append(_folder("conda packages", cache_folder(), freed=conda))
     rows.append(_folder("conda downloads that were stopped", downloads_folder(), freed=leftovers or conda))
+    store = default_store()
+    rows.append(Cache("archives", store.folder, folder_size(store.folder), archives))
+    if archives:
+        store.clear()
     for parent in dict.fromkeys((context.places.environments(), context.places.data / "envs")):
         for path in sorted(parent.glob(".*.removed-*")):
             rows.append(Cache("half-removed environment", path, folder_size(path), leftovers))

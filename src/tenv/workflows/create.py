@@ -26,6 +26,7 @@ from tenv.files import digest_bytes, exclusive, folder_size, make_folder, remove
 from tenv.host.machine import current_platform, probe, sees_gpu
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
+from tenv.providers.interface import Joined
 from tenv.providers.pypi import Interpreter
 from tenv.rules.toolkit import check_lock
 from tenv.scripts import run_scripts
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tenv.rules.interface import Finding
+    from tenv.workflows.archives import Gathering
     from tenv.workflows.precheck import Surroundings
 
 __all__ = ["Created", "LockMode", "Request", "create"]
@@ -188,6 +190,7 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
     return (
         there
         and environment.has_conda(state.conda)
+        and environment.has_archives(state.archives)
         and (not state.python or discover(environment.prefix).python.exists())
         and all((environment.meta / note).is_file() for note in notes)
     )
@@ -285,8 +288,32 @@ def _make(
     plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
     if request.repair and old:
         plan = plan.with_damaged(find_faults(environment, old).owners)
+    from tenv.workflows.archives import gather  # noqa: PLC0415 (late: 24 ms, not for an environment that is there)
+
+    joined = Joined(context.progress)
+    context = replace(context, progress=joined)
+    with gather(context, environment.prefix, lock.archives.get(platform, ()), joined, afresh=plan.scratch) as gathering:
+        plan = _change(context, target, request, environment, lock, plan, old, gathering, taken, notes)
+    return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
+
+
+def _change(
+    context: Context,
+    target: Target,
+    request: Request,
+    environment: Environment,
+    lock: Lock,
+    plan: Plan,
+    old: State | None,
+    gathering: "Gathering",
+    taken: Taken,
+    notes: list[str],
+) -> Plan:
+    """Bring what is in the prefix to what the plan says, and return the plan as it was carried out."""
+    from tenv.workflows.archives import settle_archives  # noqa: PLC0415 (as above)
+
     if plan.links:
-        staged = stage(lock, platform, context.network(), context.progress)
+        staged = stage(lock, current_platform(), context.network(), context.progress)
         plan = settle(plan, staged, environment.prefix, old)
         notes += staged.notes
     if request.mode is LockMode.FROZEN:
@@ -294,14 +321,17 @@ def _make(
     if plan.dropped:
         notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
     notes += taken.notes()
+    if old and old.status is Status.READY:  # it stays so if an archive can't be had
+        gathering.wait()
     begin(environment, target.name, plan, old)
     try:
         install(context.uv(), environment, plan, context.progress)
+        settle_archives(environment, gathering)
     except TenvError as error:
         _after_failure(environment, plan, old, error)
         raise
     notes += leaving_links(environment.prefix, plan.staged)
-    return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
+    return plan
 
 
 def _wanted(
@@ -373,9 +403,14 @@ def _finish(
     notes: list[str],
 ) -> State:
     """Assemble the toolchain, store the activation, and write last that the environment is ready."""
+    from tenv.workflows.archives import homes_in, remembered  # noqa: PLC0415 (as above)
+
     nvidia = discover(environment.prefix).site_packages / "nvidia"
-    parts = environment.folders_of(plan.packages, nvidia)
+    archives = lock.archives.get(platform, ())
+    parts = (*environment.folders_of(plan.packages, nvidia), *homes_in(environment.prefix, archives))
     toolchain, watches = with_machine(environment, target.name, taken, platform, parts)
+    if toolchain.compat and not _is_allowed(context, target):
+        toolchain = replace(toolchain, compat=None)
     manifest = target.manifest.on(platform)
     effects, unfinished = run_scripts(environment.prefix) if toolchain.conda else ((), ())
     notes += unfinished
@@ -394,10 +429,20 @@ def _finish(
         python=plan.wanted.minor,
         packages=plan.packages,
         conda=plan.conda,
+        archives=remembered(archives),
         bytes=folder_size(environment.prefix),
     )
     environment.write_state(state)
     return state
+
+
+def _is_allowed(context: Context, target: Target) -> bool:
+    """Tell whether programs may be run with cuda-compat here: where the driver is too old and its GPUs are such."""
+    from tenv.rules.driver import Verdict  # noqa: PLC0415 (late: few environments have it)
+    from tenv.workflows.check_driver import check  # noqa: PLC0415
+
+    judged = check(context, target.name)
+    return any(row.verdict.verdict is Verdict.FORWARD for row in judged.rows)
 
 
 def _store_activation(environment: Environment, activation: Activation) -> None:

@@ -39,11 +39,13 @@ class Limits:
         seconds: How long reading the package lists of channels, and then solving, may take.
         exclude_newer: Files that came later do not count; in UTC.
         afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
+        trust_first_use: Whether a file whose digest nobody names may be taken as it is seen now.
     """
 
     seconds: float = 300.0
     exclude_newer: dt.datetime | None = None
     afresh: bool = False
+    trust_first_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +153,13 @@ def _choose(
     context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None, limits: Limits
 ) -> tuple[Lock, bytes]:
     """Choose the files of a target, conda packages first, since the Python among them decides on the wheels."""
-    _refuse_unsupported(manifest)
+    from tenv.workflows.archives import choose_archives  # noqa: PLC0415 (late: `create` loads this module, too)
+
+    archives = choose_archives(context, manifest, old, upgrade, trust=limits.trust_first_use)
     records = _solve(context, manifest, old, upgrade, limits)
     conda = {platform: tuple(map(to_package, found)) for platform, found in records.items()}
     resolved = _resolve(context, manifest, old, upgrade, conda, limits)
-    lock = from_manifest(manifest, _wheels(context, resolved, old), conda)
+    lock = from_manifest(manifest, _wheels(context, resolved, old), conda, archives)
     raw = {platform: [record.raw for record in found] for platform, found in records.items()}
     part = write_conda_part(manifest.name, manifest.platforms, lock.channels, raw)
     return lock, render_lock(lock, part)
@@ -211,19 +215,11 @@ def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> Non
     known |= {package.name for packages in (lock.conda.values() if lock else ()) for package in packages}
     for platform in target.manifest.platforms:
         here = target.manifest.on(platform)
-        known |= {*here.wheels, *here.dependencies}
+        known |= {*here.wheels, *here.dependencies, *here.archives}
     for name in names:
         if name not in map(normalize, known):
             hint = nearest(name, known) or f"`tenv show {target.name}` lists its packages"
             raise UsageError(f"{target.name} has no package `{name}`", hint=hint)
-
-
-def _refuse_unsupported(manifest: Manifest) -> None:
-    if manifest.archives:
-        raise UsageError(
-            f"{manifest.file}: [archives] can't be locked by this tenv yet",
-            hint="targets made of conda packages and wheels can",
-        )
 
 
 def _resolve(

@@ -8,6 +8,7 @@ from tenv.environment import Environment, State
 from tenv.errors import TenvError
 from tenv.host.machine import current_platform
 from tenv.lock import Lock, read_lock
+from tenv.providers.placing import placed
 from tenv.staleness import differences
 from tenv.targets import Target
 from tenv.versions import Version
@@ -24,7 +25,8 @@ class Shown:
         target: The target.
         platform: The platform that `packages` is about.
         lock_state: Where the lock is and whether it can be used, in words.
-        packages: A row a package: ``name``, ``kind`` (conda, wheel), ``wanted``, ``locked``, ``size`` in bytes.
+        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes);
+            of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
     """
@@ -65,7 +67,7 @@ def describe(context: Context, name: str, prefix: Path | None) -> Shown:
     here = current_platform()
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
-    packages = _packages(target, lock, platform, state)
+    packages = _packages(target, lock, platform, state, environment.prefix)
     return Shown(target, platform, words, tuple(packages), environment, state)
 
 
@@ -78,7 +80,9 @@ def _lock_state(target: Target) -> tuple[Lock | None, str]:
     return lock, f"{target.lock_file} ({'stale: ' + '; '.join(stale) if stale else 'up to date'})"
 
 
-def _packages(target: Target, lock: Lock | None, platform: str, state: State | None) -> list[dict[str, Any]]:
+def _packages(
+    target: Target, lock: Lock | None, platform: str, state: State | None, prefix: Path
+) -> list[dict[str, Any]]:
     """Return a row for each package; wheels in the Python minor of the environment or the newest of the lock."""
     manifest = target.manifest.on(platform)
     wanted = {("conda", name): str(request.version) for name, request in manifest.dependencies.items()}
@@ -90,9 +94,31 @@ def _packages(target: Target, lock: Lock | None, platform: str, state: State | N
         conda, wheels = lock.conda.get(platform, ()), lock.wheels_for(platform, minor)
         locked |= {("conda", package.name): (package.version, package.size) for package in conda}
         locked |= {("wheel", wheel.name): (wheel.version, wheel.size) for wheel in wheels}
-    rows = []
+    rows = _archives(target, lock, platform, prefix)
     for kind, name in sorted({*wanted, *locked}, key=lambda key: (key[1], key[0])):
         version, size = locked.get((kind, name), ("", None))
         asked = wanted.get((kind, name), "")
         rows.append({"name": name, "kind": kind, "wanted": asked, "locked": version, "size": size})
+    return sorted(rows, key=lambda row: (row["name"], row["kind"]))
+
+
+def _archives(target: Target, lock: Lock | None, platform: str, prefix: Path) -> list[dict[str, Any]]:
+    """Return a row for each archive; the licence is that of the one in the prefix."""
+    asked = {name: request.version for name, request in target.manifest.on(platform).archives.items()}
+    locked = {archive.name: archive for archive in (lock.archives.get(platform, ()) if lock else ())}
+    there = placed(prefix) if locked else {}
+    rows = []
+    for name in sorted({*asked, *locked}):
+        archive, record = locked.get(name), there.get(name)
+        row: dict[str, Any] = {
+            "name": name,
+            "kind": "archive",
+            "wanted": asked.get(name, ""),
+            "locked": "",
+            "size": None,
+        }
+        if archive:
+            shown = archive.version or archive.url.partition("?")[0].rpartition("/")[2]
+            row |= {"locked": shown, "size": archive.size, "trust": archive.trust}
+        rows.append({**row, "licence": record.licence if record else archive.licence if archive else ""})
     return rows

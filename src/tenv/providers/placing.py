@@ -1,0 +1,181 @@
+"""Archives in a prefix: brought there from the store, recorded, and taken away again.
+
+Each has a record ``tenv-meta/archives/NAME.json``: which archive it was, and every file with its digest.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tenv.errors import ForeignFolderError
+from tenv.files import digest, storage_errors, write_atomic
+from tenv.lock import Archive
+from tenv.providers.store import Sharing, Tree, share
+
+__all__ = ["Placed", "place", "placed", "remove"]
+
+_SCHEMA = 1
+_RECORDS = Path("tenv-meta") / "archives"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An archive that is in a prefix.
+
+    Attributes:
+        name: Its name in the lock.
+        version: Its version.
+        sha256: The digest of its bytes in hex.
+        to: The folder that it went to.
+        files: The digest of each of its files, by path relative to the prefix.
+        links: Its links, with what they lead to.
+        licence: The file in the prefix that holds its licence, or an empty string.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    to: str
+    files: Mapping[str, str]
+    links: Mapping[str, str]
+    licence: str
+
+    def is_of(self, archive: Archive) -> bool:
+        """Tell whether this is what a lock names, in the same place."""
+        return (self.sha256, self.to) == (archive.sha256, archive.to)
+
+    def missing(self, prefix: Path) -> list[str]:
+        """Return those of its files that are not there any more."""
+        return [name for name in (*self.files, *self.links) if not os.path.lexists(prefix / name)]
+
+    def changed(self, prefix: Path) -> list[str]:
+        """Return those of its files that are there with other bytes; every byte is read."""
+        found = [
+            name
+            for name, sha256 in self.files.items()
+            if (prefix / name).is_file() and ((prefix / name).is_symlink() or digest(prefix / name) != sha256)
+        ]
+        return found + [
+            name
+            for name, target in self.links.items()
+            if (prefix / name).is_symlink() and os.readlink(prefix / name) != target  # noqa: PTH115 (as it was written)
+        ]
+
+    def to_json(self) -> str:
+        """Return the text of its record."""
+        return json.dumps({"schema": _SCHEMA, **{name: getattr(self, name) for name in self.__slots__}}) + "\n"
+
+
+def placed(prefix: Path) -> dict[str, Placed]:
+    """Return the archives that are in a prefix by name; a record that can't be read counts as none."""
+    found = {}
+    for path in sorted((prefix / _RECORDS).glob("*.json")):
+        try:
+            data = json.loads(path.read_text("utf-8"))
+            if data.pop("schema") == _SCHEMA:
+                found[data["name"]] = Placed(**data)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
+    """Bring an unpacked archive into a prefix.
+
+    A folder that is not there yet is filled aside and then renamed; into one that is, file goes beside file.
+
+    Raises:
+        ForeignFolderError: It would replace a file that is not its own.
+        StorageError: The disk is full, or the prefix can't be written.
+    """
+    home = prefix / archive.to
+    names = [*tree.contents.files, *tree.contents.links]
+    taken = next((name for name in names if os.path.lexists(home / name)), None)
+    if taken is not None:
+        raise ForeignFolderError(
+            f"{archive.name}: its file {PurePosixPath(archive.to) / taken} is already in {prefix} and not its own",
+            hint=f'give it a folder of its own in the manifest: `to = "opt/{archive.name}"`',
+        )
+    _check_parents(prefix, home, names, archive)
+    with storage_errors(f"can't put {archive.name} into {prefix}"):
+        if home.exists():
+            _fill(home, tree)
+        else:
+            home.parent.mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
+            try:
+                _fill(aside / "tree", tree)
+                (aside / "tree").rename(home)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+        record = _record(archive, tree)
+        write_atomic(prefix / _RECORDS / f"{archive.name}.json", record.to_json())
+    return record
+
+
+def _check_parents(prefix: Path, home: Path, names: Iterable[str], archive: Archive) -> None:
+    """Refuse to write through a link that stands in the prefix: what it leads to is not ours to fill."""
+    folders = {home / parent for name in names for parent in PurePosixPath(name).parents}
+    folders |= {parent for parent in (home, *home.parents) if parent != prefix and prefix in parent.parents}
+    through = min((folder for folder in folders if folder.is_symlink() or folder.is_file()), default=None)
+    if through is not None and through != prefix:
+        raise ForeignFolderError(
+            f"{archive.name}: {through} is no folder, so nothing is put below it",
+            hint=f'give it a folder of its own in the manifest: `to = "opt/{archive.name}"`',
+        )
+
+
+def _fill(home: Path, tree: Tree) -> None:
+    how = Sharing.CLONE
+    made: set[Path] = set()
+    for name in tree.contents.files:
+        target = home / name
+        if target.parent not in made:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made.add(target.parent)
+        how = share(tree.folder / name, target, how)
+    home.mkdir(parents=True, exist_ok=True)
+    for name, leads_to in tree.contents.links.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).symlink_to(leads_to)
+
+
+def _record(archive: Archive, tree: Tree) -> Placed:
+    def below(name: str) -> str:
+        return f"{archive.to}/{name}" if archive.to else name
+
+    contents = tree.contents
+    return Placed(
+        name=archive.name,
+        version=archive.version,
+        sha256=archive.sha256,
+        to=archive.to,
+        files={below(name): file.sha256 for name, file in contents.files.items()},
+        links={below(name): target for name, target in contents.links.items()},
+        licence=below(contents.licence) if contents.licence else "",
+    )
+
+
+def remove(prefix: Path, record: Placed) -> None:
+    """Take an archive out of a prefix: its files, its links, the folders that are then empty, its record."""
+    with storage_errors(f"can't remove {record.name} from {prefix}"):
+        for name in (*record.files, *record.links):
+            (prefix / name).unlink(missing_ok=True)
+        for folder in _folders(prefix, record):
+            try:
+                folder.rmdir()
+            except OSError:  # something else is in it
+                continue
+        (prefix / _RECORDS / f"{record.name}.json").unlink(missing_ok=True)
+
+
+def _folders(prefix: Path, record: Placed) -> Iterator[Path]:
+    """Yield the folders of an archive, those inside others first."""
+    names = {parent for name in (*record.files, *record.links) for parent in PurePosixPath(name).parents}
+    for name in sorted(names, key=lambda name: -len(name.parts)):
+        if name.parts:
+            yield prefix / name
