@@ -69,6 +69,7 @@ def test_the_built_in_locks_pass(path: Path) -> None:
     from tenv.lock import read_lock
 
     found = read_lock(path, path.stem)
-    assert found.platforms == ("linux-64", "linux-aarch64", "win-64")
+    assert found.platforms
+    assert set(found.platforms) <= {"linux-64", "linux-aarch64", "win-64"}
     assert list(check_lock(found)) == []
     assert all(row.size for rows in found.wheels.values() for row in rows)
