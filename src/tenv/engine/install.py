@@ -85,7 +85,7 @@ def _read_folder(record: Record, folder: Path) -> Content | None:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
         content, sizes = _read_content(record, texts)
         for name, size in sizes.items():
-            if os.lstat(folder / name).st_size != size:
+            if os.lstat(f"{folder}/{name}").st_size != size:  # not a Path: there are tens of thousands of files
                 return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -337,7 +337,8 @@ async def _link(
         def on_transaction_operation_complete(self, operation: int) -> None:  # noqa: ARG002 (rattler calls it so)
             on_linked()
 
-    mode = ValidationMode.full() if thorough else ValidationMode.fast()
+    # What `read_cache` has found whole need not be looked at again.
+    mode = ValidationMode.full() if thorough else ValidationMode.skip()
     await install(
         [record.raw for record in records],
         prefix,

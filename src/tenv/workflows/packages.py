@@ -142,7 +142,12 @@ def _placed(content: Content, names: Sequence[str], site: str) -> Iterator[str]:
             yield name
 
 
+_SUSPICIOUS = re.compile(r"\.\.|[\\:\0]|//|^/|(^|/)\./|tenv|conda-meta")
+
+
 def _check_name(name: str, record: Record) -> None:
+    if not _SUSPICIOUS.search(name):  # nearly every name of tens of thousands
+        return
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name) or ".." in parts or "\0" in name:
         what = "lead out of the environment"
@@ -160,10 +165,10 @@ def _check_folders(files: Mapping[str, str]) -> None:
     """Refuse a file, which may be a link to anywhere, where another name needs a folder."""
     folders: dict[str, str] = {}
     for name in files:
-        parent = posixpath.dirname(name)
+        parent = name.rpartition("/")[0]
         while parent and parent not in folders:
             folders[parent] = name
-            parent = posixpath.dirname(parent)
+            parent = parent.rpartition("/")[0]
     for folder, below in folders.items():
         if folder in files:
             raise UnsafePackageError(
