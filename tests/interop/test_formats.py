@@ -194,7 +194,7 @@ def test_an_environment_yml_is_read_as_it_is_meant() -> None:
         "blas": {"version": "*", "build": "mkl"},
         "magma-cuda121": {"version": "2.6.1", "channel": "pytorch"},
         "numpy": ">=1.26,<2",
-        "openssl": "*",
+        "openssl": "==3.0|==3.1",
         "python": "3.11.*",
     }
     assert found["platform"] == {"linux-64": {"dependencies": {"gcc": "12.*"}}}
@@ -202,7 +202,6 @@ def test_an_environment_yml_is_read_as_it_is_meant() -> None:
     assert found["activation"]["env"] == {"USE_CUDA": "1"}
     assert ended.data["lost"] == [
         "platforms that are not taken: osx-64",
-        "of `openssl` tenv can't ask for its version `==3.0|==3.1`",
         'of `requests` tenv can\'t ask for its marker `python_version < "4"`',
         "pip's `-e .` can't be held",
         "an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one",

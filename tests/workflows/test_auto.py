@@ -15,8 +15,12 @@ H100, GTX = "NVIDIA H100", "NVIDIA GeForce GTX 1660 Ti"
 
 
 @pytest.fixture
-def targets(locked: Project) -> Project:
-    """A project with targets for four releases of CUDA and one without, all locked with the same small wheels."""
+def targets(locked: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with targets for four releases of CUDA and one without, all locked with the same small wheels.
+
+    There are no others: the built-in ones are hidden.
+    """
+    monkeypatch.setattr("tenv.targets._built_in", lambda: locked.folder / "none")
     text, lock = locked.manifest.read_text(), locked.lock.read_text()
     for name, (cuda, pytorch) in {**RANGES, "cpu": ("", "")}.items():
         made = text.replace('glibc = "2.17"', f'glibc = "2.17"\ncuda = "{cuda}"') if cuda else text

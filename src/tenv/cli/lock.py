@@ -58,7 +58,7 @@ def lock(
         found = context.places.find(target)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file)
-        limits = workflow.Limits(time_limit, exclude_newer, trust_first_use)
+        limits = workflow.Limits(time_limit, exclude_newer, trust_first_use=trust_first_use)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:
