@@ -287,11 +287,6 @@ def test_a_broken_manifest_next_to_it_does_not_matter(project: Project) -> None:
     assert "other" in ended.err
 
 
-def test_sections_that_can_not_be_locked_yet_are_told(project: Project) -> None:
-    project.manifest.write_text(project.manifest.read_text() + '\n[archives]\ncusparselt = "0.5.2.1"\n')
-    assert "[archives] can't be locked by this tenv yet" in project.fails(2, "usage", "lock", "tiny")
-
-
 def test_what_is_taken_from_the_host_is_recorded(project: Project) -> None:
     project.manifest.write_text(project.manifest.read_text() + '\n[system]\ngcc = ">=11"\n')
     project.narrow()
