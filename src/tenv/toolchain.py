@@ -93,7 +93,7 @@ def discover(prefix: Path) -> Toolchain:
         cmake=_existing(programs / f"cmake{suffix}"),
         ninja=_existing(programs / f"ninja{suffix}"),
         mkl=_mkl_root(prefix),
-        magma=with_header("magma.h"),
+        magma=next((home for home in homes if (home / "include" / "magma.h").is_file()), None),
         compat=_compat(homes),
     )
 
