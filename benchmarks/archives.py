@@ -152,8 +152,8 @@ class Unpacking:
             for path in sorted(Path("/usr/lib").rglob("*.so*")):
                 if path.is_symlink() or not path.is_file() or total > size:
                     continue
-                archive.add(path, f"top/{path.parent.name}/{path.name}".lower())
                 total += path.stat().st_size
+                archive.add(path, f"top/{total}/{path.name}")
         self.total = total
 
     def tenv(self) -> Run:
