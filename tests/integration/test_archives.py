@@ -84,7 +84,7 @@ def repack(wheel: Path, part: str, stem: str, folder: Path) -> Path:
             plain.symlink_to(library.name)
     (top / "LICENSE").write_text("the licence of NVIDIA")
     packed = folder / f"{stem}.tar.xz"
-    command = ["tar", "-c", "-I", "xz -0 -T2", "-f", packed, "-C", folder, stem]
+    command: list[str | Path] = ["tar", "-c", "-I", "xz -0 -T2", "-f", packed, "-C", folder, stem]
     check(command, folder)
     shutil.rmtree(top)
     return packed
