@@ -20,6 +20,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 COUNT = 5
@@ -51,8 +52,17 @@ unpack(Path(sys.argv[1]), "tar.xz", Path(sys.argv[2]))
 """
 
 
-def run(words: Sequence[object], text: str = "") -> tuple[float, int]:
-    """Run a program to its end, which must be a good one; return seconds and the most memory in KiB."""
+@dataclass(frozen=True)
+class Run:
+    """Wall time and CPU time in seconds, and the memory of the largest process in KiB."""
+
+    seconds: float
+    cpu: float
+    memory: int
+
+
+def run(words: Sequence[object], text: str = "") -> Run:
+    """Run a program to its end, which must be a good one; return what it took."""
     start = time.perf_counter()
     with subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, env=environment()) as child:
         assert child.stdin
@@ -62,7 +72,7 @@ def run(words: Sequence[object], text: str = "") -> tuple[float, int]:
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"{words[0]} ended with status {child.returncode}")
-    return time.perf_counter() - start, used.ru_maxrss
+    return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss)
 
 
 def environment() -> dict[str, str]:
@@ -110,22 +120,22 @@ class Downloads:
             self.digests[f"f{number}"] = digest.hexdigest()
         self.server, self.url = serve(source)
 
-    def tenv(self) -> tuple[float, int]:
+    def tenv(self) -> Run:
         store = fresh(self.home / "tenv")
         rows = "".join(f"{self.url}/{name} {sha256} {SIZE}\n" for name, sha256 in self.digests.items())
         return run([sys.executable, "-c", FETCH, store], rows)
 
-    def curl(self, *, compare: bool = True) -> tuple[float, int]:
+    def curl(self, *, compare: bool = True) -> Run:
         folder = fresh(self.home / "curl")
         sums = "".join(f"{sha256}  {folder}/{name}\n" for name, sha256 in self.digests.items())
         words = ["curl", "-sSf", "--no-progress-meter", "--parallel", "--output-dir", folder, "--remote-name-all"]
-        seconds, memory = run([*words, *(f"{self.url}/{name}" for name in self.digests)])
-        if compare:
-            more, _ = run(["sha256sum", "--check", "--quiet", "-"], sums)
-            seconds += more
-        return seconds, memory
+        fetched = run([*words, *(f"{self.url}/{name}" for name in self.digests)])
+        if not compare:
+            return fetched
+        compared = run(["sha256sum", "--check", "--quiet", "-"], sums)
+        return Run(fetched.seconds + compared.seconds, fetched.cpu + compared.cpu, fetched.memory)
 
-    def aria2c(self) -> tuple[float, int]:
+    def aria2c(self) -> Run:
         folder = fresh(self.home / "aria2c")
         rows = "".join(f"{self.url}/{name}\n checksum=sha-256={sha256}\n" for name, sha256 in self.digests.items())
         return run(["aria2c", "-q", "-d", folder, "-i", "-", "-j", COUNT, "--file-allocation=none"], rows)
@@ -142,32 +152,40 @@ class Unpacking:
             for path in sorted(Path("/usr/lib").rglob("*.so*")):
                 if path.is_symlink() or not path.is_file() or total > size:
                     continue
-                archive.add(path, f"top/{path.parent.name}/{path.name}".lower())
                 total += path.stat().st_size
+                archive.add(path, f"top/{total}/{path.name}")
         self.total = total
 
-    def tenv(self) -> tuple[float, int]:
+    def tenv(self) -> Run:
         target = self.home / "out-tenv"
         shutil.rmtree(target, ignore_errors=True)
         return run([sys.executable, "-c", UNPACK, self.archive, target])
 
-    def tar(self) -> tuple[float, int]:
+    def tar(self) -> Run:
         target = fresh(self.home / "out-tar")
         return run(["tar", "-xf", self.archive, "-C", target])
 
 
-def measure(ways: Sequence[Callable[[], tuple[float, int]]], runs: int) -> list[tuple[float, int]]:
-    """Return the median of the seconds and the most memory of each way, which take turns."""
-    rows: list[list[tuple[float, int]]] = [[] for _ in ways]
+def measure(ways: Sequence[Callable[[], Run]], runs: int) -> list[Run]:
+    """Return the medians of each way, which take turns, and the most memory."""
+    rows: list[list[Run]] = [[] for _ in ways]
     for _ in range(runs + 1):
         for row, way in zip(rows, ways, strict=True):
             row.append(way())
-    return [(statistics.median(one[0] for one in row[1:]), max(one[1] for one in row[1:])) for row in rows]
+    return [
+        Run(
+            statistics.median(one.seconds for one in row[1:]),
+            statistics.median(one.cpu for one in row[1:]),
+            max(one.memory for one in row[1:]),
+        )
+        for row in rows
+    ]
 
 
-def line(name: str, ours: tuple[float, int], theirs: tuple[float, int]) -> None:
-    ratio = f"{ours[0] / theirs[0]:.2f}x"
-    print(f"{name:<58}{ours[0]:>8.2f} s{theirs[0]:>8.2f} s{ratio:>8}{ours[1] / 1024:>8.0f} MiB", flush=True)
+def line(name: str, ours: Run, theirs: Run) -> None:
+    wall, cpu = f"{ours.seconds / theirs.seconds:.2f}x", f"{ours.cpu / theirs.cpu:.2f}x"
+    times = f"{ours.seconds:>8.2f} s{theirs.seconds:>8.2f} s{wall:>8}{ours.cpu:>8.2f} s{theirs.cpu:>8.2f} s{cpu:>8}"
+    print(f"{name:<58}{times}{ours.memory / 1024:>8.0f} MiB", flush=True)
 
 
 def main() -> None:
@@ -176,7 +194,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.runs}"
-    print(f"{load}\n{'':<58}{'tenv':>10}{'other':>10}{'':>8}{'memory':>12}")
+    print(f"{load}\n{'':<58}{'tenv':>10}{'other':>10}{'wall':>8}{'tenv':>10}{'other':>10}{'CPU':>8}{'memory':>12}")
     with tempfile.TemporaryDirectory(prefix="tenv-bench-", dir=given.folder) as folder:
         downloads = Downloads(Path(folder))
         try:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -36,18 +35,21 @@ REPACKED = (
     # product, label, component, version in the manifest (none that the facts know), wheel, what of it
     ("cusparselt", "0.6.3", "libcusparse_lt", "0.6.3.99", "nvidia-cusparselt-cu12==0.6.3", "cusparselt"),
     ("cudnn", "9.10.2", "cudnn", "9.10.2.99", "nvidia-cudnn-cu12==9.10.2.21", "nvidia/cudnn"),
-    ("cuda", "12.6.99", "cuda_cudart", "12.6.77", "nvidia-cuda-runtime-cu12==12.6.77", "nvidia/cuda_runtime"),
-    ("cuda", "12.6.99", "cuda_nvcc", "12.6.85", "nvidia-cuda-nvcc-cu12==12.6.85", "nvidia/cuda_nvcc"),
+    # Of CUDA 13: the wheels of CUDA 12 have no nvcc.
+    ("cuda", "13.0.99", "cuda_cudart", "13.0.96", "nvidia-cuda-runtime==13.0.96", "nvidia/cu13"),
+    ("cuda", "13.0.99", "cuda_nvcc", "13.0.88", "nvidia-cuda-nvcc==13.0.88", "nvidia/cu13"),
+    ("cuda", "13.0.99", "cuda_crt", "13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia/cu13"),
+    ("cuda", "13.0.99", "libnvvm", "13.0.88", "nvidia-nvvm==13.0.88", "nvidia/cu13"),
 )
 
 WANTED = """\
 platforms = ["linux-64"]
 [requirements]
-cuda = "12.6"
+cuda = "13.0"
 [archives]
 cusparselt = "0.6.3.99"
 cudnn      = "9.10.2.99"
-cuda       = "12.6.99"
+cuda       = "13.0.99"
 magma      = { url = "URL/magma-cuda126-2.6.1-1.tar.bz2", sha256 = "SHA256" }
 """
 
@@ -82,11 +84,8 @@ def repack(wheel: Path, part: str, stem: str, folder: Path) -> Path:
             plain.symlink_to(library.name)
     (top / "LICENSE").write_text("the licence of NVIDIA")
     packed = folder / f"{stem}.tar.xz"
-    packing = subprocess.Popen(["xz", "-0", "-T2", "-c"], stdin=subprocess.PIPE, stdout=packed.open("wb"))
-    check_tar = subprocess.run(["tar", "-cf", "-", "-C", folder, stem], stdout=packing.stdin, check=False)
-    assert packing.stdin
-    packing.stdin.close()
-    assert (check_tar.returncode, packing.wait()) == (0, 0)
+    command: list[str | Path] = ["tar", "-c", "-I", "xz -0 -T2", "-f", packed, "-C", folder, stem]
+    check(command, folder)
     shutil.rmtree(top)
     return packed
 
@@ -116,8 +115,6 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """A target of archives, locked, created."""
-    import gzip  # noqa: F401 (tests.redist packs with it)
-
     from tests.redist import pack, regular
 
     folder = tmp_path_factory.mktemp("archives")
@@ -181,7 +178,8 @@ def test_pytorch_finds_what_archives_bring(made: Made, torch: str, platform: str
     cuda = made.prefix / "cuda"
     assert found["CUSPARSELT_VERSION"] == "0.6.3"
     assert found["CUDNN_VERSION"] == "9.10.2"
-    assert found["CUDAToolkit_VERSION"] == "12.6.85"
+    assert found["CUDAToolkit_VERSION"] == "13.0.88"
+    assert found["CUDAToolkit_BIN_DIR"] == str(cuda / "bin")
     assert found["CUSPARSELT_INCLUDE_PATH"] == str(cuda / "include")
     assert found["CUSPARSELT_LIBRARY_PATH"] == str(cuda / "lib" / "libcusparseLt.so")
     assert found["CUDNN_LIBRARY_PATH"] == str(cuda / "lib" / "libcudnn.so")

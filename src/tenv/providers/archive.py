@@ -159,30 +159,31 @@ class Archives:
         """Return the live manifest of a release; None when the facts have to do."""
         if self.fetcher.offline and choice.known:
             return None
+        what = f"{question.name} {choice.version}"
         for label in labels(choice.version):
             url = asked.manifest_url(label)
             if url not in self._manifests:
-                self._manifests[url] = self._ask(url, question.name, choice)
+                try:
+                    raw = self.fetcher.text(url, f"the redist manifest of {what}")
+                except NetworkError as error:
+                    if not choice.known:
+                        raise
+                    self.say(f"{what}: taken from the facts, not compared with NVIDIA's list: {error.message}")
+                    return None
+                self._manifests[url] = parse_manifest(raw, url) if raw is not None else None
             if (manifest := self._manifests[url]) is not None:
                 return manifest
         if choice.known:
             return None
+        raise self._unknown(asked, choice, question)
+
+    def _unknown(self, asked: Product, choice: Choice, question: Question) -> NoSolutionError:
         rows = rows_of(self.facts, question.name)
         known = [str(version) for version in sorted({row.version for row in rows})]
-        raise NoSolutionError(
+        return NoSolutionError(
             f"archives.{question.name}: there is no {asked.name} {choice.version} in NVIDIA's redist",
             hint=f"the newest known ones are {', '.join(known[-6:])}" if known else f"asked at {asked.base}",
         )
-
-    def _ask(self, url: str, name: str, choice: Choice) -> RedistManifest | None:
-        try:
-            raw = self.fetcher.text(url, f"the redist manifest of {name} {choice.version}")
-        except NetworkError as error:
-            if not choice.known:
-                raise
-            self.say(f"{name} {choice.version}: taken from the facts, not compared with NVIDIA's list: {error.message}")
-            return None
-        return parse_manifest(raw, url) if raw is not None else None
 
     def _offers(
         self, question: Question, choice: Choice, asked: Product, live: RedistManifest | None, platform: str

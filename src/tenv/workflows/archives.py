@@ -163,8 +163,8 @@ def settle_archives(environment: Environment, gathering: Gathering) -> None:
 
 
 def homes_in(prefix: Path, archives: Sequence[Archive]) -> tuple[Path, ...]:
-    """Return the folders of a prefix that archives have gone to; the prefix itself is none of them."""
-    return tuple(dict.fromkeys(prefix / archive.to for archive in archives if archive.to))
+    """Return the folders of a prefix that NVIDIA's archives have gone to; the prefix itself is none of them."""
+    return tuple(dict.fromkeys(prefix / archive.to for archive in archives if archive.to and archive.version))
 
 
 def remembered(archives: Sequence[Archive]) -> dict[str, tuple[str, str]]:
