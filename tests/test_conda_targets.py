@@ -15,19 +15,24 @@ import pytest
 
 from tenv.engine.lockfile import read_records
 from tenv.engine.network import Network
+from tenv.facts.tables import load_facts
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.providers.conda import Conda
 from tenv.providers.interface import Silent
 from tenv.targets import Place, Places, find_places
+from tenv.versions import Version
 from tests.channels import EXCERPT, Channels, read_folder, records_of
 from tests.projects import Project, call
+from tests.redist import Server
 from tests.trap import TRAP, read_trap
 
 ROOT = Path(__file__).parent.parent
 WHOLE = os.environ.get("TENV_TEST_CHANNELS", "")
 LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda126", "cuda128", "legacy")
 NOT_LOCKED = ("cuda117", "cuda124", "pydebug")
+
+NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
 
 CUDA_12_1 = {
     "cuda-cudart": "12.1.105",
@@ -168,6 +173,44 @@ def test_the_other_targets_hold_what_they_are_for() -> None:
     assert legacy["python"].startswith("3.6.")
     assert manifest("legacy").environment["NO_CUDA"] == "1"
     assert [wheel.version for wheel in shipped("legacy").wheels["linux-64"]] == ["3.14.4.post1"]
+
+
+@pytest.mark.parametrize(("name", "version"), [("cuda118", "0.4.0.7"), ("cuda121", "0.5.2.1")])
+def test_the_cusparselt_of_a_lock_is_that_of_the_facts(name: str, version: str) -> None:
+    lock, table = shipped(name), load_facts().cusparselt
+    assert set(lock.archives) == set(lock.platforms)
+    for platform, archives in lock.archives.items():
+        (archive,) = archives
+        known = [row for row in table.archives if row.version.text == version]
+        row = next(row for row in known if row.platform == NVIDIA_PLATFORMS[platform])
+        assert (archive.name, archive.version, archive.trust) == ("cusparselt", version, "facts")
+        assert (archive.url, archive.sha256, archive.size) == (row.url, row.sha256, row.size)
+    paired = table.for_cuda(Version(lock.requirements["cuda"]))
+    assert paired
+    assert paired.version.text == version
+
+
+def test_cuda121_is_locked_the_same_when_nvidia_s_own_list_is_there(
+    real: Channels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(ROOT / "manifests", project / "manifests")
+    (project / "locks").mkdir()
+    shutil.copy(ROOT / "locks" / "cuda121.lock", project / "locks")
+    text = (ROOT / "tests" / "data" / "redistrib_0.5.2.json").read_bytes()
+    path = "/compute/cusparselt/redist/redistrib_0.5.2.json"
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PWD", str(project))
+    with Server({path: text}) as server:
+        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+        settings.write_text(f'{real.settings()}"https://developer.download.nvidia.com" = ["{server.url}"]\n')
+        ended = call("update", "cuda121", "cusparselt", "--json")
+        assert ended.status == 0, ended.err
+        assert server.paths() == [path]
+    assert (project / "locks" / "cuda121.lock").read_bytes() == (ROOT / "locks" / "cuda121.lock").read_bytes()
+    listed = json.loads(text)["libcusparse_lt"]["linux-x86_64"]
+    (archive,) = shipped("cuda121").archives["linux-64"]
+    assert (listed["sha256"], int(listed["size"])) == (archive.sha256, archive.size)
 
 
 def test_cuda121_is_solved_from_the_records_as_it_is_shipped(real: Channels, tmp_path: Path) -> None:

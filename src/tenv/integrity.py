@@ -19,7 +19,16 @@ from typing import Any
 
 from tenv.files import digest
 
-__all__ = ["Expected", "Faults", "check", "describe_made", "expect_archive", "expect_conda", "expect_made", "expect_wheel"]
+__all__ = [
+    "Expected",
+    "Faults",
+    "check",
+    "describe_made",
+    "expect_archive",
+    "expect_conda",
+    "expect_made",
+    "expect_wheel",
+]
 
 _LINK = "link:"
 _LINK_TEXT = "link-text:"

@@ -107,6 +107,24 @@ def test_a_cudnn_of_another_time(version: str, torch: str | None, severities: li
 
 
 @pytest.mark.parametrize(
+    ("torch", "environment", "severities"),
+    [
+        ("2.1.2", {}, ["note"]),  # off by default
+        ("2.1.2", {"USE_CUSPARSELT": "0"}, ["note"]),
+        ("2.1.2", {"USE_CUSPARSELT": "ON"}, ["error"]),
+        ("2.2.2", {}, []),
+    ],
+)
+def test_a_cusparselt_that_is_not_used_stops_nothing(
+    torch: str, environment: dict[str, str], severities: list[str]
+) -> None:
+    row = archive("cusparselt", "0.5.2.1", "https://x/a.tar.xz")
+    findings = found("TE605", case("12.1", torch, archives=(row,), manifest={"environment": environment}))
+    assert [str(finding.severity) for finding in findings] == severities
+    assert all(("unless USE_CUSPARSELT=1" in finding.message) == (severities == ["note"]) for finding in findings)
+
+
+@pytest.mark.parametrize(
     ("cuda", "severity", "fix"),
     [
         ("12.1", None, ""),

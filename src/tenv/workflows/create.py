@@ -293,9 +293,7 @@ def _make(
     joined = Joined(context.progress)
     context = replace(context, progress=joined)
     archives = lock.archives.get(platform, ())
-    with gather(
-        context, environment.prefix, archives, joined, afresh=plan.scratch, damaged=damaged
-    ) as gathering:
+    with gather(context, environment.prefix, archives, joined, afresh=plan.scratch, damaged=damaged) as gathering:
         plan = _change(context, target, request, environment, lock, plan, old, gathering, taken, notes)
     return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
 

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 
 from tenv.environment import Environment, State
 from tenv.files import write_atomic
-from tenv.integrity import Expected, Faults, check, describe_made, expect_archive, expect_conda, expect_made, expect_wheel
+from tenv.integrity import (
+    Expected,
+    Faults,
+    check,
+    describe_made,
+    expect_archive,
+    expect_conda,
+    expect_made,
+    expect_wheel,
+)
 from tenv.manifest import normalize
 from tenv.shells.interface import SHELLS
 from tenv.versions import same_release

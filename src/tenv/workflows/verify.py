@@ -62,14 +62,16 @@ class Verified:
             "prefix": str(self.prefix),
             "integrity": {**faults, "extra": list(self.extra), "packages": list(self.faults.owners)},
             "machine": [drift.to_json() for drift in self.machine],
-            "store": None if self.store is None else [
-                {"file": str(damage.path), "reason": damage.reason} for damage in self.store
-            ],
+            "store": None
+            if self.store is None
+            else [{"file": str(damage.path), "reason": damage.reason} for damage in self.store],
             "probes": [asdict(outcome) for outcome in self.outcomes or ()],
         }
 
 
-def verify(context: Context, target: str | None, prefix: Path | None, *, with_probes: bool, with_store: bool = False) -> Verified:
+def verify(
+    context: Context, target: str | None, prefix: Path | None, *, with_probes: bool, with_store: bool = False
+) -> Verified:
     """Look at every file of an environment, and try its tools.
 
     Args:
