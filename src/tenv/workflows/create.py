@@ -149,12 +149,12 @@ def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding
     changed = False
     taken = _take(context, target.manifest, environment)
     findings: tuple[Finding, ...] = ()
-    if state is None or not taken.same or not _is_current(target, request, environment, state):
+    if state is None or not taken.same or not _is_current(context, target, request, environment, state):
         _check_platform(target.manifest)
         target, findings = _check_and_lock(context, target, request, tell)
         with _hold(context, request, environment):
             state = environment.state()  # another process may have made it while we waited
-            if state is None or not taken.same or not _is_current(target, request, environment, state):
+            if state is None or not taken.same or not _is_current(context, target, request, environment, state):
                 state, changed = _make(context, target, request, environment, taken, notes), True
     seconds = time.monotonic() - start
     return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes), findings)
@@ -168,7 +168,7 @@ def _take(context: Context, manifest: Manifest, environment: Environment) -> Tak
     return take_from_machine(context, here, environment)
 
 
-def _is_current(target: Target, request: Request, environment: Environment, state: State) -> bool:
+def _is_current(context: Context, target: Target, request: Request, environment: Environment, state: State) -> bool:
     """Tell whether an environment already is what is asked for, by digests and names alone."""
     if state.status is not Status.READY or request.exact or request.repair or state.platform != current_platform():
         return False
@@ -193,7 +193,19 @@ def _is_current(target: Target, request: Request, environment: Environment, stat
         and environment.has_archives(state.archives)
         and (not state.python or discover(environment.prefix).python.exists())
         and all((environment.meta / note).is_file() for note in notes)
+        and _compat_is_right(context, target, request, environment, state)
     )
+
+
+def _compat_is_right(
+    context: Context, target: Target, request: Request, environment: Environment, state: State
+) -> bool:
+    """Tell whether cuda-compat is used where the driver asks for it; asked only where an archive could hold one."""
+    if not state.archives:
+        return True
+    from tenv.workflows.compat import is_as_allowed  # noqa: PLC0415 (late: few environments have it)
+
+    return is_as_allowed(context, target, environment, request.around)
 
 
 def _has_python(environment: Environment, wanted: str | None, minor: str = "") -> bool:
@@ -295,7 +307,7 @@ def _make(
     archives = lock.archives.get(platform, ())
     with gather(context, environment.prefix, archives, joined, afresh=plan.scratch, damaged=damaged) as gathering:
         plan = _change(context, target, request, environment, lock, plan, old, gathering, taken, notes)
-    return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
+    return _finish(context, environment, target, lock, platform, plan, request, taken, notes)
 
 
 def _change(
@@ -399,7 +411,7 @@ def _finish(
     lock: Lock,
     platform: str,
     plan: Plan,
-    mode: LockMode,
+    request: Request,
     taken: Taken,
     notes: list[str],
 ) -> State:
@@ -410,7 +422,7 @@ def _finish(
     archives = lock.archives.get(platform, ())
     parts = (*environment.folders_of(plan.packages, nvidia), *homes_in(environment.prefix, archives))
     toolchain, watches = with_machine(environment, target.name, taken, platform, parts)
-    if toolchain.compat and not _is_allowed(context, target):
+    if toolchain.compat and not _may_use_compat(context, target, request):
         toolchain = replace(toolchain, compat=None)
     manifest = target.manifest.on(platform)
     effects, unfinished = run_scripts(environment.prefix) if toolchain.conda else ((), ())
@@ -420,7 +432,7 @@ def _finish(
     environment.keep_lock(lock.text, target.lock_file)
     note_made(environment)
     # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
-    satisfied = mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
+    satisfied = request.mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
     state = State(
         Status.READY,
         target.name,
@@ -437,13 +449,10 @@ def _finish(
     return state
 
 
-def _is_allowed(context: Context, target: Target) -> bool:
-    """Tell whether programs may be run with cuda-compat here: where the driver is too old and its GPUs are such."""
-    from tenv.rules.driver import Verdict  # noqa: PLC0415 (late: few environments have it)
-    from tenv.workflows.check_driver import check  # noqa: PLC0415
+def _may_use_compat(context: Context, target: Target, request: Request) -> bool:
+    from tenv.workflows.compat import is_allowed  # noqa: PLC0415 (late: few environments have it)
 
-    judged = check(context, target.name)
-    return any(row.verdict.verdict is Verdict.FORWARD for row in judged.rows)
+    return is_allowed(context, target, request.around)
 
 
 def _store_activation(environment: Environment, activation: Activation) -> None:
