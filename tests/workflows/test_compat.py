@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tenv.host.interface import Missing
-
 from tests.projects import Project, call
 from tests.redist import Server, link, pack, regular
 
