@@ -185,3 +185,36 @@ def test_a_libcuda_that_another_driver_left() -> None:
     assert finding.fix == f"remove what is left of the other driver ({path}), then `ldconfig`"
     (finding,) = found("TE106", case(compat=compat("/usr/local/cuda/compat/libcuda.so.1", "580.65.06"), wsl=True))
     assert "comes before the one in /usr/lib/wsl/lib" in finding.message
+
+
+def test_a_library_that_comes_in_two_packages_is_told_once() -> None:
+    rows = (conda("libcudnn", "9.10.2.21"), conda("cudnn", "9.10.2.21"))
+    (finding,) = found("TE605", case("12.1", "2.3.1", conda=rows))
+    assert finding.subject == "cudnn 9.10.2.21"
+
+
+@pytest.mark.parametrize(
+    ("version", "torch", "severities"),
+    [("3.11.15", "2.1.2", []), ("3.8.20", "2.12.1", ["error"]), ("3.12.13", None, [])],
+)
+def test_the_python_of_conda(version: str, torch: str | None, severities: list[str]) -> None:
+    row = conda("python", version)
+    findings = found("TE602", case("12.1", torch, conda=(row,), manifest={"python": None}))
+    assert [str(finding.severity) for finding in findings] == severities
+    assert all(finding.evidence == row.url and "in [dependencies]" in finding.fix for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("version", "torch", "severities"),
+    [
+        ("3.16.3", "2.12.1", ["error"]),
+        ("3.31.8", "2.4.1", []),
+        ("4.0.0", "2.4.1", ["warning"]),
+        ("4.0.0", "2.12.1", []),
+    ],
+)
+def test_the_cmake_of_conda(version: str, torch: str, severities: list[str]) -> None:
+    row = conda("cmake", version)
+    findings = found("TE603", case("12.6", torch, conda=(row,)))
+    assert [str(finding.severity) for finding in findings] == severities
+    assert all(finding.evidence == row.url and "in [dependencies]" in finding.fix for finding in findings)

@@ -51,10 +51,12 @@ def _libraries(case: Case) -> Iterator[_Locked]:
     for product in _PRODUCTS:
         for wheel in locked(case, f"nvidia-{product}-cu{cuda.major}", f"nvidia-{product}"):
             yield _Locked(product, wheel.name, wheel.version, "pypi-dependencies", wheel.file)
-        for package in lock.conda.get(case.platform, ()):
-            if package.name in (product, f"lib{product}"):
+        packages = {package.name: package for package in lock.conda.get(case.platform, ())}
+        for name in (product, f"lib{product}"):  # the second is the first one's library, when both are there
+            if package := packages.get(name):
                 made_for = _conda_cuda(package)
                 yield _Locked(product, package.name, package.version, "dependencies", package.url, made_for)
+                break
         for archive in lock.archives.get(case.platform, ()):
             if archive.name == product:
                 variant = _VARIANT.search(archive.url.rpartition("/")[2])

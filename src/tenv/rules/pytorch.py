@@ -6,6 +6,7 @@ What a checkout asks for is read from the places that enforce it (`tenv.source`)
 
 from collections.abc import Iterator
 
+from tenv.lock import CondaPackage
 from tenv.rules.common import asked_doubt, cuda_of, locked
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked, SourceTree
@@ -39,24 +40,26 @@ def cuda_too_old(case: Case) -> Iterator[Finding]:
 
 def python(case: Case) -> Iterator[Finding]:
     """Yield an error where no Python of the target suits the revision, a note where some do not."""
-    asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
+    asked, own = case.source.python if case.source else None, next(_conda(case, "python"), None)
+    minors = (Version(own.version).major_minor,) if own else case.manifest.python_minors()
     if case.source is None or not isinstance(asked, Asked) or not minors:
         return
     fitting = [minor for minor in minors if _takes(asked.value, minor)]
     outside = [minor for minor in minors if minor not in fitting]
     if not outside:
         return
+    where = "[dependencies]" if own else "the manifest"
     yield Finding(
         code=PYTHON,
         severity=Severity.NOTE if fitting else Severity.ERROR,
         subject=f"Python {', '.join(outside)}",
         message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
-        evidence=f"python of {case.manifest.file}: {case.manifest.python}",
+        evidence=own.url if own else f"python of {case.manifest.file}: {case.manifest.python}",
         source=asked.origin,
         fix=(
             f"create the environment with `--python {fitting[-1]}`"
             if fitting
-            else f'set python = "{asked.value}" in the manifest and lock again, or choose another revision'
+            else f'set python = "{asked.value}" in {where} and lock again, or choose another revision'
         ),
     )
 
@@ -65,21 +68,23 @@ def cmake(case: Case) -> Iterator[Finding]:
     """Yield what is wrong with the CMake of the lock: an error where it is too old, a warning where it is too new."""
     if case.source is None:
         return
-    for wheel in locked(case, "cmake"):
-        found, asked = Version.find(wheel.version), case.source.cmake_min
+    found_in = [(wheel.version, wheel.file, "pypi-dependencies") for wheel in locked(case, "cmake")]
+    found_in += [(package.version, package.url, "dependencies") for package in _conda(case, "cmake")]
+    for text, evidence, section in found_in:
+        found, asked = Version.find(text), case.source.cmake_min
         if found and isinstance(asked, Asked) and found < asked.value:
             wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
             message = f"is too old for {_name(case.source)}: that takes {wanted}"
-            fix = f'ask for cmake = ">={asked.value}" in [pypi-dependencies], and lock again'
-            yield _cmake(Severity.ERROR, found, message, wheel.file, asked.origin, fix)
+            fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'
+            yield _cmake(Severity.ERROR, found, message, evidence, asked.origin, fix)
         elif found and found >= _CMAKE_4 and case.source.release < _TAKES_CMAKE_4:
             message = (
                 f"has dropped the policies of CMake before 3.5, which submodules of {_name(case.source)} ask for: "
                 "its configuration fails (not confirmed: that PyTorch takes CMake 4 from 2.8 on)"
             )
-            fix = 'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [pypi-dependencies]'
+            fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
             source = "CMake 4.0 release notes"
-            yield _cmake(Severity.WARNING, found, message, wheel.file, source, fix)
+            yield _cmake(Severity.WARNING, found, message, evidence, source, fix)
 
 
 def other_revision(case: Case) -> Iterator[Finding]:
@@ -95,6 +100,11 @@ def other_revision(case: Case) -> Iterator[Finding]:
             source=f"pytorch of {case.manifest.file}",
             fix="choose a target for this revision, or widen `pytorch` in the manifest once the build is known to work",
         )
+
+
+def _conda(case: Case, name: str) -> Iterator[CondaPackage]:
+    packages = case.lock.conda.get(case.platform, ()) if case.lock else ()
+    return (package for package in packages if package.name == name)
 
 
 def _name(source: SourceTree) -> str:
