@@ -63,7 +63,7 @@ def kill_often(project: Project, kills: int, *, cold: bool) -> None:
             (project.prefix / "notes.txt").write_text("mine")
             project.state_file.write_text(project.state_file.read_text().replace('"ready"', '"broken"'))
         else:
-            project.ok("remove", "tiny")
+            assert project.run("remove", "tiny").status == 0
         if cold:
             shutil.rmtree(cache_folder())
         child = project.start("create", "tiny", "--frozen")
