@@ -19,7 +19,10 @@ from tenv.manifest import Manifest
 from tenv.scripts import Effect, decide
 from tenv.toolchain import Toolchain
 
-__all__ = ["Action", "Activation", "Archs", "Change", "Watch", "derive", "jobs", "read_activation"]
+__all__ = ["ACTIVATION", "Action", "Activation", "Archs", "Change", "Watch", "derive", "jobs", "read_activation"]
+
+ACTIVATION = "activation.json"
+"""The file with it, among tenv's notes in an environment."""
 
 _SCHEMA = 1
 _GIB = 1 << 30
