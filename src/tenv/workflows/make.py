@@ -11,7 +11,7 @@ from tenv.files import folder_size, remove_tree, write_atomic
 from tenv.host.machine import current_platform, probe, sees_gpu
 from tenv.lock import Archive, CondaPackage, Lock
 from tenv.providers.interface import Joined
-from tenv.providers.pypi import Interpreter
+from tenv.providers.interpreters import Interpreter
 from tenv.rules.toolkit import check_lock
 from tenv.scripts import run_scripts
 from tenv.shells.interface import SHELLS

@@ -6,7 +6,8 @@ from pathlib import Path
 from tenv.environment import Environment, State
 from tenv.errors import EnvironmentBrokenError, UsageError
 from tenv.lock import Lock
-from tenv.providers.pypi import Interpreter, Uv
+from tenv.providers.interpreters import Interpreter
+from tenv.providers.pypi import Uv
 from tenv.targets import Target
 from tenv.toolchain import discover
 from tenv.versions import Version
