@@ -254,8 +254,6 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iter
         yield Change(
             "INTEL_MKL_DIR", Action.SET, str(toolchain.mkl), "read by PyTorch's FindMKL.cmake, before /opt/intel"
         )
-    if toolchain.magma:
-        yield Change("MAGMA_HOME", Action.SET, str(toolchain.magma), "MAGMA; read by PyTorch's FindMAGMA.cmake")
     count, why = jobs(machine, cuda=toolchain.cuda is not None)
     yield Change("MAX_JOBS", Action.SET, str(count), why)
     if os.name == "posix":
