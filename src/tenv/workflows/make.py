@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tenv.activation import ACTIVATION, Activation, Archs, Watch, derive, read_activation
+from tenv.activation import ACTIVATION, Activation, Watch, read_activation
 from tenv.environment import MARKER, Environment, State, Status
 from tenv.errors import NetworkError, StorageError, TenvError, UsageError
 from tenv.files import folder_size, remove_tree, write_atomic
@@ -17,6 +17,7 @@ from tenv.scripts import run_scripts
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import Toolchain, discover
+from tenv.variables import Archs, derive
 from tenv.versions import Version
 from tenv.workflows.archives import Gathering, gather, homes_in, remembered, settle_archives
 from tenv.workflows.context import Context
