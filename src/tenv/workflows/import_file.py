@@ -14,7 +14,8 @@ from tenv.interop.packages import channel_url
 from tenv.interop.pixi import lock_text
 from tenv.interop.reading import read_source
 from tenv.lock import from_manifest, read_lock, render_lock
-from tenv.manifest import PLATFORMS, Manifest, read_manifest
+from tenv.manifest import PLATFORMS, Manifest
+from tenv.manifest_file import read_manifest
 from tenv.workflows.context import Context
 from tenv.workflows.export import refuse_existing
 

@@ -12,7 +12,8 @@ from tenv.host.machine import current_platform
 from tenv.lock import CondaPackage, Wheel
 from tenv.manifest import normalize
 from tenv.providers.interface import Progress
-from tenv.providers.pypi import Interpreter, Uv
+from tenv.providers.interpreters import Interpreter
+from tenv.providers.pypi import Uv
 from tenv.shells.interface import SHELLS
 from tenv.toolchain import discover
 from tenv.versions import same_release

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tenv.activation import ACTIVATION
 from tenv.environment import Environment, State
 from tenv.files import write_atomic
 from tenv.integrity import Expected, Faults, check, describe_made, expect_conda, expect_made, expect_wheel
@@ -12,7 +13,6 @@ from tenv.versions import same_release
 __all__ = ["find_faults", "note_made"]
 
 _MADE = "made.json"
-_ACTIVATION = "activation.json"
 
 
 def note_made(environment: Environment) -> None:
@@ -22,7 +22,7 @@ def note_made(environment: Environment) -> None:
 
 
 def _notes(environment: Environment) -> tuple[str, ...]:
-    return tuple(f"{environment.meta.name}/{name}" for name in (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    return tuple(f"{environment.meta.name}/{name}" for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
 
 
 def find_faults(environment: Environment, state: State) -> Faults:
