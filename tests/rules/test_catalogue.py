@@ -189,6 +189,7 @@ LIMITS |= {
         {
             "cuda": "12.1",
             "torch": "2.1.2",
+            "manifest": {"environment": {"USE_CUSPARSELT": "1"}},
             "archives": (
                 archive(
                     "cusparselt",

@@ -1,5 +1,6 @@
 """The packages of a lock that do not belong together, wherever they come from."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,12 +48,28 @@ def test_an_nvcc_of_another_release_inside_a_conda_toolkit_is_an_error() -> None
     )
     asked = case("12.1.1", conda=packages)
     (finding,) = found("TE301", asked)
-    assert (finding.severity, finding.subject) == ("error", "cuda-nvcc on linux-64")
+    assert (finding.severity, finding.subject) == ("error", "cuda-nvcc 12.8.61 on linux-64")
     assert finding.message == "is of CUDA 12.8 inside a CUDA 12.1.1 toolkit"
     assert finding.evidence == "https://conda.anaconda.org/nvidia/linux-64/cuda-nvcc-12.8.61-h0_0.conda"
-    assert finding.fix == 'pin it in [dependencies]: cuda-nvcc = "12.1.*"'
+    assert finding.fix.startswith('add "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*"')
     assert asked.lock
     assert [row.code for row in check_lock(asked.lock)] == ["TE301"]
+
+
+@pytest.mark.parametrize(
+    ("channel", "cuda", "fix"),
+    [
+        ("conda-forge", "12.1", 'pin it in [dependencies]: cuda-nvcc = "12.1.*"'),
+        ("nvidia", "12.1", 'put "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*" in'),
+        ("nvidia", "11.8", 'put "nvidia/label/cuda-11.8.0" in the place of "nvidia" in `channels`'),
+        ("nvidia/label/cuda-12.8.0", "12.1", 'pin it in [dependencies]: cuda-nvcc = "12.1.*"'),
+    ],
+)
+def test_the_fix_of_a_mixed_toolkit_goes_by_its_channel(channel: str, cuda: str, fix: str) -> None:
+    asked = case(cuda, conda=(conda("cuda-nvcc", "12.8.61", channel=channel),)).lock
+    assert asked
+    (finding,) = check_lock(replace(asked, channels=("https://conda.anaconda.org/conda-forge",)))
+    assert finding.fix.startswith(fix)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +121,24 @@ def test_a_cudnn_of_another_time(version: str, torch: str | None, severities: li
     for lock in ({"conda": (conda("cudnn", version),)}, {"wheels": (wheel("nvidia-cudnn-cu12", version),)}):
         findings = found("TE605", case("12.1", torch, **lock))
         assert [str(finding.severity) for finding in findings] == severities
+
+
+@pytest.mark.parametrize(
+    ("torch", "environment", "severities"),
+    [
+        ("2.1.2", {}, ["note"]),  # off by default
+        ("2.1.2", {"USE_CUSPARSELT": "0"}, ["note"]),
+        ("2.1.2", {"USE_CUSPARSELT": "ON"}, ["error"]),
+        ("2.2.2", {}, []),
+    ],
+)
+def test_a_cusparselt_that_is_not_used_stops_nothing(
+    torch: str, environment: dict[str, str], severities: list[str]
+) -> None:
+    row = archive("cusparselt", "0.5.2.1", "https://x/a.tar.xz")
+    findings = found("TE605", case("12.1", torch, archives=(row,), manifest={"environment": environment}))
+    assert [str(finding.severity) for finding in findings] == severities
+    assert all(("unless USE_CUSPARSELT=1" in finding.message) == (severities == ["note"]) for finding in findings)
 
 
 @pytest.mark.parametrize(

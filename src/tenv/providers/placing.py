@@ -16,7 +16,7 @@ from tenv.files import digest, storage_errors, write_atomic
 from tenv.lock import Archive
 from tenv.providers.store import Sharing, Tree, share
 
-__all__ = ["Placed", "place", "placed", "remove"]
+__all__ = ["Placed", "describe", "place", "placed", "remove"]
 
 _SCHEMA = 1
 _RECORDS = Path("tenv-meta") / "archives"
@@ -112,7 +112,7 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
                 (aside / "tree").rename(home)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
-        record = _record(archive, tree)
+        record = describe(archive, tree)
         write_atomic(prefix / _RECORDS / f"{archive.name}.json", record.to_json())
     return record
 
@@ -144,7 +144,9 @@ def _fill(home: Path, tree: Tree) -> None:
         (home / name).symlink_to(leads_to)
 
 
-def _record(archive: Archive, tree: Tree) -> Placed:
+def describe(archive: Archive, tree: Tree) -> Placed:
+    """Return the record of an archive in a prefix."""
+
     def below(name: str) -> str:
         return f"{archive.to}/{name}" if archive.to else name
 

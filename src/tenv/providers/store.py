@@ -155,6 +155,12 @@ class Store:
                 write_atomic(note, _note(contents, times))
         return Tree(folder, contents)
 
+    def forget(self, archive: Archive) -> None:
+        """Forget an unpacked archive, so that it is unpacked again from its verified file."""
+        folder, note = self._tree(archive, windows=False)
+        with self._hold(folder, f"unpacking {archive.name}"), storage_errors(f"can't remove {note}"):
+            note.unlink(missing_ok=True)
+
     def _tree(self, archive: Archive, windows: bool) -> tuple[Path, Path]:
         name = f"{archive.sha256}-{archive.strip}{'-windows' if windows else ''}"
         return self.folder / "trees" / name, self.folder / "trees" / f"{name}.json"

@@ -23,6 +23,9 @@ MAGMA = "TE307"
 REVISION = "TE605"
 
 _PRODUCTS = {"cudnn": "cuDNN", "cusparselt": "cuSPARSELt"}
+_CUSPARSELT_BY_DEFAULT = Version("2.2")
+"""The first PyTorch that looks for cuSPARSELt unasked (USE_CUSPARSELT in data/pytorch_build.toml)."""
+
 _CUDA_SPEC = re.compile(r"(?:cuda-version|cudatoolkit)\s+(?P<range>[<>=!~\d][^\s]*)")
 _VARIANT = re.compile(r"[_-]cuda(?P<major>\d{2})[._-]")
 _MAGMA_CONDA = re.compile(r"magma-cuda(?P<major>\d+)(?P<minor>\d)")
@@ -150,10 +153,23 @@ def _cusparselt(case: Case, library: _Locked, version: Version) -> Iterator[Find
         return
     name = f"PyTorch {case.source.version.value}"
     for note in case.facts.pytorch_build.cusparselt_notes(case.source.version.value):
-        if note.below is not None and version >= note.below:
-            words = f"is too new for {name}, which does not compile with cuSPARSELt {note.below} and newer"
-            words += doubt(note.basis)
-            yield _other_revision(library, Severity.ERROR, words, note.basis.source, f"<{note.below}")
+        if note.below is None or version < note.below:
+            continue
+        words = f"is too new for {name}, which does not compile with cuSPARSELt {note.below} and newer"
+        words += doubt(note.basis)
+        severity = Severity.ERROR
+        if not _uses_cusparselt(case, case.source.version.value):
+            words += "; it builds without it, unless USE_CUSPARSELT=1 is set"
+            severity = Severity.NOTE
+        yield _other_revision(library, severity, words, note.basis.source, f"<{note.below}")
+
+
+def _uses_cusparselt(case: Case, release: str) -> bool:
+    """Tell whether a build looks for cuSPARSELt: as the target sets USE_CUSPARSELT, else as its release does."""
+    set_to = case.manifest.environment.get("USE_CUSPARSELT")
+    if set_to is not None:
+        return set_to.upper() not in ("", "0", "OFF", "NO", "FALSE", "N")
+    return Version(release) >= _CUSPARSELT_BY_DEFAULT
 
 
 def _other_revision(library: _Locked, severity: Severity, words: str, source: str, accepted: str) -> Finding:

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from tenv.manifest import Manifest
 from tenv.providers.archive import Archives
 from tenv.providers.download import Fetcher
 from tenv.providers.interface import Joined, Transfer
-from tenv.providers.placing import Placed, place, placed, remove
+from tenv.providers.placing import Placed, describe, place, placed, remove
 from tenv.providers.store import Store, Tree, default_store
 from tenv.providers.transfer import Patience, Wanted
 from tenv.workflows.context import Context
@@ -61,12 +61,14 @@ class Gathering:
     Attributes:
         archives: Those archives.
         wanted: All that the prefix shall hold.
+        damaged: Names of those whose files in the prefix are not what they were.
     """
 
     archives: Sequence[Archive]
     wanted: Sequence[Archive]
     _fetcher: Fetcher
     _store: Store
+    damaged: frozenset[str] = frozenset()
     _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
     _trees: dict[str, Tree] = field(default_factory=dict)
     _errors: list[BaseException] = field(default_factory=list)
@@ -90,6 +92,8 @@ class Gathering:
             except queue.Empty:
                 return
             try:
+                if archive.name in self.damaged:  # the store has the same files, where they are hard links
+                    self._store.forget(archive)
                 self._trees[archive.name] = self._store.unpacked(archive, partial(self._fetch, archive))
             except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
                 self._errors.append(error)
@@ -117,7 +121,13 @@ class Gathering:
 
 
 def gather(
-    context: Context, prefix: Path, archives: Sequence[Archive], joined: Joined, *, afresh: bool = False
+    context: Context,
+    prefix: Path,
+    archives: Sequence[Archive],
+    joined: Joined,
+    *,
+    afresh: bool = False,
+    damaged: Iterable[str] = (),
 ) -> Gathering:
     """Return what has the archives of a lock at hand that are not in a prefix yet; entering it begins.
 
@@ -127,13 +137,14 @@ def gather(
         archives: Those that it shall hold.
         joined: Who watches.
         afresh: Whether the prefix will be cleared before.
+        damaged: Names of what is to be put there again, whatever is there of it.
     """
-    there = placed(prefix)
-    missing = [archive for archive in archives if afresh or not _is_whole(prefix, archive, there)]
+    there, again = placed(prefix), frozenset(damaged)
+    missing = [row for row in archives if afresh or row.name in again or not _is_whole(prefix, row, there)]
     joined.expected = sum(archive.size or 0 for archive in missing)
     fetcher = _fetcher(context)
     fetcher.on_bytes = lambda name, done, total: joined.background(Transfer(name, done, total or done))
-    return Gathering(missing, archives, fetcher, default_store(joined.say))
+    return Gathering(missing, archives, fetcher, default_store(joined.say), again)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:
@@ -155,6 +166,9 @@ def settle_archives(environment: Environment, gathering: Gathering) -> None:
     for name, record in there.items():
         if name in trees or name not in names:
             remove(prefix, record)
+    for archive in gathering.archives:
+        if archive.name in gathering.damaged and archive.name not in there:  # its record is what was lost
+            remove(prefix, describe(archive, trees[archive.name]))
     for archive in gathering.wanted:
         if archive.name in trees:
             place(prefix, archive, trees[archive.name])

@@ -26,6 +26,7 @@ from tenv.workflows.context import Context
 __all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
 _WORKERS = 4
+_NAMED = 8
 """uv mostly waits for the index; more at once than this gained nothing on two cores."""
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
@@ -294,6 +295,11 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
     findings = tuple(check_lock(lock))
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
-        listed = "".join(f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors)
-        raise NoSolutionError(f"the packages found for {lock.target} do not fit together:{listed}", hint=errors[0].fix)
+        lines = [f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors]
+        more = f"\n  … and {len(lines) - _NAMED} more (`--verbose` has all)" if len(lines) > _NAMED else ""
+        raise NoSolutionError(
+            f"the packages found for {lock.target} do not fit together:{''.join(lines[:_NAMED])}{more}",
+            hint=errors[0].fix,
+            detail="".join(lines).lstrip("\n") if more else "",
+        )
     return findings
