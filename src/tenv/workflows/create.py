@@ -313,8 +313,8 @@ def _change(
     from tenv.workflows.archives import settle_archives  # noqa: PLC0415 (as above)
 
     if plan.links:
-        staged = stage(lock, current_platform(), context.network(), context.progress)
-        plan = settle(plan, staged, environment.prefix, old)
+        staged = stage(lock, current_platform(), context.network(), context.progress, thorough=plan.thorough)
+        plan = settle(plan, staged, environment, old)
         notes += staged.notes
     if request.mode is LockMode.FROZEN:
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
