@@ -340,6 +340,22 @@ def test_tells_when_wheels_do_not_go_together_with_conda_packages(tools: Project
     assert "beta==1.1" in err
 
 
+def test_of_many_findings_of_one_code_the_first_are_told(tools: Project, channels: Channels) -> None:
+    parts = ("cuda-cccl", "cuda-cupti", "cuda-gdb", "cuda-nvcc", "cuda-nvtx")
+    channels.add("main-line", package("cuda-toolkit", "12.1.0", "0", *parts), *(package(n, "12.8.61") for n in parts))
+    head = 'platforms = ["linux-64"]\nchannels = ["main-line"]\nrequirements.cuda = "12.1"\n'
+    rewrite(tools, head=head, dependencies='cuda-toolkit = "12.1.*"')
+    said = tools.fails(5, "no-solution", "lock", "tiny")
+    assert said.count("is of CUDA 12.8 inside a CUDA 12.1 toolkit") == 3
+    assert said.partition("TE301")[2].startswith(" cuda-nvcc on linux-64: is of CUDA 12.8")
+    assert "\n  TE301 … and 2 more (`tenv lock --verbose` has all)\n" in said
+    assert (
+        'hint: ask in [dependencies] for the parts of CUDA by name, from conda-forge and with cuda-version = "12.1.*"'
+        in said
+    )
+    assert tools.fails(5, "no-solution", "lock", "tiny", "--verbose").count("is of CUDA 12.8") == 5 + 3
+
+
 def test_a_manifest_without_channels_is_told(tools: Project) -> None:
     rewrite(tools, head='platforms = ["linux-64"]\n', dependencies='tool = "*"')
     err = tools.fails(3, "manifest", "lock", "tiny")

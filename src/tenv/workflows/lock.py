@@ -17,7 +17,7 @@ from tenv.manifest import Manifest, normalize
 from tenv.providers.conda import Conda, python_packages, to_package
 from tenv.providers.wheels import join
 from tenv.rules.interface import Finding, Severity
-from tenv.rules.toolkit import check_lock
+from tenv.rules.toolkit import MIXED_RELEASES, check_lock
 from tenv.staleness import conda_differences, differences
 from tenv.tables import nearest
 from tenv.targets import Target
@@ -27,6 +27,13 @@ __all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
 _WORKERS = 4
 """uv mostly waits for the index; more at once than this gained nothing on two cores."""
+
+_SHOWN = 3  # findings of one code that an error lists
+_TELLING = ("cuda-nvcc ", "nvidia-cuda-nvcc ")  # of all parts of a toolkit, what people know its release by
+_NO_METAPACKAGE = (
+    'ask in [dependencies] for the parts of CUDA by name, from conda-forge and with cuda-version = "{}.*", in place of '
+    "a metapackage that leaves them loose, as `cuda126` does (`tenv show cuda126`)"
+)
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
 
@@ -294,6 +301,21 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
     findings = tuple(check_lock(lock))
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
-        listed = "".join(f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors)
-        raise NoSolutionError(f"the packages found for {lock.target} do not fit together:{listed}", hint=errors[0].fix)
+        errors.sort(key=lambda finding: not finding.subject.startswith(_TELLING))
+        mixed = sum(finding.code == MIXED_RELEASES for finding in errors)
+        raise NoSolutionError(
+            f"the packages found for {lock.target} do not fit together:{_listed(errors, _SHOWN)}",
+            hint=_NO_METAPACKAGE.format(lock.requirements.get("cuda")) if mixed > _SHOWN else errors[0].fix,
+            detail=_listed(errors, len(errors)).strip("\n"),
+        )
     return findings
+
+
+def _listed(findings: Sequence[Finding], most: int) -> str:
+    """Return a line for each finding, for each code no more than the first few."""
+    lines = ""
+    for code in dict.fromkeys(finding.code for finding in findings):
+        same = [finding for finding in findings if finding.code == code]
+        lines += "".join(f"\n  {code} {finding.subject}: {finding.message}" for finding in same[:most])
+        lines += f"\n  {code} … and {len(same) - most} more (`tenv lock --verbose` has all)" if len(same) > most else ""
+    return lines
