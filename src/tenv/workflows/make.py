@@ -146,8 +146,9 @@ def _stage(job: Job, plan: Plan) -> Plan:
     """Have the conda packages at hand, where any is to be linked, and see that none is in the way of other files."""
     if not plan.links:
         return plan
-    staged = stage(job.lock, current_platform(), job.context.network(), job.context.progress)
-    return settle(plan, staged, job.environment.prefix, job.old)
+    context = job.context
+    staged = stage(job.lock, current_platform(), context.network(), context.progress, thorough=plan.thorough)
+    return settle(plan, staged, job.environment, job.old)
 
 
 def _install(job: Job, plan: Plan, gathering: Gathering) -> None:
