@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tenv.errors import ForeignFolderError
+from tenv.errors import ArchiveRefusedError, ForeignFolderError
 from tenv.files import digest, storage_errors, write_atomic
 from tenv.lock import Archive
+from tenv.providers.clashes import first_clash
 from tenv.providers.store import Sharing, Tree, share
 
 __all__ = ["Placed", "place", "placed", "remove"]
@@ -90,6 +91,7 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
 
     Raises:
         ForeignFolderError: It would replace a file that is not its own.
+        ArchiveRefusedError: Two of its names are one and the same there.
         StorageError: The disk is full, or the prefix can't be written.
     """
     home = prefix / archive.to
@@ -102,6 +104,7 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
         )
     _check_parents(prefix, home, names, archive)
     with storage_errors(f"can't put {archive.name} into {prefix}"):
+        _check_clashes(prefix, names, archive)
         if home.exists():
             _fill(home, tree)
         else:
@@ -126,6 +129,16 @@ def _check_parents(prefix: Path, home: Path, names: Iterable[str], archive: Arch
         raise ForeignFolderError(
             f"{archive.name}: {through} is no folder, so nothing is put below it",
             hint=f'give it a folder of its own in the manifest: `to = "opt/{archive.name}"`',
+        )
+
+
+def _check_clashes(prefix: Path, names: Iterable[str], archive: Archive) -> None:
+    """Refuse what the file system of the prefix can't hold side by side, though that of the store could."""
+    if found := first_clash(names, prefix):
+        raise ArchiveRefusedError(
+            f"{archive.name}: its files {found[0]!r} and {found[1]!r} would be one and the same in {prefix}, "
+            "where upper and lower case are not told apart",
+            hint="make the environment on another file system: `--prefix`",
         )
 
 

@@ -1,6 +1,7 @@
 """The archives of a lock: fetched and unpacked beside the other work, then brought into the prefix."""
 
 import queue
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +91,8 @@ class Gathering:
             except queue.Empty:
                 return
             try:
-                self._trees[archive.name] = self._store.unpacked(archive, partial(self._fetch, archive))
+                fetch, windows = partial(self._fetch, archive), sys.platform == "win32"
+                self._trees[archive.name] = self._store.unpacked(archive, fetch, windows=windows)
             except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
                 self._errors.append(error)
                 self._fetcher.stopped.set()
