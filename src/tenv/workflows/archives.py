@@ -3,7 +3,7 @@
 import queue
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,7 @@ class Gathering:
     wanted: Sequence[Archive]
     _fetcher: Fetcher
     _store: Store
+    _thorough: bool
     _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
     _trees: dict[str, Tree] = field(default_factory=dict)
     _errors: list[BaseException] = field(default_factory=list)
@@ -92,7 +93,9 @@ class Gathering:
                 return
             try:
                 fetch, windows = partial(self._fetch, archive), sys.platform == "win32"
-                self._trees[archive.name] = self._store.unpacked(archive, fetch, windows=windows)
+                self._trees[archive.name] = self._store.unpacked(
+                    archive, fetch, windows=windows, thorough=self._thorough
+                )
             except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
                 self._errors.append(error)
                 self._fetcher.stopped.set()
@@ -119,7 +122,13 @@ class Gathering:
 
 
 def gather(
-    context: Context, prefix: Path, archives: Sequence[Archive], joined: Joined, *, afresh: bool = False
+    context: Context,
+    prefix: Path,
+    archives: Sequence[Archive],
+    joined: Joined,
+    *,
+    again: Collection[str] = (),
+    thorough: bool = False,
 ) -> Gathering:
     """Return what has the archives of a lock at hand that are not in a prefix yet; entering it begins.
 
@@ -128,14 +137,15 @@ def gather(
         prefix: The prefix.
         archives: Those that it shall hold.
         joined: Who watches.
-        afresh: Whether the prefix will be cleared before.
+        again: The names of those that are brought there whatever is there of them.
+        thorough: Whether to trust nothing that was unpacked before without looking at every byte.
     """
     there = placed(prefix)
-    missing = [archive for archive in archives if afresh or not _is_whole(prefix, archive, there)]
+    missing = [archive for archive in archives if archive.name in again or not _is_whole(prefix, archive, there)]
     joined.expected = sum(archive.size or 0 for archive in missing)
     fetcher = _fetcher(context)
     fetcher.on_bytes = lambda name, done, total: joined.background(Transfer(name, done, total or done))
-    return Gathering(missing, archives, fetcher, default_store(joined.say))
+    return Gathering(missing, archives, fetcher, default_store(joined.say), thorough)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:

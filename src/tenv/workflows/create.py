@@ -286,13 +286,15 @@ def _make(
     _note_headers(wanted, notes)
     other_python = not _has_python(environment, request.python)
     plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
-    if request.repair and old:
-        plan = plan.with_damaged(find_faults(environment, old).owners)
+    damaged = find_faults(environment, old).owners if request.repair and old else ()
+    plan = plan.with_damaged(damaged)
     from tenv.workflows.archives import gather  # noqa: PLC0415 (late: 24 ms, not for an environment that is there)
 
     joined = Joined(context.progress)
     context = replace(context, progress=joined)
-    with gather(context, environment.prefix, lock.archives.get(platform, ()), joined, afresh=plan.scratch) as gathering:
+    archives = lock.archives.get(platform, ())
+    again = [archive.name for archive in archives] if plan.scratch else damaged
+    with gather(context, environment.prefix, archives, joined, again=again, thorough=request.repair) as gathering:
         plan = _change(context, target, request, environment, lock, plan, old, gathering, taken, notes)
     return _finish(context, environment, target, lock, platform, plan, request.mode, taken, notes)
 
