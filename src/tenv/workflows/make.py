@@ -105,8 +105,10 @@ def make(job: Job) -> Made:
     job = replace(job, context=replace(job.context, progress=joined))
     damaged = find_faults(job.environment, job.old).owners if job.repair and job.old else ()
     plan = _plan(job).with_damaged(damaged)
-    prefix = job.environment.prefix
-    with gather(job.context, prefix, job.archives, joined, afresh=plan.scratch, damaged=damaged) as gathering:
+    prefix, afresh = job.environment.prefix, plan.scratch
+    with gather(
+        job.context, prefix, job.archives, joined, afresh=afresh, damaged=damaged, thorough=job.repair
+    ) as gathering:
         plan = _stage(job, plan)
         if job.ready:  # it stays so if an archive can't be had
             gathering.wait()
