@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def _isolated(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+) -> Iterator[None]:
     """Keep a test that is not marked `real` away from the user's files, settings and network."""
     if request.node.get_closest_marker("real"):
+        yield
         return
-    around = tmp_path_factory.mktemp("around")
+    # Not pytest's `mktemp`, which looks through all folders that were made before.
+    around = Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
     for name in list(os.environ):
         if name.startswith(_FOREIGN):
             monkeypatch.delenv(name)
@@ -56,6 +59,8 @@ def _isolated(
     monkeypatch.setattr(socket.socket, "connect", _connect)
     (around / "home").mkdir()
     _stand_in(monkeypatch, around / "home")
+    yield
+    shutil.rmtree(around, ignore_errors=True)
 
 
 def _stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -80,7 +80,7 @@ def kill_often(project: Project, kills: int, *, cold: bool) -> None:
 
 
 def test_kills_at_any_moment_leave_what_the_next_create_repairs(conda: Project) -> None:
-    kill_often(conda, 4, cold=False)
+    kill_often(conda, 2, cold=False)
 
 
 @pytest.mark.real
