@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tenv.engine import session
 from tests.channels import Channels
@@ -23,6 +24,11 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy
 _NOBODY = "http://127.0.0.1:9"
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
 
+
+# A few examples of each property with the fast tests; `--hypothesis-profile=thorough` asks for many.
+settings.register_profile("fast", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.load_profile("fast")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's `&` makes its programs deaf to Ctrl-C, and so would be all that the tests start.
