@@ -152,6 +152,9 @@ class _Server(ThreadingHTTPServer):
         self.channels = channels
         super().__init__(("127.0.0.1", 0), _Handler)
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that went away."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

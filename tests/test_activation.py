@@ -3,12 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, Activation, Archs, Change, Watch, derive, jobs, read_activation
+from tenv.activation import Action, Activation, Change, Watch, read_activation
 from tenv.errors import EnvironmentBrokenError
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import Machine
 from tenv.manifest import Manifest
 from tenv.toolchain import Toolchain
+from tenv.variables import Archs, derive, jobs
 from tenv.versions import Version
 
 GIB = 1 << 30

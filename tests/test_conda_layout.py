@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, derive
+from tenv.activation import Action
 from tenv.conda_layout import components
 from tenv.host.machine import current_platform, probe
 from tenv.manifest import Manifest
-from tenv.toolchain import Toolchain, assemble, discover
+from tenv.toolchain import Toolchain, discover
+from tenv.toolkit import assemble
+from tenv.variables import derive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links and names as Linux has them")
 

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from tenv.errors import ManifestError, UnknownTargetError
-from tenv.manifest import Manifest, read_manifest
+from tenv.manifest import Manifest
+from tenv.manifest_file import read_manifest
 
 BASE = 'platforms = ["linux-64"]\npython = ">=3.11,<3.13"\n'
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tenv import scripts
-from tenv.activation import Activation, derive, read_activation
+from tenv.activation import Activation, read_activation
 from tenv.host.machine import probe
 from tenv.manifest import Manifest
 from tenv.scripts import Effect, decide, run_scripts
 from tenv.toolchain import discover
+from tenv.variables import derive
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the scripts are those of POSIX shells")
 

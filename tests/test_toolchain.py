@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.toolchain import Toolchain, assemble, assemble_beside, discover
+from tenv.toolchain import Toolchain, discover
+from tenv.toolkit import assemble, assemble_beside
 from tenv.versions import Version
 from tests.fakes import make_nvidia, make_wheel, unpack
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tenv.manifest import Manifest, read_manifest
+from tenv.manifest import Manifest
+from tenv.manifest_file import read_manifest
 
 __all__ = ["MENDED", "TRAP", "read_trap"]
 

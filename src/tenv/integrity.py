@@ -1,7 +1,7 @@
 """Whether the files of a prefix are still those that were put there.
 
-A wheel says so in its ``RECORD``, a conda package in its note in ``conda-meta``, an archive in the record that was
-written when it was put there; what tenv itself makes (the toolkit's
+A wheel says so in its ``RECORD``, a conda package in its note in ``conda-meta``, an archive in its record in
+``tenv-meta/archives``; what tenv itself makes (the toolkit's
 folder, the activation) is written down in ``tenv-meta/made.json`` when it is made.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _LINK = "link:"
-_LINK_TEXT = "link-text:"
+_POINTER = "pointer:"
 _BYTECODE = "__pycache__"
 
 
@@ -43,7 +43,7 @@ class Expected:
         name: The file, relative to the prefix.
         owner: The package that it belongs to; empty for what tenv itself makes.
         digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and where a link leads,
-            ``link-text:`` where it need lead to nothing; empty when nothing is written of its content.
+            ``pointer:`` when nothing need be there; empty when nothing is written of its content.
     """
 
     name: str
@@ -115,10 +115,11 @@ def _of_conda(row: dict[str, Any], owner: str) -> Expected:
     return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")
 
 
-def expect_archive(files: Mapping[str, str], links: Mapping[str, str], owner: str) -> Iterator[Expected]:
-    """Yield the files of an archive, by their sha256 and path, and its links, by path and where they lead."""
-    yield from (Expected(os.path.normpath(name), owner, f"sha256:{sha256}") for name, sha256 in files.items())
-    yield from (Expected(os.path.normpath(name), owner, _LINK_TEXT + target) for name, target in links.items())
+def expect_archive(record: Path, files: Mapping[str, str], links: Mapping[str, str], owner: str) -> Iterator[Expected]:
+    """Yield the files of an archive, by the digests and links of its record in ``tenv-meta/archives``."""
+    yield Expected(os.path.relpath(record, record.parents[2]), owner)
+    yield from (Expected(name, owner, f"sha256:{sha256}") for name, sha256 in files.items())
+    yield from (Expected(name, owner, _POINTER + target) for name, target in links.items())
 
 
 def describe_made(prefix: Path, names: Iterable[str]) -> str:
@@ -170,8 +171,9 @@ def _judge(path: Path, wanted: str) -> str:
         return _judge_link(path, wanted.removeprefix(_LINK))
     if not os.path.lexists(path):
         return "missing"
-    if wanted.startswith(_LINK_TEXT):  # an archive may bring a link to what is not in it
-        return "" if path.is_symlink() and os.readlink(path) == wanted.removeprefix(_LINK_TEXT) else "changed"  # noqa: PTH115 (a text, as it stands in the link)
+    if wanted.startswith(_POINTER):
+        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(_POINTER)  # noqa: PTH115 (as a text)
+        return "" if same else "changed"
     algorithm, _, value = wanted.partition(":")
     try:
         return "" if not value or _hash(path, algorithm) == value else "changed"

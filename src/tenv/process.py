@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -187,14 +187,7 @@ def _watch_terminal(
         try:
             os.close(theirs)
             _feed(child, text)
-            while True:
-                try:
-                    chunk = os.read(ours, 65536)
-                except OSError:  # Linux answers EIO once the last writer is gone
-                    break
-                if not chunk:
-                    break
-                plain = _ESCAPES.sub("", chunk.decode("utf-8", "replace"))
+            for plain in _read_terminal(ours):
                 pieces.append(plain)
                 on_text(plain)
             status = child.wait()
@@ -204,6 +197,18 @@ def _watch_terminal(
         finally:
             os.close(ours)
     return Completed(tuple(arguments), status, "", "".join(pieces))
+
+
+def _read_terminal(handle: int) -> Iterator[str]:
+    """Yield what comes through a terminal until its last writer is gone, without its escape sequences."""
+    while True:
+        try:
+            chunk = os.read(handle, 65536)
+        except OSError:  # Linux answers EIO once the last writer is gone
+            return
+        if not chunk:
+            return
+        yield _ESCAPES.sub("", chunk.decode("utf-8", "replace"))
 
 
 def _watch_pipe(

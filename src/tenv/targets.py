@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from tenv.errors import ManifestError, UnknownTargetError, UsageError
-from tenv.manifest import Manifest, read_manifest
+from tenv.manifest import Manifest
+from tenv.manifest_file import read_manifest
 from tenv.tables import nearest
 
 __all__ = ["AUTO", "Origin", "Place", "Places", "Target", "find_places", "settings_folder"]

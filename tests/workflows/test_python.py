@@ -10,7 +10,8 @@ from tenv.environment import State, Status
 from tenv.errors import UsageError
 from tenv.lock import Lock, Wheel
 from tenv.manifest import Manifest
-from tenv.providers.pypi import Interpreter, Uv
+from tenv.providers.interpreters import Interpreter
+from tenv.providers.pypi import Uv
 from tenv.targets import Origin, Target
 from tenv.versions import Range, Version
 from tenv.workflows.python import choose_python

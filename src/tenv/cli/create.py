@@ -96,23 +96,8 @@ def create(
             around=around,
         )
         made = workflow.create(context, request, tell)
-    state = made.state
-    data: dict[str, Any] = {
-        "target": made.target,
-        "prefix": str(made.prefix),
-        "state": state.status.value,
-        "lock": str(made.lock),
-        "lock_digest": state.lock,
-        "counts": {"conda": len(state.conda), "wheels": len(state.packages), "archives": len(state.archives)},
-        "bytes": state.bytes,
-        "seconds": round(made.seconds, 3),
-        "changed": made.changed,
-        "python": state.python,
-    }
-    if choice:
-        data["auto"] = choice.to_json()
     findings = [finding.to_json() for finding in made.findings]
-    return Result(data, summary=_summary(made, prefix), findings=findings)
+    return Result(_data(made, choice), summary=_summary(made, prefix), findings=findings)
 
 
 def _look(
@@ -125,6 +110,23 @@ def _look(
 
     around = look_around(context, pytorch, HostOptions(**host))
     return around, choose(context, around) if auto else None
+
+
+def _data(made: "Created", choice: "Choice | None") -> dict[str, Any]:
+    state = made.state
+    data = {
+        "target": made.target,
+        "prefix": str(made.prefix),
+        "state": state.status.value,
+        "lock": str(made.lock),
+        "lock_digest": state.lock,
+        "counts": {"conda": len(state.conda), "wheels": len(state.packages), "archives": len(state.archives)},
+        "bytes": state.bytes,
+        "seconds": round(made.seconds, 3),
+        "changed": made.changed,
+        "python": state.python,
+    }
+    return {**data, "auto": choice.to_json()} if choice else data
 
 
 def _summary(made: "Created", prefix: Path | None) -> list[str]:

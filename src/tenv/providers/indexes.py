@@ -15,7 +15,7 @@ from typing import Any
 from tenv.errors import UsageError
 from tenv.tables import read_toml
 
-__all__ = ["UvSettings", "pip_settings", "uv_settings"]
+__all__ = ["UvSettings", "authorities", "pip_settings", "uv_settings"]
 
 _UV_KEPT = (
     "UV_CACHE_DIR",
@@ -66,6 +66,11 @@ class UvSettings:
     environment: Mapping[str, str]
     configuration: Mapping[str, Any]
     offline: bool
+
+
+def authorities(environment: Mapping[str, str]) -> str | bool:
+    """Return what `requests` is to verify servers by: a file or folder of certificates, or True for its own."""
+    return environment.get("REQUESTS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or True
 
 
 def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:

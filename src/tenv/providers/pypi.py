@@ -2,14 +2,12 @@
 
 import contextlib
 import datetime as dt
-import os
 import signal
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,38 +22,17 @@ from tenv.errors import (
 )
 from tenv.lock import Wheel
 from tenv.manifest import Manifest, WheelRequest, normalize
-from tenv.providers.indexes import uv_settings
+from tenv.providers.indexes import authorities, uv_settings
 from tenv.providers.interface import Progress
+from tenv.providers.interpreters import Interpreter, inspect, search
 from tenv.providers.uv_output import download_progress, uv_error
 from tenv.providers.wheels import OLDEST_GLIBC, accepted_tags, choose_wheel, uv_platform
-from tenv.versions import Version, is_release
+from tenv.versions import is_release
 
-__all__ = ["Interpreter", "Uv", "requirement"]
+__all__ = ["Uv", "requirement"]
 
 _SIZE_TIMEOUT = 30.0
 _CONNECTIONS = 8
-_ASK_PYTHON = """\
-import sys, sysconfig
-usual = not sysconfig.get_config_var("Py_GIL_DISABLED")
-print(sys.implementation.name if usual else "free-threaded", "%d.%d.%d" % sys.version_info[:3], sep="\\n")
-print(sysconfig.get_path("include"))
-print(getattr(sys, "_base_executable", sys.executable))
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """A Python on this machine.
-
-    Attributes:
-        path: Its program; of a virtual environment or a shim, the one behind it.
-        version: Its version.
-        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
-    """
-
-    path: Path
-    version: Version
-    headers: bool
 
 
 def _ended_by_itself(done: process.Completed) -> process.Completed:
@@ -244,14 +221,14 @@ class Uv:
         """Ask the indexes for the sizes of files; a file whose size they do not tell is left out."""
         import requests  # noqa: PLC0415 (late: 82 ms)
 
-        authorities = self.environment.get("REQUESTS_CA_BUNDLE") or self.environment.get("SSL_CERT_FILE") or True
+        verify = authorities(self.environment)
 
         def ask(url: str) -> tuple[str, int | None]:
             if urlsplit(url).scheme == "file":
                 size = Path(unquote(urlsplit(url).path)).stat().st_size
             else:
                 try:
-                    answer = requests.head(url, allow_redirects=True, timeout=_SIZE_TIMEOUT, verify=authorities)
+                    answer = requests.head(url, allow_redirects=True, timeout=_SIZE_TIMEOUT, verify=verify)
                 except requests.RequestException as error:  # a lock must not depend on who was lucky
                     file = urlsplit(url).path.rsplit("/", 1)[-1]
                     raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
@@ -267,53 +244,12 @@ class Uv:
             pool.shutdown(cancel_futures=True)
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
-        """Return Pythons of this machine of the minors that are given, best first.
-
-        Best is the highest minor; but one with ``Python.h`` comes before any without, since PyTorch can't be built
-        with the latter. The search ends with the first that has both, so that few programs are started.
-        """
-        others: list[Interpreter] = []
-        for programs in self._programs(minors):
-            for python in filter(None, map(self.inspect, programs)):
-                if python.version.major_minor not in minors:
-                    continue
-                if python.headers:
-                    return [python, *others]
-                others.append(python)
-        return others
-
-    def _programs(self, minors: Sequence[str]) -> Iterator[list[Path]]:
-        """Yield the programs that may be Pythons of each minor, highest first, and last those that do not say."""
-        folders = [Path(folder) for folder in self.environment.get("PATH", os.defpath).split(os.pathsep) if folder]
-        data = self.environment.get("XDG_DATA_HOME") or Path.home() / ".local/share"
-        managed = Path(self.environment.get("UV_PYTHON_INSTALL_DIR") or Path(data) / "uv/python")
-        suffix = ".exe" if sys.platform == "win32" else ""
-        own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
-        seen: set[str] = set()
-
-        def fresh(programs: Iterable[Path]) -> list[Path]:
-            there = (program for program in programs if os.access(program, os.X_OK) and program.is_file())
-            new = {os.path.realpath(program): program for program in there}
-            new = {real: program for real, program in new.items() if real not in seen}
-            seen.update(new)
-            return list(new.values())
-
-        for minor in sorted(minors, key=Version, reverse=True):
-            named = [folder / f"python{minor}{suffix}" for folder in folders]
-            ours = [own] if minor == f"3.{sys.version_info.minor}" else []
-            yield fresh([*named, *sorted(managed.glob(f"cpython-{minor}.*/bin/python{minor}")), *ours])
-        yield fresh(folder / f"{name}{suffix}" for name in ("python3", "python") for folder in folders)
+        """Return Pythons of this machine of the minors that are given, best first, as `interpreters.search` does."""
+        return search(minors, self.environment)
 
     def inspect(self, program: Path) -> Interpreter | None:
         """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
-        environment = {name: value for name, value in self.environment.items() if not name.startswith("PYTHON")}
-        done = process.run([str(program), "-I", "-c", _ASK_PYTHON], environment=environment, timeout=20)
-        if isinstance(done, process.Missing) or done.status:
-            return None
-        lines = done.stdout.splitlines()
-        if len(lines) != 4 or lines[0] != "cpython":  # noqa: PLR2004 (four lines)
-            return None
-        return Interpreter(Path(lines[3]), Version(lines[1]), (Path(lines[2]) / "Python.h").is_file())
+        return inspect(program, self.environment)
 
     def fetch_python(self, minor: str) -> Path:
         """Fetch a Python of a minor through uv, unless uv has one already, and return its program.

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tenv.errors import NetworkError
 from tenv.lock import Wheel
+from tenv.providers.indexes import authorities
 from tenv.providers.interface import Progress
 from tenv.providers.pypi import Uv
 from tenv.providers.wheels import OLDEST_GLIBC, uv_platform
@@ -121,7 +122,7 @@ def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dic
     import requests  # noqa: PLC0415 (late: 82 ms)
 
     session = requests.Session()
-    session.verify = uv.environment.get("REQUESTS_CA_BUNDLE") or uv.environment.get("SSL_CERT_FILE") or True
+    session.verify = authorities(uv.environment)
 
     def ask(url: str) -> FoundWheel:
         local = urlsplit(url).scheme == "file"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tenv.facts.archives import Archive
 from tenv.lock import CondaPackage
-from tenv.rules.common import asked_doubt, cuda_of, doubt, locked
+from tenv.rules.common import asked_doubt, cuda_of, doubt, locked, locked_conda
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked
 from tenv.versions import Range, Version
@@ -51,12 +51,12 @@ def _libraries(case: Case) -> Iterator[_Locked]:
     for product in _PRODUCTS:
         for wheel in locked(case, f"nvidia-{product}-cu{cuda.major}", f"nvidia-{product}"):
             yield _Locked(product, wheel.name, wheel.version, "pypi-dependencies", wheel.file)
-        packages = {package.name: package for package in lock.conda.get(case.platform, ())}
-        for name in (product, f"lib{product}"):  # the second is the first one's library, when both are there
-            if package := packages.get(name):
+        seen = set()  # conda-forge's cudnn 9 is libcudnn and its headers: one library, told once
+        for package in locked_conda(case, f"lib{product}", product):
+            if package.version not in seen:
+                seen.add(package.version)
                 made_for = _conda_cuda(package)
                 yield _Locked(product, package.name, package.version, "dependencies", package.url, made_for)
-                break
         for archive in lock.archives.get(case.platform, ()):
             if archive.name == product:
                 variant = _VARIANT.search(archive.url.rpartition("/")[2])

@@ -4,10 +4,10 @@ What a checkout asks for is read from the places that enforce it (`tenv.source`)
 ``tenv/facts/data/pytorch_build.toml``. Without a revision there is nothing to judge.
 """
 
+import re
 from collections.abc import Iterator
 
-from tenv.lock import CondaPackage
-from tenv.rules.common import asked_doubt, cuda_of, locked
+from tenv.rules.common import asked_doubt, cuda_of, locked, locked_conda
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked, SourceTree
 from tenv.versions import Range, Version
@@ -40,38 +40,50 @@ def cuda_too_old(case: Case) -> Iterator[Finding]:
 
 def python(case: Case) -> Iterator[Finding]:
     """Yield an error where no Python of the target suits the revision, a note where some do not."""
-    asked, own = case.source.python if case.source else None, next(_conda(case, "python"), None)
-    minors = (Version(own.version).major_minor,) if own else case.manifest.python_minors()
+    asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
+    evidence, section = f"python of {case.manifest.file}: {case.manifest.python}", "the manifest"
+    if not minors:
+        minors, evidence = _conda_python(case)
+        section = "[dependencies]"
     if case.source is None or not isinstance(asked, Asked) or not minors:
         return
     fitting = [minor for minor in minors if _takes(asked.value, minor)]
     outside = [minor for minor in minors if minor not in fitting]
     if not outside:
         return
-    where = "[dependencies]" if own else "the manifest"
     yield Finding(
         code=PYTHON,
         severity=Severity.NOTE if fitting else Severity.ERROR,
         subject=f"Python {', '.join(outside)}",
         message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
-        evidence=own.url if own else f"python of {case.manifest.file}: {case.manifest.python}",
+        evidence=evidence,
         source=asked.origin,
         fix=(
             f"create the environment with `--python {fitting[-1]}`"
             if fitting
-            else f'set python = "{asked.value}" in {where} and lock again, or choose another revision'
+            else f'set python = "{asked.value}" in {section} and lock again, or choose another revision'
         ),
     )
+
+
+def _conda_python(case: Case) -> tuple[tuple[str, ...], str]:
+    """Return the minor of the Python that is a conda package, and where it stands: the lock, else the manifest."""
+    for package in locked_conda(case, "python"):
+        if found := Version.find(package.version):
+            return (found.major_minor,), package.url
+    wanted = case.manifest.dependencies.get("python")
+    match = re.match(r"=*(3\.\d+)(\.[\d.]*\*?)?$", str(wanted.version)) if wanted else None
+    return ((match[1],), f"[dependencies] of {case.manifest.file}: {match[0]}") if match else ((), "")
 
 
 def cmake(case: Case) -> Iterator[Finding]:
     """Yield what is wrong with the CMake of the lock: an error where it is too old, a warning where it is too new."""
     if case.source is None:
         return
-    found_in = [(wheel.version, wheel.file, "pypi-dependencies") for wheel in locked(case, "cmake")]
-    found_in += [(package.version, package.url, "dependencies") for package in _conda(case, "cmake")]
-    for text, evidence, section in found_in:
-        found, asked = Version.find(text), case.source.cmake_min
+    places = [("pypi-dependencies", wheel.version, wheel.file) for wheel in locked(case, "cmake")]
+    places += [("dependencies", package.version, package.url) for package in locked_conda(case, "cmake")]
+    for section, version, evidence in places:
+        found, asked = Version.find(version), case.source.cmake_min
         if found and isinstance(asked, Asked) and found < asked.value:
             wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
             message = f"is too old for {_name(case.source)}: that takes {wanted}"
@@ -100,11 +112,6 @@ def other_revision(case: Case) -> Iterator[Finding]:
             source=f"pytorch of {case.manifest.file}",
             fix="choose a target for this revision, or widen `pytorch` in the manifest once the build is known to work",
         )
-
-
-def _conda(case: Case, name: str) -> Iterator[CondaPackage]:
-    packages = case.lock.conda.get(case.platform, ()) if case.lock else ()
-    return (package for package in packages if package.name == name)
 
 
 def _name(source: SourceTree) -> str:

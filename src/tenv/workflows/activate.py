@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tenv.activation import Activation, read_activation
+from tenv.activation import ACTIVATION, Activation, read_activation
 from tenv.environment import Environment
 from tenv.errors import EnvironmentBrokenError
 from tenv.workflows.context import Context
@@ -78,4 +78,4 @@ def find_activation(
     """
     name, environment = find_environment(context, target, prefix)
     _alarm(environment, name, say, beyond_shell=False)
-    return read_activation(environment.meta / "activation.json")
+    return read_activation(environment.meta / ACTIVATION)

@@ -1,8 +1,9 @@
 """The archives of a lock: fetched and unpacked beside the other work, then brought into the prefix."""
 
 import queue
+import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -68,7 +69,8 @@ class Gathering:
     wanted: Sequence[Archive]
     _fetcher: Fetcher
     _store: Store
-    damaged: frozenset[str] = frozenset()
+    _thorough: bool
+    damaged: Collection[str] = ()
     _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
     _trees: dict[str, Tree] = field(default_factory=dict)
     _errors: list[BaseException] = field(default_factory=list)
@@ -92,9 +94,10 @@ class Gathering:
             except queue.Empty:
                 return
             try:
-                if archive.name in self.damaged:  # the store has the same files, where they are hard links
-                    self._store.forget(archive)
-                self._trees[archive.name] = self._store.unpacked(archive, partial(self._fetch, archive))
+                fetch, windows = partial(self._fetch, archive), sys.platform == "win32"
+                self._trees[archive.name] = self._store.unpacked(
+                    archive, fetch, windows=windows, thorough=self._thorough
+                )
             except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
                 self._errors.append(error)
                 self._fetcher.stopped.set()
@@ -127,7 +130,8 @@ def gather(
     joined: Joined,
     *,
     afresh: bool = False,
-    damaged: Iterable[str] = (),
+    damaged: Collection[str] = (),
+    thorough: bool = False,
 ) -> Gathering:
     """Return what has the archives of a lock at hand that are not in a prefix yet; entering it begins.
 
@@ -137,14 +141,15 @@ def gather(
         archives: Those that it shall hold.
         joined: Who watches.
         afresh: Whether the prefix will be cleared before.
-        damaged: Names of what is to be put there again, whatever is there of it.
+        damaged: The names of those that are brought there again, whatever is there of them.
+        thorough: Whether to trust nothing that was unpacked before without looking at every byte.
     """
-    there, again = placed(prefix), frozenset(damaged)
-    missing = [row for row in archives if afresh or row.name in again or not _is_whole(prefix, row, there)]
+    there = placed(prefix)
+    missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
     joined.expected = sum(archive.size or 0 for archive in missing)
     fetcher = _fetcher(context)
     fetcher.on_bytes = lambda name, done, total: joined.background(Transfer(name, done, total or done))
-    return Gathering(missing, archives, fetcher, default_store(joined.say), again)
+    return Gathering(missing, archives, fetcher, default_store(joined.say), thorough, damaged)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:

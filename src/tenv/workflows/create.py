@@ -1,6 +1,5 @@
 """Create an environment from its lock, finish one that was interrupted, or find that there is nothing to do."""
 
-import contextlib
 import os
 import time
 from contextlib import AbstractContextManager
@@ -10,49 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv import __version__
-from tenv.activation import Activation, Archs, derive, read_activation
-from tenv.environment import MARKER, Environment, State, Status
-from tenv.errors import (
-    ForeignFolderError,
-    HostError,
-    LockMissingError,
-    LockStaleError,
-    NetworkError,
-    StorageError,
-    TenvError,
-    UsageError,
-)
-from tenv.files import digest_bytes, exclusive, folder_size, make_folder, remove_tree, write_atomic
-from tenv.host.machine import current_platform, probe, sees_gpu
-from tenv.lock import Lock, read_lock
+from tenv.activation import ACTIVATION
+from tenv.environment import Environment, State, Status
+from tenv.errors import ForeignFolderError, HostError, LockMissingError, LockStaleError, TenvError, UsageError
+from tenv.files import digest_bytes, exclusive, make_folder, write_atomic
+from tenv.host.machine import current_platform
+from tenv.lock import read_lock
 from tenv.manifest import Manifest
-from tenv.providers.interface import Joined
-from tenv.providers.pypi import Interpreter
-from tenv.rules.toolkit import check_lock
-from tenv.scripts import run_scripts
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
-from tenv.toolchain import Toolchain, discover
-from tenv.versions import Version, same_release
+from tenv.toolchain import discover
+from tenv.versions import same_release
 from tenv.workflows.context import Context
-from tenv.workflows.facts import user_facts
-from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, settle
-from tenv.workflows.integrity import find_faults, note_made
-from tenv.workflows.lock import check_target_lock, lock_target
-from tenv.workflows.packages import leaving_links, stage
-from tenv.workflows.python import choose_python
-from tenv.workflows.system import Taken, take_from_machine, with_machine
+from tenv.workflows.python import has_python
+from tenv.workflows.system import Taken, take_from_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tenv.rules.interface import Finding
-    from tenv.workflows.archives import Gathering
     from tenv.workflows.precheck import Surroundings
 
 __all__ = ["Created", "LockMode", "Request", "create"]
-
-_ACTIVATION = "activation.json"
 
 
 class LockMode(StrEnum):
@@ -134,30 +112,43 @@ def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding
         TenvError: Anything on the way went wrong; the environment is then as it was, or marked as not ready.
     """
     start = time.monotonic()
-    target = context.places.find(request.target)
-    if request.lock_file is not None:
-        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
+    target = _find_target(context, request)
     environment = context.environment(target.name, request.prefix)
     _check_prefix(environment.prefix)
+    _check_owner(environment, target)
+    taken = _take(context, target.manifest, environment)
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    changed = False
+    state = _current_state(context, target, request, environment, taken)
+    if state is None:
+        _check_platform(target.manifest)
+        target, findings = _check_and_lock(context, target, request, tell)
+        with _hold(context, request, environment):
+            # Another process may have been faster.
+            state = _current_state(context, target, request, environment, taken)
+            if state is None:
+                state, notes = _make(context, target, request, environment, taken)
+                changed = True
+    seconds = time.monotonic() - start
+    return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, notes, findings)
+
+
+def _find_target(context: Context, request: Request) -> Target:
+    target = context.places.find(request.target)
+    if request.lock_file is None:
+        return target
+    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
+
+
+def _check_owner(environment: Environment, target: Target) -> None:
+    """Refuse a folder that holds the environment of another target."""
     state = environment.state()
     if state and state.status is not Status.BROKEN and state.target != target.name:
         raise ForeignFolderError(
             f"{environment.prefix} is an environment of `{state.target}`",
             hint="name another folder with `--prefix`, or remove that environment first",
         )
-    notes: list[str] = []
-    changed = False
-    taken = _take(context, target.manifest, environment)
-    findings: tuple[Finding, ...] = ()
-    if state is None or not taken.same or not _is_current(context, target, request, environment, state):
-        _check_platform(target.manifest)
-        target, findings = _check_and_lock(context, target, request, tell)
-        with _hold(context, request, environment):
-            state = environment.state()  # another process may have made it while we waited
-            if state is None or not taken.same or not _is_current(context, target, request, environment, state):
-                state, changed = _make(context, target, request, environment, taken, notes), True
-    seconds = time.monotonic() - start
-    return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes), findings)
 
 
 def _take(context: Context, manifest: Manifest, environment: Environment) -> Taken:
@@ -168,53 +159,54 @@ def _take(context: Context, manifest: Manifest, environment: Environment) -> Tak
     return take_from_machine(context, here, environment)
 
 
-def _is_current(context: Context, target: Target, request: Request, environment: Environment, state: State) -> bool:
-    """Tell whether an environment already is what is asked for, by digests and names alone."""
-    if state.status is not Status.READY or request.exact or request.repair or state.platform != current_platform():
-        return False
-    if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
-        return False
-    try:
-        lock = digest_bytes(target.lock_file.read_bytes())
-    except OSError:
-        return False
-    if state.lock != lock or (
-        request.mode is not LockMode.FROZEN and state.manifest != target.manifest.settings_digest()
-    ):
-        return False
-    if not _has_python(environment, request.python, state.python):
-        return False
-    installed = environment.installed()
-    there = all(same_release(installed.get(name, ""), version) for name, (version, _) in state.packages.items())
-    notes = (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS))
-    return (
-        there
-        and environment.has_conda(state.conda)
-        and environment.has_archives(state.archives)
-        and (not state.python or discover(environment.prefix).python.exists())
-        and all((environment.meta / note).is_file() for note in notes)
-        and _compat_is_right(context, target, request, environment, state)
-    )
+def _current_state(
+    context: Context, target: Target, request: Request, environment: Environment, taken: Taken
+) -> State | None:
+    """Return the state of an environment that already is what is asked for; None when there is something to do."""
+    state = environment.state()
+    if state is None or state.status is not Status.READY or request.exact or request.repair or not taken.same:
+        return None
+    same = _is_made_from(state, target, request) and has_python(environment, request.python, state.python)
+    if not same or not _is_there(environment, state):
+        return None
+    return state if _compat_is_right(context, target, request, environment) else None
 
 
-def _compat_is_right(
-    context: Context, target: Target, request: Request, environment: Environment, state: State
-) -> bool:
-    """Tell whether cuda-compat is used where the driver asks for it; asked only where an archive could hold one."""
-    if not state.archives:
+def _compat_is_right(context: Context, target: Target, request: Request, environment: Environment) -> bool:
+    """Tell whether cuda-compat is used where the driver asks for it; asked only where the environment holds one."""
+    if discover(environment.prefix).compat is None:
         return True
     from tenv.workflows.compat import is_as_allowed  # noqa: PLC0415 (late: few environments have it)
 
     return is_as_allowed(context, target, environment, request.around)
 
 
-def _has_python(environment: Environment, wanted: str | None, minor: str = "") -> bool:
-    """Tell whether a prefix has the Python that is asked for: a minor, or a program by its path."""
-    if not wanted:
-        return True
-    if "/" not in wanted:
-        return not minor or wanted == minor
-    return os.path.realpath(discover(environment.prefix).python) == os.path.realpath(wanted)
+def _is_made_from(state: State, target: Target, request: Request) -> bool:
+    """Tell whether an environment was made here by this tenv, from the lock and the manifest of today."""
+    if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
+        return False
+    try:
+        lock = digest_bytes(target.lock_file.read_bytes())
+    except OSError:
+        return False
+    manifest_counts = request.mode is not LockMode.FROZEN
+    return (
+        state.platform == current_platform()
+        and state.lock == lock
+        and not (manifest_counts and state.manifest != target.manifest.settings_digest())
+    )
+
+
+def _is_there(environment: Environment, state: State) -> bool:
+    """Tell whether all that a state names is in the environment, by names alone."""
+    installed = environment.installed()
+    return (
+        all(same_release(installed.get(name, ""), version) for name, (version, _) in state.packages.items())
+        and environment.has_conda(state.conda)
+        and environment.has_archives(state.archives)
+        and (not state.python or discover(environment.prefix).python.exists())
+        and all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    )
 
 
 def _check_prefix(prefix: Path) -> None:
@@ -245,6 +237,7 @@ def _check_and_lock(
     more about the new one.
     """
     from tenv.workflows import precheck  # noqa: PLC0415 (late: 30 ms that a create with nothing to do can't spare)
+    from tenv.workflows.lock import lock_target  # noqa: PLC0415
 
     stale = None if request.mode is LockMode.FROZEN else _staleness(target)
     # A lock that somebody hands over is used or refused, never written.
@@ -264,6 +257,8 @@ def _check_and_lock(
 
 def _staleness(target: Target) -> TenvError | None:
     """Return why there is no lock that may be used as it is; None when there is one."""
+    from tenv.workflows.lock import check_target_lock  # noqa: PLC0415 (late, as above)
+
     try:
         check_target_lock(target)
     except (LockMissingError, LockStaleError) as error:
@@ -287,175 +282,24 @@ def _hold(context: Context, request: Request, environment: Environment) -> Abstr
 
 
 def _make(
-    context: Context, target: Target, request: Request, environment: Environment, taken: Taken, notes: list[str]
-) -> State:
-    """Install the files of the lock, then assemble, activate and mark the environment as ready."""
-    environment.check_ours()
-    lock = read_lock(target.lock_file, target.name)
-    platform = current_platform()
-    old = environment.state()
-    wanted = _wanted(context, target, lock, platform, request.python, old, environment)
-    _note_headers(wanted, notes)
-    other_python = not _has_python(environment, request.python)
-    plan = make_plan(environment, wanted, old, exact=request.exact, other_python=other_python)
-    damaged = find_faults(environment, old).owners if request.repair and old else ()
-    plan = plan.with_damaged(damaged)
-    from tenv.workflows.archives import gather  # noqa: PLC0415 (late: 24 ms, not for an environment that is there)
+    context: Context, target: Target, request: Request, environment: Environment, taken: Taken
+) -> tuple[State, tuple[str, ...]]:
+    """Make the environment from its lock; return its state, and what a person should know."""
+    from tenv.workflows.make import Job, make  # noqa: PLC0415 (late, as above)
 
-    joined = Joined(context.progress)
-    context = replace(context, progress=joined)
-    archives = lock.archives.get(platform, ())
-    with gather(context, environment.prefix, archives, joined, afresh=plan.scratch, damaged=damaged) as gathering:
-        plan = _change(context, target, request, environment, lock, plan, old, gathering, taken, notes)
-    return _finish(context, environment, target, lock, platform, plan, request, taken, notes)
-
-
-def _change(
-    context: Context,
-    target: Target,
-    request: Request,
-    environment: Environment,
-    lock: Lock,
-    plan: Plan,
-    old: State | None,
-    gathering: "Gathering",
-    taken: Taken,
-    notes: list[str],
-) -> Plan:
-    """Bring what is in the prefix to what the plan says, and return the plan as it was carried out."""
-    from tenv.workflows.archives import settle_archives  # noqa: PLC0415 (as above)
-
-    if plan.links:
-        staged = stage(lock, current_platform(), context.network(), context.progress)
-        plan = settle(plan, staged, environment.prefix, old)
-        notes += staged.notes
-    if request.mode is LockMode.FROZEN:
-        notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
-    if plan.dropped:
-        notes.append(f"what was installed by hand for Python {old.python if old else ''} was removed with that Python")
-    notes += taken.notes()
-    if old and old.status is Status.READY:  # it stays so if an archive can't be had
-        gathering.wait()
-    begin(environment, target.name, plan, old)
-    try:
-        install(context.uv(), environment, plan, context.progress)
-        settle_archives(environment, gathering)
-    except TenvError as error:
-        _after_failure(environment, plan, old, error)
-        raise
-    notes += leaving_links(environment.prefix, plan.staged)
-    return plan
-
-
-def _wanted(
-    context: Context,
-    target: Target,
-    lock: Lock,
-    platform: str,
-    python: str | None,
-    old: State | None,
-    environment: Environment,
-) -> Wanted:
-    """Return what the lock holds for this host: for a Python that is one of its conda packages, or for one to choose.
-
-    Raises:
-        UsageError: `--python` names a Python that the lock does not serve.
-    """
-    conda = lock.conda.get(platform, ())
-    own = next((package for package in conda if package.name == "python"), None)
-    if own:
-        version = Version(own.version)
-        if python and python != version.major_minor:
-            raise UsageError(f"`--python {python}`: the lock of {target.name} has its own Python {version}")
-        program = discover(environment.prefix).python
-        return Wanted(lock.wheels_for(platform, version.major_minor), conda, Interpreter(program, version, True), True)
-    if not (target.manifest.python or lock.python_minors(platform)):
-        return Wanted((), conda)
-    found = choose_python(context.uv(), target, lock, platform, python, old)
-    return Wanted(lock.wheels_for(platform, found.version.major_minor), conda, found)
-
-
-def _note_headers(wanted: Wanted, notes: list[str]) -> None:
-    python = wanted.python
-    if python and not python.headers:
-        notes.append(
-            f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
-            f"install its headers (Debian, Ubuntu: python{python.version.major_minor}-dev)"
+    made = make(
+        Job(
+            context,
+            target,
+            environment,
+            taken,
+            lock=read_lock(target.lock_file, target.name),
+            old=environment.state(),
+            python=request.python,
+            exact=request.exact,
+            repair=request.repair,
+            frozen=request.mode is LockMode.FROZEN,
+            around=request.around,
         )
-
-
-def _after_failure(environment: Environment, plan: Plan, old: State | None, error: TenvError) -> None:
-    """Leave what was ready ready where it is untouched, and nothing where there was nothing."""
-    if isinstance(error, NetworkError) and error.untouched and old and old.status is Status.READY:
-        _store_activation(environment, read_activation(environment.meta / _ACTIVATION))
-        environment.write_state(old)
-    elif old is None and not plan.foreign:
-        with contextlib.suppress(StorageError):  # the first error is the one to tell
-            remove_tree(environment.prefix, MARKER)
-
-
-def _archs(context: Context, manifest: Manifest, toolchain: Toolchain) -> Archs | None:
-    """Return what to compile for where no GPU tells; None where one does, or nothing is known."""
-    cuda = toolchain.cuda_version if "cuda-toolkit" in toolchain.system else manifest.requirements.cuda
-    if cuda is None or sees_gpu():
-        return None
-    machine = "aarch64" if current_platform().endswith("aarch64") else "x86_64"
-    found = user_facts(context).pytorch_build.newest_archs(cuda, machine)
-    return Archs(found[0], found[1].source) if found else None
-
-
-def _finish(
-    context: Context,
-    environment: Environment,
-    target: Target,
-    lock: Lock,
-    platform: str,
-    plan: Plan,
-    request: Request,
-    taken: Taken,
-    notes: list[str],
-) -> State:
-    """Assemble the toolchain, store the activation, and write last that the environment is ready."""
-    from tenv.workflows.archives import homes_in, remembered  # noqa: PLC0415 (as above)
-
-    nvidia = discover(environment.prefix).site_packages / "nvidia"
-    archives = lock.archives.get(platform, ())
-    parts = (*environment.folders_of(plan.packages, nvidia), *homes_in(environment.prefix, archives))
-    toolchain, watches = with_machine(environment, target.name, taken, platform, parts)
-    if toolchain.compat and not _may_use_compat(context, target, request):
-        toolchain = replace(toolchain, compat=None)
-    manifest = target.manifest.on(platform)
-    effects, unfinished = run_scripts(environment.prefix) if toolchain.conda else ((), ())
-    notes += unfinished
-    activation = derive(manifest, toolchain, probe(), _archs(context, manifest, toolchain), effects)
-    _store_activation(environment, replace(activation, watches=watches))
-    environment.keep_lock(lock.text, target.lock_file)
-    note_made(environment)
-    # Under --frozen nobody has asked whether the lock satisfies the manifest, so nothing is said of it.
-    satisfied = request.mode is not LockMode.FROZEN or lock.manifest == target.manifest.digest()
-    state = State(
-        Status.READY,
-        target.name,
-        lock=lock.digest(),
-        manifest=target.manifest.settings_digest() if satisfied else "",
-        platform=platform,
-        python=plan.wanted.minor,
-        packages=plan.packages,
-        conda=plan.conda,
-        archives=remembered(archives),
-        bytes=folder_size(environment.prefix),
     )
-    environment.write_state(state)
-    return state
-
-
-def _may_use_compat(context: Context, target: Target, request: Request) -> bool:
-    from tenv.workflows.compat import is_allowed  # noqa: PLC0415 (late: few environments have it)
-
-    return is_allowed(context, target, request.around)
-
-
-def _store_activation(environment: Environment, activation: Activation) -> None:
-    write_atomic(environment.meta / _ACTIVATION, activation.to_json())
-    for shell in SHELLS:
-        write_atomic(environment.meta / shell.SCRIPT, shell.render_activation(activation))
+    return made.state, made.notes

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tenv.activation import ACTIVATION
 from tenv.environment import Environment, State
 from tenv.files import write_atomic
 from tenv.integrity import (
@@ -15,13 +16,13 @@ from tenv.integrity import (
     expect_wheel,
 )
 from tenv.manifest import normalize
+from tenv.providers.placing import placed, record_of
 from tenv.shells.interface import SHELLS
 from tenv.versions import same_release
 
 __all__ = ["find_faults", "note_made"]
 
 _MADE = "made.json"
-_ACTIVATION = "activation.json"
 
 
 def note_made(environment: Environment) -> None:
@@ -31,7 +32,7 @@ def note_made(environment: Environment) -> None:
 
 
 def _notes(environment: Environment) -> tuple[str, ...]:
-    return tuple(f"{environment.meta.name}/{name}" for name in (_ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    return tuple(f"{environment.meta.name}/{name}" for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
 
 
 def find_faults(environment: Environment, state: State) -> Faults:
@@ -67,12 +68,11 @@ def _expected(environment: Environment, state: State) -> Iterator[Expected]:
 def _of_archives(environment: Environment, state: State) -> Iterator[Expected]:
     if not state.archives:
         return
-    from tenv.providers.placing import placed  # noqa: PLC0415 (late: 24 ms that a create with nothing to do can't spare)
 
     there = placed(environment.prefix)
     for name, (version, sha256) in state.archives.items():
         record = there.get(name)
         if record and record.sha256 == sha256:
-            yield from expect_archive(record.files, record.links, name)
+            yield from expect_archive(record_of(environment.prefix, name), record.files, record.links, name)
         else:
             yield Expected(f"{name} {version}".rstrip(), name)

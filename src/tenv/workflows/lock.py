@@ -26,8 +26,9 @@ from tenv.workflows.context import Context
 __all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
 _WORKERS = 4
-_NAMED = 8
 """uv mostly waits for the index; more at once than this gained nothing on two cores."""
+
+_NAMED = 8  # findings that an error lists
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
 

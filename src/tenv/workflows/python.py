@@ -1,15 +1,18 @@
-"""Choose the Python that an environment is made with."""
+"""The Python of an environment: the one that it is made with, and the one that it has."""
 
+import os
 from pathlib import Path
 
-from tenv.environment import State
+from tenv.environment import Environment, State
 from tenv.errors import EnvironmentBrokenError, UsageError
 from tenv.lock import Lock
-from tenv.providers.pypi import Interpreter, Uv
+from tenv.providers.interpreters import Interpreter
+from tenv.providers.pypi import Uv
 from tenv.targets import Target
+from tenv.toolchain import discover
 from tenv.versions import Version
 
-__all__ = ["choose_python"]
+__all__ = ["choose_python", "has_python"]
 
 
 def choose_python(
@@ -35,3 +38,18 @@ def choose_python(
     if fetched is None:
         raise EnvironmentBrokenError(f"the fetched Python {program} does not run")
     return fetched
+
+
+def has_python(environment: Environment, wanted: str | None, minor: str = "") -> bool:
+    """Tell whether an environment has the Python that is asked for.
+
+    Args:
+        environment: The environment.
+        wanted: A minor, or a program by its path; None when any will do.
+        minor: The minor that it has; empty when that is not asked.
+    """
+    if not wanted:
+        return True
+    if "/" not in wanted:
+        return not minor or wanted == minor
+    return os.path.realpath(discover(environment.prefix).python) == os.path.realpath(wanted)

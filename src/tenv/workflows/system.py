@@ -22,7 +22,8 @@ from tenv.providers.system.fingerprint import (
 )
 from tenv.providers.system.fit import fit
 from tenv.providers.system.interface import Tool
-from tenv.toolchain import Toolchain, assemble, assemble_beside
+from tenv.toolchain import Toolchain
+from tenv.toolkit import assemble, assemble_beside
 from tenv.versions import Version
 from tenv.workflows.context import Context
 
