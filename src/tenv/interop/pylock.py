@@ -106,6 +106,7 @@ def _read(source: Source) -> Imported:
             if holds(package.marker, platform, "") is not False:
                 add_wheel(asked[platform], str(package.name), WheelRequest(Range(str(package.version))), lost)
     python = str(pylock.requires_python or "")
+    python = python if "," in python else python.removeprefix("==")
     return Imported("", Draft(platforms, python=python, wheels=asked), None, tuple(dict.fromkeys(lost)))
 
 
