@@ -28,7 +28,10 @@ def _export(subject: Subject) -> Exported:
 
     found = releases(subject)
     if not found:
-        raise FormatError(f"{subject.lock.target} has no wheels, and pylock.toml holds nothing else")
+        raise FormatError(
+            f"{subject.lock.target} has no wheels, and pylock.toml holds nothing else",
+            hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
+        )
     lost = left_out(subject, conda=False)
     pylock = Pylock(
         lock_version=Version("1.0"),
