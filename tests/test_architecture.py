@@ -15,7 +15,13 @@ ONLY_IN = {
     "rattler": {"engine"},
     "uv": {"providers/pypi.py"},
     "filelock": {"files.py"},
-    "requests": {"providers/pypi.py", "providers/wheel_urls.py", "providers/download.py", "providers/transfer.py"},
+    "requests": {
+        "providers/pypi.py",
+        "providers/wheel_metadata.py",
+        "providers/wheel_urls.py",
+        "providers/download.py",
+        "providers/transfer.py",
+    },
     "conda_lock": {"interop/conda_lock.py"},
 }
 LATE = (

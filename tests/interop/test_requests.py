@@ -176,8 +176,9 @@ def test_what_decides_on_a_toolchain_is_asked_for_whoever_needs_it() -> None:
     rows = [
         ("python", "3.12.11", []),
         ("numpy", "2.3.1", ["python >=3.12"]),
-        ("cuda-nvcc", "12.6.85", ["gxx_linux-64", "cuda-version >=12.6,<12.7"]),
+        ("cuda-nvcc", "12.6.85", ["gxx_linux-64"]),
         ("cuda-version", "12.6", []),
+        ("libcublas-dev", "12.6.4.1", ["cuda-version >=12.6,<12.7"]),
         ("gxx_linux-64", "13.4.0", ["gxx_impl_linux-64 13.4.0"]),
         ("gxx_impl_linux-64", "13.4.0", []),
         ("mkl-static", "2023.2.0", []),
@@ -186,6 +187,7 @@ def test_what_decides_on_a_toolchain_is_asked_for_whoever_needs_it() -> None:
     assert {name: str(request.version) for name, request in asked.items()} == {
         "cuda-nvcc": "12.6.*",
         "cuda-version": "12.6.*",
+        "libcublas-dev": "12.6.*",
         "gxx_linux-64": ">=13.4.0,<14",
         "mkl-static": ">=2023.2.0,<2024",
         "numpy": ">=2.3.1,<3",

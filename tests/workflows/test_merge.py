@@ -59,11 +59,8 @@ class Merging:
         return {wheel.name: wheel.version for wheel in lock.wheels[lock.platforms[0]]}
 
 
-@pytest.fixture
-def merging(project: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
-    """A repository whose first commit has everything at 1.0, with an index that now has more."""
-    project.narrow()
-    project.ok("lock", "tiny")
+def with_driver(project: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
+    """Make a repository of a project, with one commit, in which git leaves the merging of locks to tenv."""
     program = project.folder / ".git-programs" / "tenv"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nPYTHONPATH={SOURCE} exec {sys.executable} -m tenv "$@"\n')
@@ -74,6 +71,15 @@ def merging(project: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
     project.ok("merge-driver", "--install")
     made.commit("first")
     made.git("tag", BASE)
+    return made
+
+
+@pytest.fixture
+def merging(project: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
+    """A repository whose first commit has everything at 1.0, with an index that now has more."""
+    project.narrow()
+    project.ok("lock", "tiny")
+    made = with_driver(project, monkeypatch)
     make_wheel(project.index.folder, "alpha", "1.1", requires=["beta>=1"])
     make_wheel(project.index.folder, "beta", "1.1")
     make_wheel(project.index.folder, "beta", "1.2")

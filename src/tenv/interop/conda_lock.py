@@ -14,7 +14,15 @@ from tenv.errors import FormatError, LockCorruptError, TenvError
 from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
 from tenv.interop.markers import holds
-from tenv.interop.packages import channel_url, channel_word, channel_words, left_out, other_channels, wheel_at
+from tenv.interop.packages import (
+    channel_url,
+    channel_word,
+    channel_words,
+    left_out,
+    not_known,
+    other_channels,
+    wheel_at,
+)
 from tenv.interop.reading import load_yaml, read_source
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.lock import CondaPackage, Wheel
@@ -52,6 +60,7 @@ def _export(subject: Subject) -> Exported:
         platforms=list(subject.platforms),
         sources=[],
     )
+    lost += not_known(subject)
     lost.append("constraints (`constrains`), sizes, licences and timestamps of packages are not in a conda-lock.yml")
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         path = Path(folder) / "conda-lock.yml"
@@ -207,10 +216,12 @@ def _pixi_rows(
     """Return the rows of each platform; a file that two platforms share has one description in our lock."""
     known: dict[str, Mapping[str, Any]] = {}
     for platform, packages in conda.items():
-        for package in packages:
-            row = _pixi_row(package)
-            if known.setdefault(package.url, row) != row:
-                lost.append(f"{package.name} is described otherwise for {platform} than before: the first is taken")
+        rows = {package.name: (package.url, _pixi_row(package)) for package in packages}
+        others = [name for name, (url, row) in rows.items() if known.setdefault(url, row) != row]
+        if others:
+            lost.append(
+                f"described otherwise for {platform} than before, so that the first counts: {', '.join(others)}"
+            )
     return {platform: tuple(known[package.url] for package in packages) for platform, packages in conda.items()}
 
 

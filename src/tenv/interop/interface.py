@@ -23,11 +23,13 @@ class Located:
         url: Its URL.
         requires_dist: What it requires, as PEP 508 lines.
         requires_python: The Pythons that it is for, or an empty string.
+        known: Whether what it requires could be read.
     """
 
     url: str
     requires_dist: tuple[str, ...] = ()
     requires_python: str = ""
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

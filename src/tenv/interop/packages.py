@@ -10,7 +10,7 @@ from tenv.lock import Wheel
 from tenv.manifest import normalize
 from tenv.versions import same_release
 
-__all__ = ["channel_url", "channel_word", "channel_words", "left_out", "other_channels", "wheel_at"]
+__all__ = ["channel_url", "channel_word", "channel_words", "left_out", "not_known", "other_channels", "wheel_at"]
 
 _HOME = "https://conda.anaconda.org/"
 _ANACONDA = "https://repo.anaconda.com/"
@@ -67,6 +67,13 @@ def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, p
     if normalize(distribution) != normalize(name) or not same_release(told, version):
         return None
     return Wheel(normalize(name), version, file, sha256, size, tuple(python))
+
+
+def not_known(subject: Subject) -> list[str]:
+    """Return what is to be told of wheels of which nobody says what they require: one sentence or none."""
+    wheels = [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
+    names = {wheel.name for wheel in wheels if not subject.located[wheel.sha256].known}
+    return [f"the index does not say what these require: {', '.join(sorted(names))}"] if names else []
 
 
 def left_out(

@@ -10,7 +10,7 @@ from typing import Any
 from tenv.engine.interop import to_current
 from tenv.errors import FormatError, LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import channel_word, channel_words, left_out, other_channels, wheel_at
+from tenv.interop.packages import channel_word, channel_words, left_out, not_known, other_channels, wheel_at
 from tenv.interop.pixi_toml import render_workspace
 from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.reading import load_yaml
@@ -111,10 +111,7 @@ def _lock(subject: Subject, lost: list[str]) -> str:
             entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": said}
         wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
         platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
-    if any(subject.wheels(platform) for platform in subject.platforms):
-        unknown = [wheel.name for wheel in _wheels(subject) if not subject.located[wheel.sha256].requires_python]
-        if unknown:
-            lost.append(f"the index does not say what these require: {', '.join(sorted(set(unknown)))}")
+    lost += not_known(subject)
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
     indexes = subject.indexes if _wheels(subject) else ()
     return lock_text("default", channels, platforms, environment.get("options", {}), indexes)

@@ -28,7 +28,10 @@ def _export(subject: Subject) -> Exported:
 
     found = releases(subject)
     if not found:
-        raise FormatError(f"{subject.lock.target} has no wheels, and pylock.toml holds nothing else")
+        raise FormatError(
+            f"{subject.lock.target} has no wheels, and pylock.toml holds nothing else",
+            hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
+        )
     lost = left_out(subject, conda=False)
     pylock = Pylock(
         lock_version=Version("1.0"),
@@ -106,6 +109,7 @@ def _read(source: Source) -> Imported:
             if holds(package.marker, platform, "") is not False:
                 add_wheel(asked[platform], str(package.name), WheelRequest(Range(str(package.version))), lost)
     python = str(pylock.requires_python or "")
+    python = python if "," in python else python.removeprefix("==")
     return Imported("", Draft(platforms, python=python, wheels=asked), None, tuple(dict.fromkeys(lost)))
 
 

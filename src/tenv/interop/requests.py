@@ -83,7 +83,7 @@ def top_level(
     for name in sorted(names):
         version, depends = known[name]
         request = asked_as(name, version, (channels or {}).get(name, ""))
-        if cuda and version.startswith(f"{cuda}.") and "cuda-version" in depends:
+        if cuda and version.startswith(f"{cuda}.") and ("cuda-version" in depends or name.startswith("cuda-")):
             request = replace(request, version=CondaRange(f"{cuda}.*"))  # the parts of CUDA move with its release
         asked[name] = request
     return asked

@@ -62,7 +62,10 @@ def _pythons(minors: frozenset[str]) -> str:
 def _export(subject: Subject) -> Exported:
     found = releases(subject)
     if not found:
-        raise FormatError(f"{subject.lock.target} has no wheels, and requirements.txt holds nothing else")
+        raise FormatError(
+            f"{subject.lock.target} has no wheels, and requirements.txt holds nothing else",
+            hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
+        )
     lost = left_out(subject, conda=False)
     lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
     for (name, version), rows in found.items():

@@ -3,29 +3,24 @@
 A lock of tenv names no host; the formats of other tools do. So this is asked when a lock is exported, and never kept.
 """
 
-import contextlib
-import zipfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from tenv.errors import NetworkError
 from tenv.lock import Wheel
 from tenv.providers.indexes import authorities
 from tenv.providers.interface import Progress
 from tenv.providers.pypi import Uv
+from tenv.providers.wheel_metadata import from_file, from_index
 from tenv.providers.wheels import OLDEST_GLIBC, uv_platform
 from tenv.versions import Version
 
-if TYPE_CHECKING:
-    import requests
-
 __all__ = ["FoundWheel", "find_wheels"]
 
-_TIMEOUT = 30.0
 _CONNECTIONS = 8
 
 
@@ -37,11 +32,13 @@ class FoundWheel:
         url: Its URL, without credentials.
         requires_dist: What it requires; empty when nothing, or when the index does not tell.
         requires_python: The Pythons that it is for; empty when it or the index does not say.
+        known: Whether what it requires could be read.
     """
 
     url: str
     requires_dist: tuple[str, ...]
     requires_python: str
+    known: bool = True
 
 
 def find_wheels(
@@ -126,7 +123,7 @@ def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dic
 
     def ask(url: str) -> FoundWheel:
         local = urlsplit(url).scheme == "file"
-        data = _from_file(url) if local else None if uv.offline else _from_index(session, url)
+        data = from_file(url) if local else None if uv.offline else from_index(session, url)
         progress.advance()
         return _parse(_bare(url), data)
 
@@ -137,28 +134,9 @@ def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dic
         pool.shutdown(cancel_futures=True)
 
 
-def _from_file(url: str) -> bytes | None:
-    with (
-        contextlib.suppress(OSError, KeyError, zipfile.BadZipFile),
-        zipfile.ZipFile(unquote(urlsplit(url).path)) as file,
-    ):
-        name = next(name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
-        return file.read(name)
-    return None
-
-
-def _from_index(session: "requests.Session", url: str) -> bytes | None:
-    """Return a wheel's metadata from beside it (PEP 658); None where the index does not have it there."""
-    import requests  # noqa: PLC0415 (late: 82 ms)
-
-    with contextlib.suppress(requests.RequestException):
-        answer = session.get(f"{url}.metadata", timeout=_TIMEOUT)
-        return answer.content if answer.ok else None
-    return None
-
-
 def _parse(url: str, data: bytes | None) -> FoundWheel:
     from packaging.metadata import parse_email  # noqa: PLC0415 (late)
 
     raw, _ = parse_email(data or b"")
-    return FoundWheel(url, tuple(raw.get("requires_dist", [])), str(raw.get("requires_python", "")))
+    requires = tuple(raw.get("requires_dist", []))
+    return FoundWheel(url, requires, str(raw.get("requires_python", "")), known=data is not None)

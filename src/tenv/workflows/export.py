@@ -70,7 +70,7 @@ def export(context: Context, request: Request) -> Written:
         wheels = {platform: subject.wheels(platform) for platform in subject.platforms}
         glibc = target.manifest.requirements.glibc
         found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
-        located = {digest: Located(w.url, w.requires_dist, w.requires_python) for digest, w in found.items()}
+        located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}
         subject = _subject(target, request, located, indexes)
     exported = chosen.export(subject)
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):

@@ -1,0 +1,87 @@
+"""What a wheel says of itself: read beside it (PEP 658), or else out of it, without the rest of it."""
+
+import contextlib
+import io
+import zipfile
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    import requests
+
+__all__ = ["from_file", "from_index"]
+
+_TIMEOUT = 30.0
+_BLOCK = 1 << 16
+_WHOLE = 1 << 24
+"""Bytes up to which a wheel is fetched whole from a server that knows no ranges."""
+
+
+def from_file(url: str) -> bytes | None:
+    """Return the metadata of a wheel that is a file of this machine; None when it can't be read."""
+    with contextlib.suppress(OSError, KeyError, StopIteration, zipfile.BadZipFile):
+        return _metadata(unquote(urlsplit(url).path))
+    return None
+
+
+def from_index(session: "requests.Session", url: str) -> bytes | None:
+    """Return the metadata of a wheel of an index; None when neither what is beside it nor the wheel can be read."""
+    import requests  # noqa: PLC0415 (late: 82 ms)
+
+    with contextlib.suppress(requests.RequestException):
+        answer = session.get(f"{url}.metadata", timeout=_TIMEOUT)
+        if answer.ok:
+            return answer.content
+    with contextlib.suppress(OSError, StopIteration, ValueError, zipfile.BadZipFile):  # requests' errors are OSErrors
+        return _metadata(_open(session, url))
+    return None
+
+
+def _metadata(file: str | IO[bytes]) -> bytes:
+    with zipfile.ZipFile(file) as wheel:
+        return wheel.read(next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")))
+
+
+def _open(session: "requests.Session", url: str) -> IO[bytes]:
+    with session.get(url, headers={"Range": "bytes=0-0"}, timeout=_TIMEOUT, stream=True) as answer:
+        answer.raise_for_status()
+        if answer.status_code == 206:  # noqa: PLR2004 (partial content)
+            size = int(answer.headers["Content-Range"].rpartition("/")[2])
+            return io.BufferedReader(_Remote(session, url, size), _BLOCK)
+        if int(answer.headers.get("Content-Length", _WHOLE)) < _WHOLE:
+            return io.BytesIO(answer.content)
+    message = "the server knows no ranges, and the wheel is too large to fetch for its metadata"
+    raise OSError(message)
+
+
+class _Remote(io.RawIOBase):
+    """A file on a server that knows ranges."""
+
+    def __init__(self, session: "requests.Session", url: str, size: int) -> None:
+        self.session, self.url, self.size, self.place = session, url, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self.place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.place, io.SEEK_END: self.size}[whence]
+        return self.place
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        last = min(self.place + len(view), self.size) - 1
+        if last < self.place:
+            return 0
+        headers = {"Range": f"bytes={self.place}-{last}"}
+        answer = self.session.get(self.url, headers=headers, timeout=_TIMEOUT)
+        answer.raise_for_status()
+        data = answer.content[: len(view)]
+        view[: len(data)] = data
+        self.place += len(data)
+        return len(data)

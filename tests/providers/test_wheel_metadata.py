@@ -1,0 +1,105 @@
+"""What a wheel says of itself, out of a wheel on a server that has nothing beside it."""
+
+import io
+import re
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import requests
+
+from tenv.providers.wheel_metadata import from_file, from_index
+
+METADATA = b"Metadata-Version: 2.1\nName: big\nVersion: 1.0\nRequires-Dist: other>=2\n"
+
+
+def make(size: int) -> bytes:
+    """Return a wheel whose other content has a number of bytes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        file.writestr("big/data.bin", bytes(size))
+        file.writestr("big-1.0.dist-info/METADATA", METADATA)
+    return made.getvalue()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one wheel, in ranges or not."""
+
+    daemon_threads = True
+    block_on_close = False
+    data = b""
+    ranges = True
+    sent = 0
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that went away."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")) if self.server.ranges else None
+        data = self.server.data[int(found[1]) : int(found[2]) + 1] if found else self.server.data
+        if self.path.endswith(".metadata"):
+            self.send_response(404)
+            data = b""
+        elif found:
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {found[1]}-{found[2]}/{len(self.server.data)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.server.sent += len(data)
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class calls it so)
+        """Write nothing to standard error."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), Handler) as made:
+        threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def ask(server: Server) -> bytes | None:
+    return from_index(requests.Session(), f"http://127.0.0.1:{server.server_port}/big-1.0-py3-none-any.whl")
+
+
+def test_of_a_large_wheel_only_its_end_is_fetched(server: Server) -> None:
+    server.data = make(20_000_000)
+    assert ask(server) == METADATA
+    assert server.sent < 500_000
+
+
+def test_a_server_without_ranges_sends_a_small_wheel_whole(server: Server) -> None:
+    server.ranges, server.data = False, make(1000)
+    assert ask(server) == METADATA
+
+
+def test_of_a_large_wheel_on_a_server_without_ranges_nothing_is_known(server: Server) -> None:
+    server.ranges, server.data = False, make(20_000_000)
+    assert ask(server) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"no wheel", make(10)[:100]])
+def test_of_what_is_no_wheel_nothing_is_known(server: Server, data: bytes, tmp_path: Path) -> None:
+    server.data = data
+    assert ask(server) is None
+    file = tmp_path / "x.whl"
+    file.write_bytes(data)
+    assert from_file(file.as_uri()) is None
+
+
+def test_a_wheel_of_this_machine_is_read_where_it_lies(tmp_path: Path) -> None:
+    file = tmp_path / "with space.whl"
+    file.write_bytes(make(10))
+    assert from_file(file.as_uri()) == METADATA
