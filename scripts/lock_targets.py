@@ -5,7 +5,8 @@
 CHANNELS holds ``CHANNEL/PLATFORM/repodata.json``, each what the channel of that name serves. The lists are served on
 127.0.0.1 as a mirror, so that the locks keep the channels' own URLs. Each target is solved from nothing, without the
 records whose source left out some of their fields (``less-complete.json``), but for the packages that can't be had
-otherwise. What is printed at the end is a table of what each lock holds.
+otherwise. Every record of a new lock is then compared, field by field, with the one in the lists. What is printed at
+the end is a table of what each lock holds.
 """
 
 import argparse
@@ -23,13 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tenv.engine import session  # noqa: E402 (the path is set above)
+from tenv.engine.lockfile import read_records  # noqa: E402
 from tenv.engine.network import Network  # noqa: E402
 from tenv.errors import NoSolutionError, TenvError  # noqa: E402
 from tenv.lock import Lock, read_lock  # noqa: E402
 from tenv.targets import Target, find_places  # noqa: E402
 from tenv.workflows.context import Context  # noqa: E402
 from tenv.workflows.lock import lock_target  # noqa: E402
-from tests.channels import Channels, read_folder  # noqa: E402
+from tests.channels import Channels, differences, read_folder, records_of  # noqa: E402
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "python": ("python",),
@@ -92,6 +94,18 @@ def incomplete(lock: Lock, folder: Path) -> set[str]:
     return {package.name for packages in lock.conda.values() for package in packages if package.file in known}
 
 
+def strange(lock: Lock, known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return what in a lock is not as the package lists have it, a line for each record."""
+    found = []
+    for platform in lock.platforms:
+        for record in read_records(lock.text, lock.target, platform):
+            there = known.get(record.url)
+            other = differences(json.loads(record.to_json()), there) if there else "is in no list"
+            if other:
+                found.append(f"{record.url}: {other}")
+    return found
+
+
 def version(lock: Lock, platform: str, names: tuple[str, ...]) -> str:
     """Return the version of the first package of `names` that a lock has, or a dash."""
     found = {package.name: package.version for package in lock.conda.get(platform, ())}
@@ -116,7 +130,7 @@ def main() -> int:
     arguments = parser.parse_args()
     os.chdir(ROOT)
     os.environ["PWD"] = str(ROOT)
-    places = find_places()
+    places, known = find_places(), records_of(read_folder(arguments.channels))
     table, failed = [["target", "platform", "packages", *COLUMNS, "seconds"]], 0
     for name in arguments.targets or list(places.names()):
         target = places.find(name)
@@ -130,6 +144,9 @@ def main() -> int:
             continue
         if lacking:
             print(f"{name}: the records of {', '.join(lacking)} lack some of their fields", file=sys.stderr)
+        if wrong := strange(lock, known):
+            failed += 1
+            print(f"{name}: not as the lists have it:", *wrong, sep="\n  ", file=sys.stderr)
         table += rows(lock, seconds)
     if arguments.json:
         print(json.dumps([dict(zip(table[0], row, strict=True)) for row in table[1:]], indent=2))

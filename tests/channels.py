@@ -11,7 +11,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["CANONICAL", "EXCERPT", "Channels", "Trouble", "package", "place_of", "read_folder", "records_of"]
+__all__ = [
+    "CANONICAL",
+    "EXCERPT",
+    "Channels",
+    "Trouble",
+    "differences",
+    "package",
+    "place_of",
+    "read_folder",
+    "records_of",
+]
 
 EXCERPT = Path(__file__).parent / "data" / "channels"
 """Records of real channels, committed: those of the locks and of the cases that the tests are about."""
@@ -142,6 +152,9 @@ class _Server(ThreadingHTTPServer):
         self.channels = channels
         super().__init__(("127.0.0.1", 0), _Handler)
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that went away."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -208,3 +221,16 @@ def records_of(lists: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         for kind in ("packages", "packages.conda")
         for file, record in data[kind].items()
     }
+
+
+def differences(locked: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the fields of a channel's record that a lock has otherwise."""
+    return {
+        key: (locked.get(key), value)
+        for key, value in record.items()
+        if key not in NOT_IN_LOCKS and (locked.get(key) or None) != (value or None)
+    }
+
+
+NOT_IN_LOCKS = ("arch", "platform", "package_type", "requires", "namespace", "namespace_in_name", "app_type")
+"""Fields that no lock of the pixi format holds, or that follow from the platform."""

@@ -37,7 +37,7 @@ __all__ = [
     "write_lock",
 ]
 
-PLACEHOLDER = "/home/conda/feedstock_root/build_artifacts/work/_h_env" + "_placehold" * 14
+PLACEHOLDER = "/home/conda/feedstock_root/build_artifacts/_h_env" + "_placehold" * 14
 """The prefix that packages are built in: long, so that a shorter one fits in its place in a binary."""
 
 _LEVEL = 1

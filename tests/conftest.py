@@ -6,11 +6,13 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tenv.engine import session
 from tests.channels import Channels
@@ -23,6 +25,11 @@ _NOBODY = "http://127.0.0.1:9"
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
 
 
+# A few examples of each property with the fast tests; `--hypothesis-profile=thorough` asks for many.
+settings.register_profile("fast", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.load_profile("fast")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's `&` makes its programs deaf to Ctrl-C, and so would be all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,11 +38,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def _isolated(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+) -> Iterator[None]:
     """Keep a test that is not marked `real` away from the user's files, settings and network."""
     if request.node.get_closest_marker("real"):
+        yield
         return
-    around = tmp_path_factory.mktemp("around")
+    # Not pytest's `mktemp`, which looks through all folders that were made before.
+    around = Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
     for name in list(os.environ):
         if name.startswith(_FOREIGN):
             monkeypatch.delenv(name)
@@ -56,6 +65,8 @@ def _isolated(
     monkeypatch.setattr(socket.socket, "connect", _connect)
     (around / "home").mkdir()
     _stand_in(monkeypatch, around / "home")
+    yield
+    shutil.rmtree(around, ignore_errors=True)
 
 
 def _stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -12,6 +12,7 @@ import lzma
 import re
 import tarfile
 import threading
+import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,20 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
-__all__ = ["Files", "Member", "Server", "folder", "hard", "link", "manifest", "pack", "packed", "regular", "special"]
+__all__ = [
+    "Files",
+    "Member",
+    "Server",
+    "WithoutCase",
+    "folder",
+    "hard",
+    "link",
+    "manifest",
+    "pack",
+    "packed",
+    "regular",
+    "special",
+]
 
 PLATFORMS = ("linux-x86_64", "linux-sbsa", "windows-x86_64")
 
@@ -146,6 +160,19 @@ def row(path: str, data: bytes) -> dict[str, str]:
         "md5": hashlib.md5(data).hexdigest(),  # noqa: S324 (what NVIDIA's manifests carry)
         "size": str(len(data)),
     }
+
+
+class WithoutCase:
+    """Stands for a file system that does not tell names apart by their case: whether a path is a new one to it."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+
+    def __call__(self, path: Path) -> bool:
+        folded = unicodedata.normalize("NFKC", path.as_posix()).casefold()
+        new = folded not in self.there
+        self.there.add(folded)
+        return new
 
 
 @dataclass

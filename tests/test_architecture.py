@@ -1,7 +1,7 @@
 """The layers of the design, and the rules that a look at the imports can hold."""
 
 import ast
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 
 import pytest
@@ -33,26 +33,24 @@ LATE = (
 )
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Yield every module that a file imports by its first name, and whether it does so while it is itself imported."""
-    tree = ast.parse(path.read_text())
-    late = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-    }
-    late |= {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
+@functools.cache
+def imports(path: Path) -> frozenset[tuple[str, bool]]:
+    """Return every module that a file imports by its first name, and whether it does so while it is itself imported."""
+    found: set[tuple[str, bool]] = set()
+    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), True)]
+    while waiting:
+        node, early = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        ):
+            early = False
         if isinstance(node, ast.Import):
-            yield from ((name.name.split(".")[0], id(node) not in late) for name in node.names)
+            found |= {(name.name.split(".")[0], early) for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.split(".")[0], id(node) not in late
+            found.add((node.module.split(".")[0], early))
+        elif not isinstance(node, ast.expr):  # no expression holds an import
+            waiting += [(child, early) for child in ast.iter_child_nodes(node)]
+    return frozenset(found)
 
 
 def test_the_layers_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The targets made of conda packages: what their locks hold, and that every record in them is the channel's own.
 
-With TENV_TEST_CHANNELS set to a folder of whole package lists (CHANNEL/PLATFORM/repodata.json), all locks are held
-against it; without, the excerpt in tests/data does for cuda121.
+They are held against the excerpt of the channels in tests/data; with TENV_TEST_CHANNELS set to a folder of whole
+package lists (CHANNEL/PLATFORM/repodata.json), against those.
 """
 
 import json
@@ -15,19 +15,24 @@ import pytest
 
 from tenv.engine.lockfile import read_records
 from tenv.engine.network import Network
+from tenv.facts.tables import load_facts
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.providers.conda import Conda
 from tenv.providers.interface import Silent
 from tenv.targets import Place, Places, find_places
-from tests.channels import EXCERPT, Channels, read_folder, records_of
+from tenv.versions import Version
+from tests.channels import EXCERPT, Channels, differences, read_folder, records_of
 from tests.projects import Project, call
-from tests.trap import TRAP, read_trap
+from tests.redist import Server
+from tests.trap import MENDED, TRAP, read_trap
 
 ROOT = Path(__file__).parent.parent
 WHOLE = os.environ.get("TENV_TEST_CHANNELS", "")
 LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda126", "cuda128", "legacy")
 NOT_LOCKED = ("cuda117", "cuda124", "pydebug")
+
+NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
 
 CUDA_12_1 = {
     "cuda-cudart": "12.1.105",
@@ -64,31 +69,17 @@ def lists() -> Mapping[str, Any]:
 
 
 @pytest.fixture
-def real(lists: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Channels]:
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Channels]:
     """The real package lists, or the excerpt of them, served."""
     monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
-    complete = read_folder(Path(WHOLE), ()) if WHOLE else lists
-    with Channels(complete) as served:
+    with Channels(read_folder(Path(WHOLE) if WHOLE else EXCERPT, ())) as served:
         settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text(served.settings())
         yield served
 
 
-def differences(locked: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the fields of a channel's record that a lock has otherwise."""
-    return {
-        key: (locked.get(key), value)
-        for key, value in record.items()
-        if key not in NOT_IN_LOCKS and (locked.get(key) or None) != (value or None)
-    }
-
-
-NOT_IN_LOCKS = ("arch", "platform", "package_type", "requires", "namespace", "namespace_in_name", "app_type")
-"""Fields that no lock of the pixi format holds, or that follow from the platform."""
-
-
-@pytest.mark.parametrize("name", LOCKED if WHOLE else ("cuda121",))
+@pytest.mark.parametrize("name", LOCKED)
 def test_every_record_of_a_lock_is_the_channel_s_own(name: str, lists: Mapping[str, Any]) -> None:
     lock, known = shipped(name), records_of(lists)
     checked = 0
@@ -170,15 +161,52 @@ def test_the_other_targets_hold_what_they_are_for() -> None:
     assert [wheel.version for wheel in shipped("legacy").wheels["linux-64"]] == ["3.14.4.post1"]
 
 
-def test_cuda121_is_solved_from_the_records_as_it_is_shipped(real: Channels, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "version"), [("cuda118", "0.4.0.7"), ("cuda121", "0.5.2.1")])
+def test_the_cusparselt_of_a_lock_is_that_of_the_facts(name: str, version: str) -> None:
+    lock, table = shipped(name), load_facts().cusparselt
+    assert set(lock.archives) == set(lock.platforms)
+    for platform, archives in lock.archives.items():
+        (archive,) = archives
+        known = [row for row in table.archives if row.version.text == version]
+        row = next(row for row in known if row.platform == NVIDIA_PLATFORMS[platform])
+        assert (archive.name, archive.version, archive.trust) == ("cusparselt", version, "facts")
+        assert (archive.url, archive.sha256, archive.size) == (row.url, row.sha256, row.size)
+    paired = table.for_cuda(Version(lock.requirements["cuda"]))
+    assert paired
+    assert paired.version.text == version
+
+
+def test_cuda121_is_locked_the_same_when_nvidia_s_own_list_is_there(
+    real: Channels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(ROOT / "manifests", project / "manifests")
+    (project / "locks").mkdir()
+    shutil.copy(ROOT / "locks" / "cuda121.lock", project / "locks")
+    text = (ROOT / "tests" / "data" / "redistrib_0.5.2.json").read_bytes()
+    path = "/compute/cusparselt/redist/redistrib_0.5.2.json"
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PWD", str(project))
+    with Server({path: text}) as server:
+        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+        settings.write_text(f'{real.settings()}"https://developer.download.nvidia.com" = ["{server.url}"]\n')
+        ended = call("update", "cuda121", "cusparselt", "--json")
+        assert ended.status == 0, ended.err
+        assert server.paths() == [path]
+    assert (project / "locks" / "cuda121.lock").read_bytes() == (ROOT / "locks" / "cuda121.lock").read_bytes()
+    listed = json.loads(text)["libcusparse_lt"]["linux-x86_64"]
+    (archive,) = shipped("cuda121").archives["linux-64"]
+    assert (listed["sha256"], int(listed["size"])) == (archive.sha256, archive.size)
+
+
+@pytest.mark.parametrize("name", ["cuda118", "cuda121", "cuda126", "cuda128"])
+def test_a_target_is_solved_from_the_records_as_it_is_shipped(name: str, real: Channels, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(ROOT / "manifests", project / "manifests")
     places = Places(project, (Place(find_places(ROOT).places[0].origin, project),), tmp_path)
-    answer = Conda(Network(real.mirrors())).resolve(places.find("cuda121").manifest, {}, Silent())
+    answer = Conda(Network(real.mirrors())).resolve(places.find(name).manifest, {}, Silent())
     chosen = {record.name: (record.version, record.build) for record in answer["linux-64"]}
-    assert chosen == {
-        package.name: (package.version, package.build) for package in shipped("cuda121").conda["linux-64"]
-    }
+    assert chosen == {package.name: (package.version, package.build) for package in shipped(name).conda["linux-64"]}
 
 
 def test_the_toolkit_of_the_nvidia_channel_brings_another_nvcc_when_nobody_takes_care(
@@ -188,6 +216,24 @@ def test_the_toolkit_of_the_nvidia_channel_brings_another_nvcc_when_nobody_takes
     found = {record.name: record.version for record in answer["linux-64"]}
     assert found["cuda-toolkit"] == "12.1.0"
     assert found["cuda-nvcc"] == "12.8.61"
+
+
+def test_such_a_toolkit_is_refused_and_what_is_said_mends_it(real: Channels, project: Project) -> None:
+    project.manifest.write_text(TRAP)
+    err = project.fails(5, "no-solution", "lock", "tiny")
+    assert "TE301 cuda-nvcc 12.8.61 on linux-64: is of CUDA 12.8 inside a CUDA 12.1 toolkit" in err
+    assert "more (`--verbose` has all)" in err
+    assert len(err.splitlines()) < 15
+    assert err.endswith(
+        'hint: put "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*" in [dependencies]: '
+        "that holds conda-forge's parts of CUDA together\n"
+    )
+    assert "TE301 cuda-gdb 12.8" in call("lock", "tiny", "--verbose").err
+    assert not project.lock.exists()
+    project.manifest.write_text(MENDED)
+    project.ok("lock", "tiny")
+    found = {package.name: package.version for package in read_lock(project.lock, "tiny").conda["linux-64"]}
+    assert (found["cuda-toolkit"], found["cuda-nvcc"]) == ("12.1.1", "12.1.105")
 
 
 def test_static_mkl_of_intel_is_told_in_one_line(real: Channels, project: Project) -> None:

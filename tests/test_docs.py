@@ -31,11 +31,20 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.fixture
-def documented(project: Project) -> Project:
-    """A project in which the targets of the docs are small."""
+def documented(page: Path, project: Project, seed: Path) -> Project:
+    """A project in which the targets of the docs are small; those that the page uses have their environments."""
+    store = seed.with_name("small.lock")
     for name in ("cuda130", "cpu"):
         project.manifest.with_name(f"{name}.toml").write_text(SMALL)
-        project.ok("create", name)
+        lock = project.lock.with_name(f"{name}.lock")
+        if store.is_file():
+            lock.parent.mkdir(exist_ok=True)
+            lock.write_text(store.read_text().replace("@target@", name))
+        else:
+            project.ok("lock", name)
+            store.write_text(lock.read_text().replace(name, "@target@"))
+        if any(name in block for block in blocks(page)):
+            project.ok("create", name)
     project.manifest.with_name("typo.toml").write_text('platforms = ["linux-64"]\n\n[pypi-dependencis]\n')
     program = project.folder / "bin" / "tenv"
     program.parent.mkdir()

@@ -170,23 +170,26 @@ def test_a_folder_is_free_after_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / ".env.owner").exists()
 
 
-def count_up(folder: Path, rounds: int) -> None:
-    for _ in range(rounds):
-        with files.exclusive(folder, "count", lambda _: None):
-            number = int((folder / "count").read_text())
-            time.sleep(0.001)
-            (folder / "count").write_text(str(number + 1))
+COUNT_UP = """\
+import sys, time
+from pathlib import Path
+from tenv import files
+
+count = Path(sys.argv[1]) / "count"
+for _ in range(10):
+    with files.exclusive(count.parent, "count", lambda _: None):
+        number = int(count.read_text())
+        time.sleep(0.001)
+        count.write_text(str(number + 1))
+"""
 
 
 def test_processes_take_turns(tmp_path: Path) -> None:
     folder = tmp_path / "env"
     folder.mkdir()
     (folder / "count").write_text("0")
-    code = f"from pathlib import Path; from tests.test_files import count_up; count_up(Path({str(folder)!r}), 10)"
-    path = f"{SOURCE}{os.pathsep}{SOURCE.parent}"
-    children = [
-        subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}) for _ in range(4)
-    ]
+    command = [sys.executable, "-c", COUNT_UP, str(folder)]
+    children = [subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(SOURCE)}) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4
     assert (folder / "count").read_text() == "40"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tenv.manifest import Manifest
 from tenv.manifest_file import read_manifest
 
-__all__ = ["TRAP", "read_trap"]
+__all__ = ["MENDED", "TRAP", "read_trap"]
 
 TRAP = """\
 platforms = ["linux-64"]
@@ -19,8 +19,12 @@ cuda-toolkit = "12.1.*"
 """
 
 
-def read_trap(folder: Path) -> Manifest:
+MENDED = TRAP.replace('"nvidia", "conda-forge"', '"conda-forge", "nvidia"') + 'cuda-version = "12.1.*"\n'
+"""The same request as tenv says that it should be."""
+
+
+def read_trap(folder: Path, text: str = TRAP) -> Manifest:
     """Return the manifest of that request."""
     path = folder / "trap.toml"
-    path.write_text(TRAP)
+    path.write_text(text)
     return read_manifest("trap", path, lambda name: folder / f"{name}.toml")

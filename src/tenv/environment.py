@@ -220,6 +220,17 @@ class Environment:
                 with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                     yield from json.loads((self.prefix / "conda-meta" / note).read_bytes())["files"]
 
+    def without_note(self, names: Iterable[str]) -> set[str]:
+        """Return those of some conda packages of which no note can be read."""
+        known = self.conda_notes()
+        found = set(names)
+        for name in tuple(found):
+            for note in known.get(name, ()):
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                    if isinstance(json.loads((self.prefix / "conda-meta" / note).read_bytes())["files"], list):
+                        found.discard(name)
+        return found
+
     def archive_files(self) -> Iterator[str]:
         """Yield the files that the records of archives name, relative to the prefix."""
         for record in sorted(self.meta.glob("archives/*.json")):

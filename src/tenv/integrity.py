@@ -1,6 +1,7 @@
 """Whether the files of a prefix are still those that were put there.
 
-A wheel says so in its ``RECORD``, a conda package in its note in ``conda-meta``; what tenv itself makes (the toolkit's
+A wheel says so in its ``RECORD``, a conda package in its note in ``conda-meta``, an archive in its record in
+``tenv-meta/archives``; what tenv itself makes (the toolkit's
 folder, the activation) is written down in ``tenv-meta/made.json`` when it is made.
 """
 
@@ -10,7 +11,7 @@ import csv
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,19 @@ from typing import Any
 
 from tenv.files import digest
 
-__all__ = ["Expected", "Faults", "check", "describe_made", "expect_conda", "expect_made", "expect_wheel"]
+__all__ = [
+    "Expected",
+    "Faults",
+    "check",
+    "describe_made",
+    "expect_archive",
+    "expect_conda",
+    "expect_made",
+    "expect_wheel",
+]
 
 _LINK = "link:"
+_POINTER = "pointer:"
 _BYTECODE = "__pycache__"
 
 
@@ -31,8 +42,8 @@ class Expected:
     Attributes:
         name: The file, relative to the prefix.
         owner: The package that it belongs to; empty for what tenv itself makes.
-        digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and where a link leads; empty
-            when nothing is written of its content.
+        digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and where a link leads,
+            ``pointer:`` when nothing need be there; empty when nothing is written of its content.
     """
 
     name: str
@@ -104,6 +115,13 @@ def _of_conda(row: dict[str, Any], owner: str) -> Expected:
     return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")
 
 
+def expect_archive(record: Path, files: Mapping[str, str], links: Mapping[str, str], owner: str) -> Iterator[Expected]:
+    """Yield the files of an archive, by the digests and links of its record in ``tenv-meta/archives``."""
+    yield Expected(os.path.relpath(record, record.parents[2]), owner)
+    yield from (Expected(name, owner, f"sha256:{sha256}") for name, sha256 in files.items())
+    yield from (Expected(name, owner, _POINTER + target) for name, target in links.items())
+
+
 def describe_made(prefix: Path, names: Iterable[str]) -> str:
     """Return the text of ``made.json``: where each link leads and what each file holds, of files and whole folders."""
     found = {}
@@ -153,6 +171,9 @@ def _judge(path: Path, wanted: str) -> str:
         return _judge_link(path, wanted.removeprefix(_LINK))
     if not os.path.lexists(path):
         return "missing"
+    if wanted.startswith(_POINTER):
+        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(_POINTER)  # noqa: PTH115 (as a text)
+        return "" if same else "changed"
     algorithm, _, value = wanted.partition(":")
     try:
         return "" if not value or _hash(path, algorithm) == value else "changed"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc as Linux has them")
 
-KILLS = 10
+KILLS = 4
+"""The tests on real packages kill a `create` thirty times."""
 
 
 def workers(project: Project) -> list[int]:

@@ -62,8 +62,8 @@ def toolkit(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="module")
 def machine(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """The environment `cuda-system`, made with that copy."""
-    if not (shutil.which("gcc") and shutil.which("g++")):
-        pytest.skip("no host compiler")
+    assert shutil.which("gcc"), "the tests on real packages need a host compiler: gcc and g++"
+    assert shutil.which("g++"), "the tests on real packages need a host compiler: gcc and g++"
     folder = tmp_path_factory.mktemp("system")
     (folder / "work").mkdir()
     environment = {name: value for name, value in own_environment(folder).items() if not name.startswith("CUDA")}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenv.errors import ArchiveRefusedError, StorageError
+from tenv.providers import clashes
 from tenv.providers.formats.interface import KINDS, Limits, kind_of
 from tenv.providers.unpack import unpack
 from tests import redist
@@ -214,15 +215,40 @@ def test_rights_beyond_reading_and_running(kind: str, mode: int, tmp_path: Path)
     assert "would run with the rights of its owner" in refused(tmp_path, kind, raw)
 
 
-CLASHES = [("include/a.h", "include/A.h"), ("Lib/x", "lib/y"), ("é", "e\u0301"), ("straße", "STRASSE"), ("a", "a")]
+CLASHES = [("include/a.h", "include/A.h"), ("Lib/x", "lib/y"), ("é", "e\u0301"), ("straße", "STRASSE")]
 
 
 @pytest.mark.parametrize("names", CLASHES, ids="-".join)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_names_that_clash(kind: str, names: tuple[str, str], tmp_path: Path) -> None:
+def test_names_that_windows_does_not_tell_apart(kind: str, names: tuple[str, str], tmp_path: Path) -> None:
+    message = refused(tmp_path, kind, pack(kind, [regular(name) for name in names]), windows=True)
+    assert "by upper and lower case alone, and would replace it here" in message
+
+
+@pytest.mark.parametrize("names", CLASHES, ids="-".join)
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_this_file_system_does_not_tell_apart(
+    kind: str, names: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clashes, "_make", redist.WithoutCase())
     message = refused(tmp_path, kind, pack(kind, [regular(name) for name in names]))
-    assert "by upper and lower case alone" in message or "is there twice" in message
+    assert "by upper and lower case alone, and would replace it here" in message
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_this_file_system_tells_apart(kind: str, tmp_path: Path) -> None:
+    """The kernel's headers have such pairs."""
+    names = ["linux/xt_MARK.h", "linux/xt_mark.h", "Linux/xt_mark.h", "linux/xt_Mark.h"]
+    out = tmp_path / "out"
+    unpack(redist.packed(tmp_path, kind, [regular(name, name.encode()) for name in names]), kind, out)
+    assert {name: (out / name).read_text() for name in names} == {name: name for name in names}
+    assert {path.name for path in tmp_path.iterdir()} == {"out", f"sample.{kind}"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_twice(kind: str, tmp_path: Path) -> None:
+    assert "is there twice" in refused(tmp_path, kind, pack(kind, [regular("a"), regular("a")]))
 
 
 def test_folders_of_one_name_after_stripping(tmp_path: Path) -> None:

@@ -61,7 +61,6 @@ LIMITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
         {"cuda": None, "toolkits": (OTHER,), "manifest": {"system": {"cuda-toolkit": Range("12.1.*")}}},
         [
             {"cuda": None, "toolkits": (OTHER,), "manifest": {"system": {"cuda-toolkit": Range("*")}}},
-            {"cuda": None, "toolkits": Missing("no"), "manifest": {"system": {"cuda-toolkit": Range("12.1.*")}}},
             {"manifest": {"system": {"mpi": Range("*")}}},
         ],
     ),
@@ -189,6 +188,7 @@ LIMITS |= {
         {
             "cuda": "12.1",
             "torch": "2.1.2",
+            "manifest": {"environment": {"USE_CUSPARSELT": "1"}},
             "archives": (
                 archive(
                     "cusparselt",

@@ -108,7 +108,7 @@ def test_the_minimum_is_where_the_verdict_turns(cuda: Version, windows: bool) ->
 def test_the_verdict_never_falls_with_a_newer_driver() -> None:
     order = [Verdict.IMPOSSIBLE, Verdict.MINOR_VERSION, Verdict.NATIVE]
     drivers = sorted(
-        native.driver for cuda in releases() for windows in (False, True) if (native := load().native(cuda, windows))
+        {native.driver for cuda in releases() for windows in (False, True) if (native := load().native(cuda, windows))}
     )
     for windows in (False, True):
         for cuda in releases():

@@ -140,7 +140,7 @@ def project() -> Iterator[Path]:
         yield make_project(Path(folder) / "project")
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(told=st.fixed_dictionaries(values), target=st.sampled_from(["cuda117", "cuda121", "cuda130", "cpu"]))
 def test_a_fleet_of_one_is_that_machine(
     told: dict[str, Any], target: str, project: Path, monkeypatch: pytest.MonkeyPatch

@@ -362,6 +362,48 @@ def test_a_damaged_store_is_noticed_and_mended(project: Project, served: Server)
     assert (project.prefix / "opt" / "magma" / "lib" / "libmagma.a").read_bytes() == b"!<arch>\n"
 
 
+@pytest.mark.parametrize("keep_time", [False, True], ids=["new time", "time put back"])
+def test_verify_sees_a_changed_file_and_repair_mends_it(project: Project, served: Server, keep_time: bool) -> None:
+    """The file and the store's are one where the file system can't share blocks: the store must not be believed."""
+    prefix = ready(project, served)
+    assert project.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["changed"] == []
+    library = prefix / "opt" / "magma" / "lib" / "libmagma.a"
+    library.chmod(0o644)
+    before = library.stat()
+    change_byte(library)
+    if keep_time:
+        os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = project.run("verify", "tiny", "--no-probes", "--json")
+    assert found.status == 8
+    assert found.data["integrity"]["changed"] == ["opt/magma/lib/libmagma.a"]
+    assert found.data["integrity"]["packages"] == ["magma"]
+    project.ok("create", "tiny", "--repair")
+    assert library.read_bytes() == b"!<arch>\n"
+    assert project.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["changed"] == []
+
+
+def test_verify_sees_what_is_gone_and_a_lost_record(project: Project, served: Server) -> None:
+    prefix = ready(project, served)
+    (prefix / "opt" / "cunovel" / "LICENSE").unlink()
+    (prefix / "tenv-meta" / "archives" / "magma.json").write_text("{")
+    found = project.run("verify", "tiny", "--no-probes", "--json")
+    assert found.status == 8
+    assert found.data["integrity"]["missing"] == ["magma", "opt/cunovel/LICENSE"]
+    project.ok("create", "tiny")
+    assert project.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["missing"] == []
+
+
+def test_what_a_killed_process_was_unpacking_goes_with_the_next_one(project: Project, served: Server) -> None:
+    ready(project, served)
+    trees = Path(os.environ["HOME"]) / ".cache" / "tenv" / "archives" / "trees"
+    tree = next(path for path in trees.iterdir() if path.is_dir())
+    (trees / f".{tree.name}.abcdefgh" / "tree").mkdir(parents=True)
+    (trees / f"{tree.name}.json").unlink()
+    project.ok("remove", "tiny")
+    project.ok("create", "tiny")
+    assert not [path for path in trees.iterdir() if path.is_dir() and path.name.startswith(".")]
+
+
 def test_offline_says_what_is_missing(project: Project, served: Server) -> None:
     ask(project, 'cunovel = "7.1.0"')
     project.ok("lock", "tiny")

@@ -183,3 +183,51 @@ def test_a_target_of_that_name_is_refused(targets: Project) -> None:
         err = targets.fails(3, "manifest", *words)
         assert "manifests/auto.toml: a target can't be called `auto`" in err
     assert "auto: manifests/auto.toml: a target can't be called `auto`" in targets.ok("targets").err
+
+
+def system_target(targets: Project, name: str = "here") -> None:
+    """Add a target that takes whatever toolkit the machine has."""
+    manifest = targets.manifest.with_name("cpu.toml").read_text()
+    targets.manifest.with_name(f"{name}.toml").write_text(f'{manifest}\n[system]\ncuda-toolkit = "*"\n')
+    lock = targets.lock.with_name("cpu.lock").read_text()
+    targets.lock.with_name(f"{name}.lock").write_text(
+        lock.replace("target: cpu", f"target: {name}").replace("cpu:", f"{name}:")
+    )
+
+
+def toolkit_of(version: str) -> dict[str, Any]:
+    return {"toolkits": [{"path": "/usr/local/cuda", "found_by": ["/usr/local/cuda"], "version": version}]}
+
+
+def test_a_target_with_the_machine_s_toolkit_is_one_with_cuda(auto: Any, targets: Project) -> None:
+    system_target(targets)
+    ended = auto("", "", "--json", **toolkit_of("13.0"))
+    assert said(ended) == ["auto: cpu, since there is no NVIDIA GPU (test), and it needs none"]
+    reasons = {row["target"]: row["reason"] for row in ended.data["auto"]["ranking"]}
+    assert reasons["here"] == "it has CUDA 13.0 of this machine, and there is no NVIDIA GPU (test)"
+
+
+def test_a_target_with_the_machine_s_toolkit_is_the_last_that_is_taken(auto: Any, targets: Project) -> None:
+    system_target(targets)
+    assert said(auto("595.58.03", H100, **toolkit_of("13.5")))[0].startswith("auto: cuda132, ")
+    for name in RANGES:
+        targets.lock.with_name(f"{name}.lock").unlink()
+    lines = said(auto("595.58.03", H100, **toolkit_of("13.0")))
+    assert lines[0] == "auto: here, since CUDA 13.0 of this machine runs natively on driver 595.58.03"
+    ended = auto("595.58.03", H100, toolkits=[])
+    assert ended.status == 4
+    assert "\n  here: cuda-toolkit: the target takes cuda-toolkit from the machine, which has none" in ended.err
+
+
+def test_of_two_targets_without_cuda_it_is_the_one_for_newer_revisions(auto: Any, targets: Project) -> None:
+    for name, pytorch in {"a-1.10": ">=1.10,<1.11", "b": ">=2.8,<2.16"}.items():
+        text = targets.manifest.with_name("cpu.toml").read_text()
+        targets.manifest.with_name(f"{name}.toml").write_text(
+            text.replace("platforms ", f'pytorch = "{pytorch}"\nplatforms ')
+        )
+        lock = targets.lock.with_name("cpu.lock").read_text()
+        targets.lock.with_name(f"{name}.lock").write_text(
+            lock.replace("target: cpu", f"target: {name}").replace("cpu:", f"{name}:")
+        )
+    targets.manifest.with_name("cpu.toml").unlink()
+    assert said(auto())[0].startswith("auto: b, ")

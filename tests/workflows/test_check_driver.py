@@ -166,3 +166,27 @@ def test_the_envelope_of_a_fleet(tmp_path: Path) -> None:
     (row,) = machine["targets"]
     assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "native_driver", "build", "run"}
     assert (ended.status, row["verdict"]) == (1, "impossible")
+
+
+def test_the_machine_s_toolkit_decides_and_without_one_nothing_is_known(here: Path, tmp_path: Path) -> None:
+    (here / "manifests" / "own.toml").write_text('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "*"\n')
+    cuda = {"path": "/opt/cuda", "found_by": ["CUDA_HOME"], "version": "12.1"}
+    file = write(tmp_path / "with.json", report("535.104.12", toolkits=[cuda]))
+    (row,) = ask(file, "own")["targets"]
+    assert (row["cuda"], row["verdict"], row["run"]) == ("12.1", "native", True)
+    file = write(tmp_path / "without.json", report("535.104.12"))
+    ended = call("check-driver", "own", "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["cuda"], row["verdict"], row["run"], ended.status) == ("", "unknown", False, 1)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE309"]
+    checked = call("check", "own", "--host-report", file, "--json")
+    assert (checked.data["build"], checked.data["run"]) == (False, False)
+    assert [finding["code"] for finding in json.loads(checked.out)["findings"]] == ["TE309"]
+
+
+def test_of_another_platform_nothing_else_is_said(here: Path, tmp_path: Path) -> None:
+    text = 'platforms = ["win-64"]\n[requirements]\ncuda = "10.2"\n[system]\ncuda-toolkit = "10.2.*"\n'
+    (here / "manifests" / "other.toml").write_text(text)
+    ended = call("check", "other", "--host-report", write(tmp_path / "host.json", report("535.104.12")), "--json")
+    assert (ended.data["build"], ended.data["run"]) == (False, False)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE705"]

@@ -241,6 +241,16 @@ def test_the_cache_serves_without_a_network(conda: Conda) -> None:
     assert not list(downloads_folder().iterdir())
 
 
+def test_packages_lie_in_pixis_cache_where_pixi_has_one_of_its_own(
+    conda: Conda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIXI_CACHE_DIR", str(tmp_path / "pixi"))
+    conda.lock("data")
+    conda.create()
+    assert (tmp_path / "pixi" / "pkgs" / "data-1-0" / "share" / "data.txt").is_file()
+    assert not (tmp_path / "packages").exists()
+
+
 @pytest.mark.parametrize("damage", ["gone", "cut", "no list"])
 def test_a_damaged_cache_is_repaired(conda: Conda, damage: str) -> None:
     conda.lock("tool", "data")
@@ -262,14 +272,57 @@ def test_a_damaged_cache_is_repaired(conda: Conda, damage: str) -> None:
     conda.create("--offline")
 
 
-def test_with_exact_the_cache_is_compared_with_its_digests(conda: Conda) -> None:
+@pytest.mark.parametrize("word", ["--exact", "--repair"])
+def test_the_cache_is_compared_with_its_digests(conda: Conda, word: str) -> None:
     conda.lock("data")
     conda.create()
+    for file in (cache_folder() / "data-1-0" / "share" / "data.txt", conda.prefix / "share" / "data.txt"):
+        file.unlink()
+        file.write_text("OLD\n")  # as long as the right one
+    conda.create(word)
+    assert (conda.prefix / "share" / "data.txt").read_text() == "old\n"
+    conda.project.ok("remove", "tiny")
+    conda.create("--offline")
+    assert (conda.prefix / "share" / "data.txt").read_text() == "old\n"
+
+
+def test_a_damaged_cache_is_repaired_from_the_mirror(conda: Conda) -> None:
+    conda.lock("data")
+    conda.create()
+    there = conda.project.lock.read_text()
+    conda.project.lock.write_text(there.replace(conda.channel.root, "https://channel.invalid"))
+    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f'[mirrors]\n"https://channel.invalid" = ["{conda.channel.root}"]\n')
     file = cache_folder() / "data-1-0" / "share" / "data.txt"
     file.unlink()
-    file.write_text("OLD\n")  # as long as the right one
+    file.write_text("OLD\n")
     conda.create("--exact")
     assert (conda.prefix / "share" / "data.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("damage", ["gone", "no JSON", "nothing"])
+def test_a_package_whose_note_is_lost_is_repaired(conda: Conda, damage: str) -> None:
+    conda.lock("tool", "data")
+    conda.create()
+    before = snapshot(conda.prefix)
+    note = conda.prefix / "conda-meta" / "tool-1-0.json"
+    if damage == "gone":
+        note.unlink()
+    else:
+        note.write_text({"no JSON": "{", "nothing": ""}[damage])
+    assert call("verify", "tiny", "--no-probes").status == 8
+    conda.create("--repair")
+    assert snapshot(conda.prefix).keys() == before.keys()
+    conda.project.ok("verify", "tiny", "--no-probes")
+
+
+def test_a_path_too_long_for_its_packages_is_told(conda: Conda, tmp_path: Path) -> None:
+    conda.lock("tool")
+    prefix = tmp_path / ("a" * 150) / ("b" * 150)
+    said = conda.fails(2, "usage", "--prefix", str(prefix))
+    assert f"{prefix}: this path is too long for the packages: " in said
+    assert "hint: choose a shorter folder: `--prefix`" in said
 
 
 UNSAFE: dict[str, dict[str, Any]] = {

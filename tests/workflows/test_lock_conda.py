@@ -340,6 +340,17 @@ def test_tells_when_wheels_do_not_go_together_with_conda_packages(tools: Project
     assert "beta==1.1" in err
 
 
+def test_of_the_parts_of_a_mixed_toolkit_the_compiler_is_told_first(tools: Project, channels: Channels) -> None:
+    parts = ("cuda-cccl", "cuda-cupti", "cuda-gdb", "cuda-nvcc", "cuda-nvtx")
+    channels.add("main-line", package("cuda-toolkit", "12.1.0", "0", *parts), *(package(n, "12.8.61") for n in parts))
+    head = 'platforms = ["linux-64"]\nchannels = ["main-line"]\nrequirements.cuda = "12.1"\n'
+    rewrite(tools, head=head, dependencies='cuda-toolkit = "12.1.*"')
+    said = tools.fails(5, "no-solution", "lock", "tiny")
+    assert said.count("is of CUDA 12.8 inside a CUDA 12.1 toolkit") == len(parts)
+    assert said.partition("TE301")[2].startswith(" cuda-nvcc 12.8.61 on linux-64: is of CUDA 12.8")
+    assert 'hint: pin it in [dependencies]: cuda-nvcc = "12.1.*"' in said
+
+
 def test_a_manifest_without_channels_is_told(tools: Project) -> None:
     rewrite(tools, head='platforms = ["linux-64"]\n', dependencies='tool = "*"')
     err = tools.fails(3, "manifest", "lock", "tiny")

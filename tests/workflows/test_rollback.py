@@ -10,14 +10,18 @@ from tests.projects import Project, snapshot
 
 @pytest.fixture
 def moved(created: Project) -> Project:
-    """The project with an environment that was made from beta 1.0, then 1.1, then 1.2."""
+    """The project with an environment that was made from beta 1.0, then 1.1."""
     created.narrow()
-    for version in ("1.1", "1.2"):
-        make_wheel(created.index.folder, "beta", version)
-        created.ok("update", "tiny", "beta")
-        created.ok("create", "tiny")
-    assert beta(created) == "1.2"
+    move(created, "1.1")
     return created
+
+
+def move(project: Project, version: str) -> None:
+    """Make a newer beta, lock it and install it."""
+    make_wheel(project.index.folder, "beta", version)
+    project.ok("update", "tiny", "beta")
+    project.ok("create", "tiny")
+    assert beta(project) == version
 
 
 def beta(project: Project) -> str:
@@ -30,15 +34,16 @@ def beta(project: Project) -> str:
 def test_goes_one_lock_back_and_leaves_the_project_s_lock_alone(moved: Project) -> None:
     lock = moved.lock.read_bytes()
     ended = moved.ok("rollback", "tiny")
-    assert beta(moved) == "1.1"
-    assert "  ~ beta  1.2 → 1.1  " in ended.err
-    assert ended.err.index("beta  1.2 → 1.1") < ended.err.index("downloading and installing")
+    assert beta(moved) == "1.0"
+    assert "  ~ beta  1.1 → 1.0  " in ended.err
+    assert ended.err.index("beta  1.1 → 1.0") < ended.err.index("downloading and installing")
     assert ended.err.endswith("; `tenv create tiny` goes forward again to the lock of the manifest\n")
     assert moved.lock.read_bytes() == lock
     assert moved.state()["state"] == "ready"
 
 
 def test_goes_one_further_back_each_time_until_there_is_none(moved: Project) -> None:
+    move(moved, "1.2")
     moved.ok("rollback", "tiny")
     moved.ok("rollback")
     assert beta(moved) == "1.0"
@@ -52,24 +57,24 @@ def test_goes_one_further_back_each_time_until_there_is_none(moved: Project) -> 
 def test_create_goes_forward_again_and_that_can_be_undone(moved: Project) -> None:
     moved.ok("rollback", "tiny")
     moved.ok("create", "tiny")
-    assert beta(moved) == "1.2"
-    moved.ok("rollback", "tiny")
     assert beta(moved) == "1.1"
+    moved.ok("rollback", "tiny")
+    assert beta(moved) == "1.0"
 
 
 def test_needs_no_network(moved: Project) -> None:
     moved.index.stop()
     moved.ok("rollback", "tiny", "--offline")
-    assert beta(moved) == "1.1"
+    assert beta(moved) == "1.0"
 
 
 def test_a_dry_run_tells_and_changes_nothing(moved: Project) -> None:
     before = snapshot(moved.prefix)
     ended = moved.ok("rollback", "tiny", "--dry-run")
-    assert "  ~ beta  1.2 → 1.1  " in ended.err
+    assert "  ~ beta  1.1 → 1.0  " in ended.err
     assert "tiny would go back to " in ended.err
     data = moved.ok("rollback", "tiny", "--dry-run", "--json").data
-    assert [(row["name"], row["old"], row["new"]) for row in data["difference"]["changed"]] == [("beta", "1.2", "1.1")]
+    assert [(row["name"], row["old"], row["new"]) for row in data["difference"]["changed"]] == [("beta", "1.1", "1.0")]
     assert snapshot(moved.prefix) == before
 
 
@@ -77,7 +82,7 @@ def test_an_installation_that_was_stopped_is_undone(moved: Project) -> None:
     state = moved.state()
     moved.state_file.write_text(json.dumps({**state, "state": "creating", "lock": ""}))
     moved.ok("rollback", "tiny")
-    assert (beta(moved), moved.state()["state"]) == ("1.2", "ready")
+    assert (beta(moved), moved.state()["state"]) == ("1.1", "ready")
 
 
 def test_what_was_installed_by_hand_stays(moved: Project) -> None:

@@ -25,7 +25,8 @@ _SHOWN = 20
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
 )
 @click.option("--no-probes", is_flag=True, help="Look at the files alone; compile and run nothing.")
-def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool) -> Result:
+@click.option("--store", is_flag=True, help="Read the store of archives, too, all of it.")
+def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool, store: bool) -> Result:
     """Compare every file of the environment of TARGET with what was installed, then compile and run short programs.
 
     Status 8 when a file is missing or changed, else 1 when a program fails. Files that tenv did not put there are
@@ -35,7 +36,7 @@ def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: 
     from tenv.workflows.verify import verify as look  # noqa: PLC0415
 
     with Terminal(voice) as progress:
-        found = look(Context(progress=progress), target, prefix, with_probes=not no_probes)
+        found = look(Context(progress=progress), target, prefix, with_probes=not no_probes, with_store=store)
     status = Exit.DONE if found.works else Exit.CHECK
     return Result(
         found.to_json(),
@@ -57,6 +58,8 @@ def _print(found: "Verified") -> None:
             click.echo(f"{word}  … and {len(names) - _SHOWN} more (`--json` has all)")
     for drift in found.machine:
         click.echo(f"{paint('missing' if drift.gone else 'changed', '31', sys.stdout)}  {drift.file} (the machine's)")
+    for damage in found.store or ():
+        click.echo(f"{paint('changed', '31', sys.stdout)}  {damage.path}: {damage.reason}")
     for outcome in found.outcomes or ():
         word = paint("works", "32", sys.stdout) if outcome.ok else paint("fails", "31", sys.stdout)
         click.echo(f"{word}    {outcome.name}  {format_seconds(outcome.seconds)}")
@@ -81,4 +84,15 @@ def _summary(found: "Verified", prefix: Path | None) -> list[str]:
         where = f" --prefix {prefix}" if prefix else ""
         hint = f"`tenv create {found.target}{where} --repair` installs again what was changed"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
+    if found.store is not None:
+        lines.append(_of_store(found))
+    if found.store:
+        hint = "`tenv clean --archives` empties it, and what is needed is fetched again"
+        lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
     return lines
+
+
+def _of_store(found: "Verified") -> str:
+    if not found.store:
+        return "the store of archives: every file is as fetched"
+    return f"the store of archives: {count(len(found.store), 'file')} not as fetched"

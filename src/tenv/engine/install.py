@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.engine.network import Network, open_client
+from tenv.engine.network import cache_folder as shared_cache
 from tenv.engine.records import Record
-from tenv.errors import EnvironmentBrokenError, HashMismatchError, HostError, NetworkError, StorageError
+from tenv.errors import EnvironmentBrokenError, HashMismatchError, NetworkError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from rattler import Client
@@ -50,16 +51,16 @@ class Content:
 
 def cache_folder() -> Path:
     """Return the folder of the package cache: the one of rattler and pixi."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 (late: 19 ms)
-
-    given = os.environ.get("RATTLER_CACHE_DIR")
-    return (Path(given) if given else user_cache_path("rattler", appauthor=False) / "cache") / "pkgs"
+    return shared_cache() / "pkgs"
 
 
-def read_cache(records: Sequence[Record]) -> tuple[dict[str, Content], tuple[str, ...]]:
+def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:
     """Return, by URL, the content of the packages that lie in the cache, and the names of those that are damaged there.
 
-    Whether a package is whole is told by the sizes of its files; their digests would take as long as the installation.
+    Args:
+        records: The packages.
+        thorough: Tell by the digests of their files whether packages are whole, which takes about as long as to
+            install them, and not by the sizes alone.
     """
     import asyncio  # noqa: PLC0415 (late: 38 ms)
 
@@ -70,7 +71,7 @@ def read_cache(records: Sequence[Record]) -> tuple[dict[str, Content], tuple[str
         return {}, ()
     index = asyncio.run(_index(PackageCache(folder)))
     there = [record for record in records if index.contains_record(record.raw)]
-    read = {r.url: _read_folder(r, folder / f"{r.name}-{r.version}-{r.build}") for r in there}
+    read = {r.url: _read_folder(r, folder / f"{r.name}-{r.version}-{r.build}", thorough=thorough) for r in there}
     damaged = tuple(record.name for record in there if read[record.url] is None)
     return {url: content for url, content in read.items() if content is not None}, damaged
 
@@ -79,33 +80,43 @@ async def _index(cache: Any) -> Any:
     return await cache.index()
 
 
-def _read_folder(record: Record, folder: Path) -> Content | None:
+def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | None:
     """Return the content of a package in the cache; None when it is not whole."""
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
-        content, sizes = _read_content(record, texts)
-        for name, size in sizes.items():
-            if os.lstat(f"{folder}/{name}").st_size != size:  # not a Path: there are tens of thousands of files
+        content, told = _read_content(record, texts)
+        for name, (size, digest) in told.items():
+            path = f"{folder}/{name}"  # not a Path: there are tens of thousands of files
+            if size is not None and os.lstat(path).st_size != size:
+                return None
+            if thorough and digest and _sha256(path) != digest:
                 return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return content
 
 
-def _read_content(record: Record, texts: Mapping[str, bytes | None]) -> tuple[Content, dict[str, int]]:
-    """Return the content that a package's own lists tell, and the sizes of its regular files."""
+def _sha256(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123 (not a Path: there are tens of thousands of files)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_content(
+    record: Record, texts: Mapping[str, bytes | None]
+) -> tuple[Content, dict[str, tuple[int | None, str]]]:
+    """Return the content that a package's own lists tell, and the size and sha256 of its regular files."""
     rows: list[dict[str, Any]] = json.loads(texts.get("info/paths.json") or b"")["paths"]
     files = tuple(str(row["_path"]) for row in rows)
     links = tuple(str(row["_path"]) for row in rows if row.get("path_type") == "softlink")
-    sizes = {
-        str(row["_path"]): int(row["size_in_bytes"])
+    told = {
+        str(row["_path"]): (row.get("size_in_bytes"), str(row.get("sha256") or ""))
         for row in rows
-        if row.get("path_type") == "hardlink" and row.get("size_in_bytes") is not None
+        if row.get("path_type") == "hardlink"
     }
     noarch = json.loads(texts.get("info/link.json") or b"{}").get("noarch") or {}
     python = noarch.get("type") == "python"
     programs = tuple(str(line).partition("=")[0].strip() for line in noarch.get("entry_points") or ())
-    return Content(record, files, links, programs if python else (), python), sizes
+    return Content(record, files, links, programs if python else (), python), told
 
 
 def read_archives(archives: Mapping[str, Path], records: Iterable[Record]) -> dict[str, Content]:
@@ -365,8 +376,11 @@ def _name_origin(prefix: Path, record: Record) -> None:
         raise _storage(error, f"can't write {note}") from error
 
 
-def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBrokenError | NetworkError | HostError:
+def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBrokenError | NetworkError | UsageError:
     text = _told(error)
+    if "longer than the placeholder prefix" in text:
+        hint = "choose a shorter folder: `--prefix`"
+        return UsageError(f"{prefix}: this path is too long for the packages: {text}", hint=hint)
     for words in ("No space left", "Disk quota", "Read-only file system", "Permission denied", "Too many open files"):
         if words.lower() in text.lower():
             hint = "free some space or choose another folder, then run the same command again"

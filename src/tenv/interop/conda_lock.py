@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from tenv.errors import FormatError, LockCorruptError, TenvError
 from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import channel_url, channel_words, left_out, wheel_at
+from tenv.interop.markers import holds
+from tenv.interop.packages import channel_url, channel_word, channel_words, left_out, other_channels, wheel_at
 from tenv.interop.reading import load_yaml, read_source
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.lock import CondaPackage, Wheel
-from tenv.manifest import normalize
+from tenv.manifest import CondaRequest, normalize
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile
@@ -52,8 +53,6 @@ def _export(subject: Subject) -> Exported:
         sources=[],
     )
     lost.append("constraints (`constrains`), sizes, licences and timestamps of packages are not in a conda-lock.yml")
-    if subject.lock.requirements:
-        lost.append(f"what the host must offer can't be held: {', '.join(subject.lock.requirements)}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         path = Path(folder) / "conda-lock.yml"
         write_conda_lock_file(Lockfile(package=packages, metadata=metadata), path, None, include_help_text=False)
@@ -98,7 +97,7 @@ def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
             need = Requirement(line)
         except InvalidRequirement:  # as old packages have them; pip passes over them, too
             continue
-        if need.marker is None or need.marker.evaluate(_marker_values(platform, subject.minor(platform))):
+        if holds(need.marker, platform, subject.minor(platform)) is not False:
             needs[normalize(need.name)] = str(need.specifier) or "*"
     return LockedDependency(
         name=wheel.name,
@@ -110,23 +109,6 @@ def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
         hash=HashModel(sha256=wheel.sha256),
         categories={"main"},
     )
-
-
-def _marker_values(platform: str, minor: str) -> dict[str, str]:
-    """Return what markers say on a platform, without any extra."""
-    windows = platform.startswith("win")
-    machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, "AMD64")
-    return {
-        "extra": "",
-        "implementation_name": "cpython",
-        "os_name": "nt" if windows else "posix",
-        "platform_machine": machine,
-        "platform_python_implementation": "CPython",
-        "platform_system": "Windows" if windows else "Linux",
-        "python_full_version": f"{minor}.0",
-        "python_version": minor,
-        "sys_platform": "win32" if windows else "linux",
-    }
 
 
 def _parse(source: Source) -> "Lockfile":
@@ -169,10 +151,10 @@ def _read(source: Source) -> Imported:
     pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
     wheels = {platform: _wheels(conda[platform], pip[platform], lost) for platform in platforms}
     words = [channel.url for channel in found.metadata.channels]
-    asked = {platform: top_level([_row(package) for package in conda[platform]]) for platform in platforms}
+    asked = {platform: _top_level(conda[platform]) for platform in platforms}
     draft = Draft(
         platforms=platforms,
-        channels=tuple(words),
+        channels=tuple(map(channel_word, words)),
         dependencies=asked,
         wheels={platform: _asked(pip[platform], wheels[platform]) for platform in platforms},
     )
@@ -199,7 +181,10 @@ def _asked_for(source: Source, names: list[str], derived: Draft, wheels_held: Ma
         conda[platform] = {**{name: held[name] for name in ("python",) if name in held}, **asked}
         named = {name: request for draft in drafts for name, request in draft.wheels.get(platform, {}).items()}
         wheels[platform] = {name: request for name, request in named.items() if name in wheels_held[platform]}
-    variables = {name: value for draft in drafts for name, value in draft.environment.items()}
+    variables = {
+        platform: {name: value for draft in drafts for name, value in draft.environment.get(platform, {}).items()}
+        for platform in derived.platforms
+    }
     return replace(derived, dependencies=conda, wheels=wheels, environment=variables)
 
 
@@ -209,6 +194,11 @@ def _is(package: "LockedDependency", manager: str, platform: str) -> bool:
 
 def _row(package: "LockedDependency") -> tuple[str, str, list[str]]:
     return package.name, package.version, [f"{name} {spec}".strip() for name, spec in package.dependencies.items()]
+
+
+def _top_level(conda: tuple["LockedDependency", ...]) -> dict[str, CondaRequest]:
+    channels = {package.name: package.url.rsplit("/", 2)[0] for package in conda}
+    return top_level([_row(package) for package in conda], other_channels(channels))
 
 
 def _pixi_rows(

@@ -1,19 +1,24 @@
 """The text of a manifest that an import makes: what a person would have written."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from tenv.interop.interface import Draft
+from tenv.interop.interface import Draft, Part
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
 from tenv.manifest import CondaRequest, WheelRequest, normalize, tool_of
 from tenv.versions import CondaRange, Range
 
-__all__ = ["render_draft", "without_doubles"]
+__all__ = ["render_draft", "with_cuda", "without_doubles"]
 
 T = TypeVar("T")
 
+_CUDA = re.compile(r"cuda-version|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
+"""Packages whose version is that of a CUDA release, on conda and on the package index."""
+
+_OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
 _DEFAULT_PYTHON = ">=3.11,<3.15"
 
 
@@ -26,6 +31,7 @@ def render_draft(draft: Draft, origin: str) -> str:
     """
     lines = [
         f"# Made by `tenv import` from {origin}.",
+        *([f"description = {quoted(draft.description)}"] if draft.description else []),
         f"platforms = {_list(draft.platforms)}",
         *([f"channels  = {_list(draft.channels)}"] if draft.channels else []),
         *([f"python    = {quoted(draft.python)}"] if draft.python else []),
@@ -34,6 +40,7 @@ def render_draft(draft: Draft, origin: str) -> str:
     lines += _section("requirements", {name: quoted(value) for name, value in requirements.items() if value})
     conda, conda_own = split(_every(draft, draft.dependencies))
     wheels, wheels_own = split(_every(draft, draft.wheels))
+    variables, variables_own = split(_every(draft, draft.environment))
     lines += _section("dependencies", {name: _conda(request) for name, request in conda.items()})
     lines += _section("pypi-dependencies", {name: _wheel(request) for name, request in wheels.items()})
     for platform in draft.platforms:
@@ -41,7 +48,9 @@ def render_draft(draft: Draft, origin: str) -> str:
         lines += _section(f"platform.{platform}.dependencies", own)
         own = {name: _wheel(request) for name, request in wheels_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.pypi-dependencies", own)
-    lines += _section("activation.env", {name: quoted(value) for name, value in draft.environment.items()})
+        own = {name: quoted(value) for name, value in variables_own.get(platform, {}).items()}
+        lines += _section(f"platform.{platform}.activation.env", own)
+    lines += _section("activation.env", {name: quoted(value) for name, value in variables.items()})
     return "\n".join(lines) + "\n"
 
 
@@ -75,6 +84,39 @@ def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
         return quoted(str(version))
     pairs = {"version": quoted(str(version)), **more}
     return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
+
+
+def with_cuda(draft: Draft, part: Part | None) -> tuple[Draft, list[str]]:
+    """Return a draft that says which CUDA the host must offer, where that is certain, and what is to be told of it.
+
+    It is when the file itself does not say, and all that its lock, or else its requests, have of CUDA is of one
+    release.
+    """
+    if draft.cuda:
+        return draft, []
+    names = _locked(part) if part else _asked(draft)
+    found = sorted({release for name, release in names if _CUDA.fullmatch(name)})
+    if len(found) == 1:
+        return replace(draft, cuda=found[0]), []
+    if found:
+        return draft, [f"what the host must offer: the file has parts of CUDA {', '.join(found)} and does not say"]
+    return draft, []
+
+
+def _locked(part: Part) -> Iterator[tuple[str, str]]:
+    rows = [row for rows in part.conda.values() for row in rows]
+    files = [str(row["conda"]).rsplit("/", 1)[-1] for row in rows]
+    found = [(name, version) for name, version, _ in (file.rsplit("-", 2) for file in files if file.count("-") > 1)]
+    found += [(wheel.name, wheel.version) for wheels in part.wheels.values() for wheel in wheels]
+    yield from ((name, ".".join(version.split(".")[:2])) for name, version in found)
+
+
+def _asked(draft: Draft) -> Iterator[tuple[str, str]]:
+    ranges = [(name, str(row.version)) for table in draft.dependencies.values() for name, row in table.items()]
+    ranges += [(name, str(row.version)) for table in draft.wheels.values() for name, row in table.items()]
+    for name, text in ranges:
+        if match := _OF_ONE_RELEASE.fullmatch(text):
+            yield normalize(name), match[1]
 
 
 def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:

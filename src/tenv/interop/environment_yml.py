@@ -11,14 +11,16 @@ from typing import Any
 
 from tenv.errors import FormatError, ManifestError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.markers import add_line
 from tenv.interop.packages import channel_url, channel_word, channel_words, left_out
 from tenv.interop.reading import load_yaml, text_of
-from tenv.interop.requests import conda_request, wheel_request
+from tenv.interop.requests import conda_request
 from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 
 __all__ = ["FORMAT", "read_environment"]
 
 _KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category")
+_HEAD = 200
 _SELECTORS = {
     "linux": ("linux-64", "linux-aarch64"),
     "unix": ("linux-64", "linux-aarch64"),
@@ -108,18 +110,19 @@ def read_environment(source: Source) -> Imported:
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
     wheels: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
     selectors = _selectors(text_of(source, ManifestError))
+    pip: list[str] = []
     for item in _list(source, data, "dependencies"):
         if isinstance(item, str):
             name, request, rest = _parsed(source, item, conda_request)
             _add(conda, _where(selectors, item, platforms), name, request)
             lost += [f"of `{name}` tenv can't ask for {rest}"] if rest else []
         elif isinstance(item, dict) and list(item) == ["pip"]:
-            for line in _pip(source, item["pip"], lost):
-                name, wheel, rest = _parsed(source, line, wheel_request)
-                _add(wheels, _where(selectors, line, platforms), name, wheel)
-                lost += [f"of `{name}` tenv can't ask for {rest}"] if rest else []
+            pip += _pip(source, item["pip"], lost)
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
+    for line in pip:  # at the end, since their markers may ask for the Python
+        where = _where(selectors, line, platforms)
+        _parsed(source, line, lambda text, where=where: add_line(wheels, text, where, _minor(conda), lost))
     variables = data.get("variables") or {}
     if not isinstance(variables, dict):
         raise ManifestError(f"{source.path}: variables: expected a mapping")
@@ -128,10 +131,17 @@ def read_environment(source: Source) -> Imported:
         channels=tuple(channel_word(channel) for channel in channels if channel != "nodefaults"),
         dependencies=conda,
         wheels=wheels,
-        environment={str(key): str(value) for key, value in variables.items()},
+        environment={name: {str(key): str(value) for key, value in variables.items()} for name in platforms},
     )
     lost.append("an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one")
-    return Imported(str(data.get("name") or ""), draft, None, tuple(lost))
+    return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))
+
+
+def _minor(conda: Mapping[str, Mapping[str, CondaRequest]]) -> str:
+    """Return the only Python minor that conda is asked for, or an empty string."""
+    asked = {str(table["python"].version) for table in conda.values() if "python" in table}
+    found = re.match(r"(3\.\d+)(\.|$)", asked.pop()) if len(asked) == 1 else None
+    return found[1] if found else ""
 
 
 def _list(source: Source, data: Mapping[str, Any], key: str) -> list[Any]:
@@ -144,6 +154,9 @@ def _list(source: Source, data: Mapping[str, Any], key: str) -> list[Any]:
 def _platforms(source: Source, data: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
     said = [str(word) for word in _list(source, data, "platforms")]
     if not said:
+        found = re.match(r"# \S+ for (\S+)\s", source.raw[:_HEAD].decode(errors="replace"))
+        if found and found[1] in PLATFORMS and not source.platforms:  # as an export of tenv begins
+            return (found[1],)
         if not source.platforms:
             lost.append("the file names no platforms: linux-64 is taken (`--platform` names others)")
         return source.platforms or ("linux-64",)

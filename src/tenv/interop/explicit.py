@@ -2,42 +2,48 @@
 
 ``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. What follows ``#`` is an
 MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
-since 1.0.
+since 1.0. Wheels stand in comments, ``# pip NAME @ URL#sha256=…``, as conda-lock writes them: ``conda-lock install``
+and micromamba install them, conda passes over them.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from tenv.errors import FormatError, LockCorruptError
-from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject
-from tenv.interop.packages import channel_word, left_out
+from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
+from tenv.interop.packages import channel_word, left_out, other_channels, wheel_at
 from tenv.interop.reading import text_of
-from tenv.interop.requests import asked_as
-from tenv.lock import CondaPackage
-from tenv.manifest import PLATFORMS
+from tenv.interop.requests import asked_as, pin
+from tenv.lock import CondaPackage, Wheel
+from tenv.manifest import PLATFORMS, WheelRequest
 
 __all__ = ["FORMAT"]
 
 _LINE = re.compile(r"(?P<url>[a-z]+://\S+?)(#(?:(?P<md5>[0-9a-fA-F]{32})|(?:sha256:)?(?P<sha256>[0-9a-fA-F]{64})))?")
+_PIP = re.compile(
+    r"#\s*pip\s+(?P<name>\S+)\s*@\s*(?P<url>\S+?)(?:#sha256=|\s+--hash=sha256:)(?P<sha256>[0-9a-fA-F]{64})"
+)
 _FILE = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(\.conda|\.tar\.bz2)")
 
 
 def _export(subject: Subject) -> Exported:
-    files, lost = {}, left_out(subject, wheels=False)
+    files, lost = {}, left_out(subject, wheels=subject.has_conda_python())
     for platform in subject.platforms:
         packages = subject.lock.conda.get(platform, ())
         if not packages:
             lost.append(f"{platform} has no conda packages, so no list is written for it")
             continue
         lines = [f"# platform: {platform}", "@EXPLICIT", *(_line(package, subject.md5) for package in packages)]
+        lines += _pip_lines(subject, platform)
         files[f"{subject.lock.target}-{platform}.txt"] = ("\n".join(lines) + "\n").encode()
     if not files:
         raise FormatError(
             f"{subject.lock.target} has no conda packages, and an explicit list holds nothing else",
             hint=f"`tenv export requirements.txt {subject.lock.target}` writes its wheels",
         )
-    lost.append("the requests, the channels' order and what the host must offer are not in an explicit list")
+    lost.append("the requests and the channels' order are not in an explicit list")
     return Exported(files, tuple(lost))
 
 
@@ -45,6 +51,13 @@ def _line(package: CondaPackage, md5: bool) -> str:
     if package.sha256 and not (md5 and package.md5):
         return f"{package.url}#sha256:{package.sha256}"
     return f"{package.url}#{package.md5}" if package.md5 else package.url
+
+
+def _pip_lines(subject: Subject, platform: str) -> list[str]:
+    if not subject.has_conda_python():
+        return []
+    rows = [(wheel, subject.located[wheel.sha256].url) for wheel in subject.wheels(platform)]
+    return [f"# pip {wheel.name} @ {url}#sha256={wheel.sha256}" for wheel, url in rows]
 
 
 def _read(source: Source) -> Imported:
@@ -55,19 +68,40 @@ def _read(source: Source) -> Imported:
         raise LockCorruptError(f"{source.path}: lists no packages")
     platform = _platform(source, found[1] if found else "", rows)
     channels = tuple(dict.fromkeys(row["conda"].rsplit("/", 2)[0] for row in rows))
-    names = [_FILE.fullmatch(row["conda"].rsplit("/", 1)[-1]) for row in rows]
-    asked = {match["name"]: asked_as(match["name"], match["version"]) for match in names if match}
+    others = other_channels({name: place for name, _, place in map(_named, rows)})
+    asked = {name: asked_as(name, version, others.get(name, "")) for name, version, _ in map(_named, rows)}
     hashed = all("sha256" in row or "md5" in row for row in rows)
     lost = ["an explicit list does not say what was asked for: every package of it is asked for"]
     if not hashed:
         lost.append("some lines have no hash, so no lock is made of them: `tenv lock` makes one")
+    wheels = tuple(_wheels(text, next((minor_of(v) for n, v, _ in map(_named, rows) if n == "python"), ""), lost))
     draft = Draft(
         platforms=(platform,),
         channels=tuple(channel_word(channel) for channel in channels),
         dependencies={platform: {name: request for name, request in asked.items() if not name.startswith("_")}},
+        wheels={platform: {wheel.name: WheelRequest(pin(wheel.name, wheel.version)) for wheel in wheels}},
     )
-    part = Part(channels, {platform: tuple(rows)}, {platform: ()}) if hashed else None
+    part = Part(channels, {platform: tuple(rows)}, {platform: wheels}) if hashed else None
     return Imported("", draft, part, tuple(lost))
+
+
+def _named(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the name, the version and the channel of a package, as its URL tells them."""
+    channel, _, file = row["conda"].rsplit("/", 2)
+    name, version, _ = file.rsplit("-", 2)
+    return name, version, channel
+
+
+def _wheels(text: str, minor: str, lost: list[str]) -> Iterator[Wheel]:
+    for line in re.findall(r"^#\s*pip\s.*$", text, re.MULTILINE):
+        match = _PIP.fullmatch(line.strip())
+        file = unquote(urlsplit(match["url"]).path.rsplit("/", 1)[-1]) if match else ""
+        version = file.split("-")[1] if file.count("-") > 1 else ""
+        wheel = wheel_at(match["url"], match["name"], version, match["sha256"], None, (minor,)) if match else None
+        if wheel is None or not minor:
+            lost.append(f"a line can't be held, since it names no wheel with a hash: {line.strip()[:200]}")
+        else:
+            yield wheel
 
 
 def _counts(line: str) -> bool:
@@ -101,4 +135,5 @@ FORMAT = Format(
     export=_export,
     read=_read,
     recognize=lambda _, head: b"@EXPLICIT" in head,
+    needs_urls=Subject.has_conda_python,
 )

@@ -130,7 +130,8 @@ class Draft:
         glibc: The oldest C library, or an empty string.
         dependencies: What is asked of conda, by platform and name.
         wheels: What is asked of the package index, by platform and name.
-        environment: Variables to set.
+        environment: Variables to set, by platform and name.
+        description: One line for people, or an empty string.
     """
 
     platforms: tuple[str, ...]
@@ -140,7 +141,8 @@ class Draft:
     glibc: str = ""
     dependencies: Mapping[str, Mapping[str, CondaRequest]] = field(default_factory=dict)
     wheels: Mapping[str, Mapping[str, WheelRequest]] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

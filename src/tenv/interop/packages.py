@@ -1,7 +1,8 @@
 """Packages and channels as the formats write them."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from tenv.interop.interface import Subject
@@ -9,23 +10,40 @@ from tenv.lock import Wheel
 from tenv.manifest import normalize
 from tenv.versions import same_release
 
-__all__ = ["channel_url", "channel_word", "channel_words", "left_out", "wheel_at"]
+__all__ = ["channel_url", "channel_word", "channel_words", "left_out", "other_channels", "wheel_at"]
 
 _HOME = "https://conda.anaconda.org/"
-_DEFAULTS = "https://repo.anaconda.com/pkgs/main"
+_ANACONDA = "https://repo.anaconda.com/"
+_DEFAULTS = f"{_ANACONDA}pkgs/main"
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.+!-]+\.whl")
 
 
 def channel_word(url: str) -> str:
-    """Return a channel as people write it: by its bare name where that means the same."""
-    return url.removeprefix(_HOME).rstrip("/")
+    """Return a channel as a manifest names it, by its bare name where that means the same.
+
+    Conda has names of its own for Anaconda's channels, ``defaults`` and ``pkgs/…``; they lie elsewhere than others.
+    """
+    return channel_url(url).removeprefix(_HOME)
 
 
 def channel_url(word: str) -> str:
     """Return a channel's URL."""
     if "://" in word:
         return word.rstrip("/")
-    return _DEFAULTS if word == "defaults" else f"{_HOME}{word}"
+    if word.startswith("pkgs/"):
+        return f"{_ANACONDA}{word}"
+    return _DEFAULTS if word == "defaults" else f"{_HOME}{word.strip('/')}"
+
+
+def other_channels(channels: Mapping[str, str]) -> dict[str, str]:
+    """Return the channel of each package that is not of the channel that most are of, as a manifest names it.
+
+    Args:
+        channels: The URL of each package's channel, by the package's name.
+    """
+    counts = Counter(channels.values())
+    main = max(counts, key=counts.__getitem__, default="")
+    return {name: channel_word(url) for name, url in channels.items() if url != main}
 
 
 def channel_words(subject: Subject) -> tuple[str, ...]:
@@ -51,13 +69,17 @@ def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, p
     return Wheel(normalize(name), version, file, sha256, size, tuple(python))
 
 
-def left_out(subject: Subject, *, variables: bool = False, wheels: bool = True) -> list[str]:
+def left_out(
+    subject: Subject, *, variables: bool = False, wheels: bool = True, conda: bool = True, host: bool = False
+) -> list[str]:
     """Return what of a target the formats of package managers have no place for, a sentence each.
 
     Args:
         subject: What is exported.
         variables: Whether the format holds variables.
         wheels: Whether the format holds wheels.
+        conda: Whether the format holds conda packages.
+        host: Whether the format holds what the host must offer.
     """
     lost = []
     here = {platform: subject.manifest.on(platform) for platform in subject.platforms}
@@ -71,4 +93,11 @@ def left_out(subject: Subject, *, variables: bool = False, wheels: bool = True) 
         lost.append(f"[activation.env] can't be held: {', '.join(names)}")
     if not wheels and (count := len({w.file for platform in here for w in subject.wheels(platform)})):
         lost.append(f"wheels can't be held: {count} of them are left out")
+    if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
+        lost.append(f"conda packages can't be held: {count} of them are left out")
+    required = [name for name in ("cuda", "glibc") if name in subject.lock.requirements]
+    if not host and required:
+        lost.append(f"what the host must offer can't be held: {', '.join(required)}")
+    if subject.manifest.pytorch:
+        lost.append(f"the PyTorch revisions that it builds can't be held: {subject.manifest.pytorch}")
     return lost

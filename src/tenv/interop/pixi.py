@@ -10,12 +10,13 @@ from typing import Any
 from tenv.engine.interop import to_current
 from tenv.errors import FormatError, LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import channel_word, channel_words, left_out, wheel_at
-from tenv.interop.pixi_toml import read_workspace, render_workspace
+from tenv.interop.packages import channel_word, channel_words, left_out, other_channels, wheel_at
+from tenv.interop.pixi_toml import render_workspace
+from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.reading import load_yaml
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.lock import Wheel
-from tenv.manifest import Manifest, normalize
+from tenv.manifest import CondaRequest, Manifest, normalize
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
@@ -82,7 +83,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _export(subject: Subject) -> Exported:
-    lost = left_out(subject, variables=True)
+    lost = left_out(subject, variables=True, host=True)
     options = _own(subject)["environments"].get(subject.lock.target, {}).get("options", {})
     files = {"pixi.toml": render_workspace(subject, channel_words(subject), virtual_packages, options).encode()}
     if not subject.has_conda_python():
@@ -154,6 +155,32 @@ def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
 
 
 def _read(source: Source) -> Imported:
+    return _read_workspace(source) if source.path.suffix == ".toml" else _read_lock(source)
+
+
+def _read_workspace(source: Source) -> Imported:
+    """Read a ``pixi.toml`` alone: it has no hashes, so that no lock is made of it."""
+    found = read_workspace(source.path)
+    if found is None or not found.head:
+        raise FormatError(f"{source.path}: is no pixi.toml: it has no [workspace]")
+    environment = source.environment or "default"
+    lost = []
+    if others := [name for name in found.environments() if name != environment]:
+        lost.append(f"a target is one environment: `{environment}` is taken, {', '.join(others)} are not")
+    draft = found.draft(source, environment, lost)
+    beside = source.path.with_name("pixi.lock")
+    also = f"`tenv import {beside}` takes its lock, too" if beside.is_file() else "`tenv lock` makes a lock"
+    lost.append(f"a pixi.toml has no hashes, so no lock is made of it: {also}")
+    return Imported(_name(found, environment), draft, None, tuple(dict.fromkeys(lost)))
+
+
+def _name(workspace: Workspace | None, environment: str) -> str:
+    """Return what an environment is to be called: by its workspace, and by its own name unless it is the usual one."""
+    own = "" if environment == "default" else environment
+    return "-".join(filter(None, (workspace.name if workspace else "", own)))
+
+
+def _read_lock(source: Source) -> Imported:
     load_yaml(source, LockCorruptError)  # refuses what must not reach a parser written in another language
     try:
         text = to_current(source.raw)
@@ -165,19 +192,13 @@ def _read(source: Source) -> Imported:
     lost = _others(data, name)
     places = _platforms(source, data, environment, lost)
     part = _part(data, environment, places, lost)
-    asked = read_workspace(source.path.with_name("pixi.toml"), name, tuple(places), lost)
+    workspace = read_workspace(source.path.with_name("pixi.toml"))
+    if workspace and name not in workspace.environments():  # it has become another since
+        lost.append(f"{workspace.path.name} has no environment `{name}`: the lock alone tells what was asked for")
+        workspace = None
+    asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
     draft = asked or _derive(data, environment, places, part)
-    lost += _notes(draft, part)
-    return Imported("" if name == "default" else name, _completed(draft, part), part, tuple(dict.fromkeys(lost)))
-
-
-def _notes(draft: Draft, part: Part) -> list[str]:
-    """Return what the file leaves open and a person should add."""
-    rows = [row for rows in part.conda.values() for row in _conda_names(rows)]
-    found = sorted(version for name, version, _ in rows if name == "cuda-version")
-    if draft.cuda or not found:
-        return []
-    return [f'what the host must offer: the file does not say; for CUDA, add [requirements] with cuda = "{found[0]}"']
+    return Imported(_name(workspace, name), _completed(draft, part), part, tuple(dict.fromkeys(lost)))
 
 
 def _environment(source: Source, data: Mapping[str, Any]) -> str:
@@ -258,6 +279,13 @@ def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, li
     return found
 
 
+def _top_level(rows: tuple[Mapping[str, Any], ...]) -> dict[str, CondaRequest]:
+    names = _conda_names(rows)
+    places = [str(row.get("channel") or str(row["conda"]).rsplit("/", 2)[0]).rstrip("/") for row in rows]
+    channels = {name: place for (name, _, _), place in zip(names, places, strict=True)}
+    return top_level(names, other_channels(channels))
+
+
 def _derive(
     data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], part: Part
 ) -> Draft:
@@ -269,7 +297,7 @@ def _derive(
         channels=tuple(channel_word(str(row["url"])) for row in environment.get("channels", [])),
         cuda=virtual.get("__cuda", ""),
         glibc=virtual.get("__glibc", ""),
-        dependencies={platform: top_level(_conda_names(rows)) for platform, rows in part.conda.items()},
+        dependencies={platform: _top_level(rows) for platform, rows in part.conda.items()},
         wheels={
             platform: asked_wheels([(w.name, w.version, requires.get(w.sha256, [])) for w in wheels])
             for platform, wheels in part.wheels.items()
@@ -294,7 +322,7 @@ def _completed(draft: Draft, part: Part) -> Draft:
     for platform in draft.platforms:
         asked = dict(draft.dependencies.get(platform, {}))
         if part.wheels.get(platform) and "python" not in asked:
-            found = top_level(_conda_names(part.conda[platform]))
+            found = _top_level(part.conda[platform])
             asked |= {name: request for name, request in found.items() if name == "python"}
         dependencies[platform] = asked
     known = {platform: {normalize(wheel.name) for wheel in wheels} for platform, wheels in part.wheels.items()}
@@ -310,7 +338,9 @@ FORMAT = Format(
     summary="pixi.toml and pixi.lock",
     export=_export,
     read=_read,
-    recognize=lambda name, head: name == "pixi.lock" or (b"version:" in head and b"environments:" in head),
+    recognize=lambda name, head: (
+        name in ("pixi.lock", "pixi.toml") or (b"version:" in head and b"environments:" in head)
+    ),
     needs_urls=Subject.has_conda_python,
     needs_metadata=True,
 )

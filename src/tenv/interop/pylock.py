@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tenv import __version__
 from tenv.errors import FormatError, LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.markers import PLATFORM_MARKERS, add_wheel, holds, platforms_of
 from tenv.interop.packages import left_out
 from tenv.interop.reading import text_of
 from tenv.interop.requirements import marker_of, releases
@@ -20,6 +21,7 @@ __all__ = ["FORMAT"]
 
 def _export(subject: Subject) -> Exported:
     import tomlkit  # noqa: PLC0415 (late: 22 ms)
+    from packaging.markers import Marker  # noqa: PLC0415 (late)
     from packaging.pylock import Pylock  # noqa: PLC0415 (late)
     from packaging.specifiers import SpecifierSet  # noqa: PLC0415 (late: 15 ms)
     from packaging.version import Version  # noqa: PLC0415 (late: 11 ms)
@@ -27,17 +29,24 @@ def _export(subject: Subject) -> Exported:
     found = releases(subject)
     if not found:
         raise FormatError(f"{subject.lock.target} has no wheels, and pylock.toml holds nothing else")
-    lost = left_out(subject)
-    if count := len({package.url for name in subject.platforms for package in subject.lock.conda.get(name, ())}):
-        lost.append(f"conda packages can't be held: {count} of them are left out")
+    lost = left_out(subject, conda=False)
     pylock = Pylock(
         lock_version=Version("1.0"),
-        requires_python=SpecifierSet(str(subject.manifest.python)) if subject.manifest.python else None,
+        environments=[Marker(PLATFORM_MARKERS[name]) for name in subject.platforms if subject.wheels(name)],
+        requires_python=SpecifierSet(_pythons(subject)),
         created_by=f"tenv {__version__}",
         packages=[_package(subject, name, version, rows) for (name, version), rows in found.items()],
     )
     text = tomlkit.dumps(_plain(pylock.to_dict()))
     return Exported({"pylock.toml": text.encode()}, tuple(lost))
+
+
+def _pythons(subject: Subject) -> str:
+    """Return the Pythons that the wheels are for; empty when they are not of one kind on all platforms."""
+    minors = {subject.minor(platform) for platform in subject.platforms}
+    if minor := minors.pop() if len(minors) == 1 else "":
+        return f"=={minor}.*"
+    return str(subject.manifest.python or "")
 
 
 def _plain(value: Any) -> Any:
@@ -81,19 +90,23 @@ def _read(source: Source) -> Imported:
         raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: is no pylock.toml: {error}") from error
-    lost = ["the wheels of a pylock.toml are for platforms that it does not name, so no lock is made of it"]
+    lost = ["a pylock.toml does not say which of its wheels each Python takes, so no lock is made of it"]
+    platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
+    if not platforms:
+        platforms = ("linux-64",)
+        lost.append("the file names no platforms that tenv knows: linux-64 is taken (`--platform` names others)")
     needed = {str(row["name"]) for package in pylock.packages for row in package.dependencies or []}
-    asked = {}
+    if not needed:
+        lost.append("the file does not say what was asked for: every package of it is asked for")
+    asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
     for package in pylock.packages:
-        if package.name in needed:
-            continue
         if package.version is None:
             lost.append(f"{package.name} can't be held, since it has no version")
-            continue
-        asked[str(package.name)] = WheelRequest(Range(str(package.version)))
-    platforms = source.platforms or ("linux-64",)
+        for platform in platforms if package.version and package.name not in needed else ():
+            if holds(package.marker, platform, "") is not False:
+                add_wheel(asked[platform], str(package.name), WheelRequest(Range(str(package.version))), lost)
     python = str(pylock.requires_python or "")
-    return Imported("", Draft(platforms, python=python, wheels=dict.fromkeys(platforms, asked)), None, tuple(lost))
+    return Imported("", Draft(platforms, python=python, wheels=asked), None, tuple(dict.fromkeys(lost)))
 
 
 FORMAT = Format(

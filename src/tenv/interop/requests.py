@@ -2,20 +2,28 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from tenv.engine.interop import Spec, parse_spec
+from tenv.interop.packages import channel_word
 from tenv.manifest import CondaRequest, WheelRequest, normalize
 from tenv.versions import CondaRange, Range
 
-__all__ = ["asked_as", "asked_wheels", "conda_request", "pin", "split", "top_level", "wheel_request"]
+if TYPE_CHECKING:
+    from packaging.markers import Marker
+
+__all__ = ["WheelLine", "asked_as", "asked_wheels", "conda_request", "pin", "split", "top_level", "wheel_request"]
 
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 _BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
 _DOTTED = re.compile(r"\d+(\.\d+)*")
 _EXTRA = re.compile(r"\bextra\b")
+_DECIDING = ("python", "cuda-version")
+_COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
 
 
 def split(per_platform: Mapping[str, Mapping[str, T]]) -> tuple[dict[str, T], dict[str, dict[str, T]]]:
@@ -48,23 +56,37 @@ def pin(name: str, version: str) -> Range:
     return Range(f">={version},<0.{parts[1] + 1}")
 
 
-def asked_as(name: str, version: str) -> CondaRequest:
+def asked_as(name: str, version: str, channel: str = "") -> CondaRequest:
     """Return a conda package of a lock as somebody would ask for it."""
-    return CondaRequest(CondaRange(str(pin(name, version))))
+    return CondaRequest(CondaRange(str(pin(name, version))), channel)
 
 
-def top_level(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, CondaRequest]:
-    """Return the packages of a lock that nothing else in it needs, and Python; as somebody would ask for them.
+def top_level(
+    rows: Sequence[tuple[str, str, Iterable[str]]], channels: Mapping[str, str] | None = None
+) -> dict[str, CondaRequest]:
+    """Return the packages of a lock that somebody has asked for, as somebody would ask for them.
+
+    Those are the packages that nothing else in it needs, and what decides on all the others of a toolchain, whoever
+    needs it: Python, the release of CUDA, and the C++ compiler where no other package names one.
 
     Args:
         rows: The name, the version and the dependencies of each package.
+        channels: The channel to ask a package of, by its name, for those of which it is to be said.
     """
-    needed = {spec.split()[0] for name, _, depends in rows for spec in depends if spec and spec.split()[0] != name}
-    return {
-        name: asked_as(name, version)
-        for name, version, _ in sorted(rows)
-        if (name not in needed or name == "python") and _NAME.fullmatch(name)
-    }
+    known = {name: (version, {spec.split()[0] for spec in depends if spec}) for name, version, depends in rows}
+    needed = {other for name, (_, depends) in known.items() for other in depends if other != name}
+    names = {name for name in known if _NAME.fullmatch(name) and (name not in needed or name in _DECIDING)}
+    if not any(_COMPILER.fullmatch(name) for name in names):
+        names |= {name for name in known if name.startswith("gxx_linux-")}
+    cuda = ".".join(known["cuda-version"][0].split(".")[:2]) if "cuda-version" in known else ""
+    asked = {}
+    for name in sorted(names):
+        version, depends = known[name]
+        request = asked_as(name, version, (channels or {}).get(name, ""))
+        if cuda and version.startswith(f"{cuda}.") and "cuda-version" in depends:
+            request = replace(request, version=CondaRange(f"{cuda}.*"))  # the parts of CUDA move with its release
+        asked[name] = request
+    return asked
 
 
 def asked_wheels(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, WheelRequest]:
@@ -90,12 +112,13 @@ def conda_request(text: str) -> tuple[str, CondaRequest, str]:
         ValueError: It is no match specification.
     """
     spec = parse_spec(text)
-    if not _NAME.fullmatch(spec.name):
+    if not _CONDA_NAME.fullmatch(spec.name):
         message = f"`{spec.name}` is not a package name"
         raise ValueError(message)
     version, lost = _range(spec)
     rest = [*([f"its version `{spec.version}`"] if lost else []), *([f"its {spec.rest}"] if spec.rest else [])]
-    return spec.name, CondaRequest(version, spec.channel, spec.build), " and ".join(rest)
+    channel = channel_word(spec.channel) if spec.channel else ""
+    return spec.name, CondaRequest(version, channel, spec.build), " and ".join(rest)
 
 
 def _range(spec: Spec) -> tuple[CondaRange, bool]:
@@ -110,8 +133,25 @@ def _range(spec: Spec) -> tuple[CondaRange, bool]:
         return CondaRange("*"), True
 
 
-def wheel_request(line: str) -> tuple[str, WheelRequest, str]:
-    """Read a PEP 508 line as a request: its name, the request, and what of it a manifest can't say.
+@dataclass(frozen=True, slots=True)
+class WheelLine:
+    """What a PEP 508 line asks for.
+
+    Attributes:
+        name: The normalized name.
+        request: The request.
+        marker: Where it counts; None for everywhere.
+        rest: What of it a manifest can't say, besides the marker.
+    """
+
+    name: str
+    request: WheelRequest
+    marker: "Marker | None" = None
+    rest: str = ""
+
+
+def wheel_request(line: str) -> WheelLine:
+    """Read a PEP 508 line as a request.
 
     Raises:
         ValueError: It is no such line.
@@ -123,11 +163,9 @@ def wheel_request(line: str) -> tuple[str, WheelRequest, str]:
     except InvalidRequirement as error:
         message = f"`{line}`: {str(error).splitlines()[0]}"
         raise ValueError(message) from error
-    rest = [*(["its URL"] if found.url else []), *([f"its marker `{found.marker}`"] if found.marker else [])]
-    name = normalize(found.name)
     clauses = sorted((str(clause) for clause in found.specifier), key=lambda clause: (clause[0] == "<", clause))
-    version = ",".join(clauses) or "*"
-    return name, WheelRequest(_wheel_range(version), tuple(sorted(found.extras))), " and ".join(rest)
+    request = WheelRequest(_wheel_range(",".join(clauses) or "*"), tuple(sorted(found.extras)))
+    return WheelLine(normalize(found.name), request, found.marker, "its URL" if found.url else "")
 
 
 def _wheel_range(text: str) -> Range:

@@ -5,21 +5,14 @@ from collections.abc import Iterable
 
 from tenv.errors import FormatError, ManifestError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.markers import PLATFORM_MARKERS, add_line
 from tenv.interop.packages import left_out
 from tenv.interop.reading import text_of
-from tenv.interop.requests import wheel_request
 from tenv.lock import Wheel
 from tenv.manifest import WheelRequest  # noqa: TC001 (nothing is gained: its module is loaded anyway)
 from tenv.versions import Version
 
 __all__ = ["FORMAT", "marker_of", "releases"]
-
-_MARKERS = {
-    "linux-64": 'sys_platform == "linux" and platform_machine == "x86_64"',
-    "linux-aarch64": 'sys_platform == "linux" and platform_machine == "aarch64"',
-    "win-64": 'sys_platform == "win32" and platform_machine == "AMD64"',
-}
-"""What the marker variables of PEP 508 say on each platform."""
 
 
 def releases(subject: Subject) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
@@ -41,11 +34,13 @@ def marker_of(subject: Subject, rows: list[tuple[str, Wheel]]) -> str:
         return ""
     pythons = {frozenset(minors) for minors in here.values()}
     if len(pythons) == 1 and next(iter(pythons)) == frozenset().union(*every.values()):
-        return _any(_MARKERS[platform] for platform in here)
+        return _any(PLATFORM_MARKERS[platform] for platform in here)
     if set(here) == set(every) and len(pythons) == 1:
         return _pythons(next(iter(pythons)))
     return _any(
-        _MARKERS[platform] if minors == every[platform] else f"{_MARKERS[platform]} and ({_pythons(frozenset(minors))})"
+        PLATFORM_MARKERS[platform]
+        if minors == every[platform]
+        else f"{PLATFORM_MARKERS[platform]} and ({_pythons(frozenset(minors))})"
         for platform, minors in here.items()
     )
 
@@ -68,9 +63,7 @@ def _export(subject: Subject) -> Exported:
     found = releases(subject)
     if not found:
         raise FormatError(f"{subject.lock.target} has no wheels, and requirements.txt holds nothing else")
-    lost = left_out(subject)
-    if count := len({package.url for name in subject.platforms for package in subject.lock.conda.get(name, ())}):
-        lost.append(f"conda packages can't be held: {count} of them are left out")
+    lost = left_out(subject, conda=False)
     lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
     for (name, version), rows in found.items():
         marker = marker_of(subject, rows)
@@ -83,8 +76,10 @@ def _export(subject: Subject) -> Exported:
 def _read(source: Source) -> Imported:
     text = re.sub(r"\\\r?\n", " ", text_of(source, ManifestError))
     platforms = source.platforms or ("linux-64",)
-    asked: dict[str, WheelRequest] = {}
+    asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
     lost = ["requirements.txt names no files, so no lock is made of it: `tenv lock` makes one"]
+    if not source.platforms:
+        lost.append("the file names no platforms: linux-64 is taken (`--platform` names others)")
     for number, line in enumerate(text.splitlines(), 1):
         words = re.sub(r"(^|\s)#.*", "", line).strip()
         words = re.sub(r"\s--hash[= ]\S+", "", words)
@@ -94,15 +89,12 @@ def _read(source: Source) -> Imported:
             lost.append(f"line {number} is an option of pip and is not taken: {words[:100]}")
             continue
         try:
-            name, request, rest = wheel_request(words)
+            add_line(asked, words, platforms, "", lost)
         except ValueError as error:
             raise ManifestError(f"{source.path}:{number}: {error}") from error
-        if rest:
-            lost.append(f"of `{name}` tenv can't ask for {rest}")
-        asked[name] = request
-    if not asked:
+    if not any(asked.values()):
         raise ManifestError(f"{source.path}: asks for nothing")
-    return Imported("", Draft(platforms=platforms, wheels=dict.fromkeys(platforms, asked)), None, tuple(lost))
+    return Imported("", Draft(platforms=platforms, wheels=asked), None, tuple(dict.fromkeys(lost)))
 
 
 FORMAT = Format(

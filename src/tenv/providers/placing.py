@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tenv.errors import ForeignFolderError
+from tenv.errors import ArchiveRefusedError, ForeignFolderError
 from tenv.files import digest, storage_errors, write_atomic
 from tenv.lock import Archive
+from tenv.providers.clashes import first_clash
 from tenv.providers.store import Sharing, Tree, share
 
-__all__ = ["Placed", "place", "placed", "remove"]
+__all__ = ["Placed", "describe", "place", "placed", "record_of", "remove"]
 
 _SCHEMA = 1
 _RECORDS = Path("tenv-meta") / "archives"
@@ -52,22 +53,14 @@ class Placed:
         """Return those of its files that are not there any more."""
         return [name for name in (*self.files, *self.links) if not os.path.lexists(prefix / name)]
 
-    def changed(self, prefix: Path) -> list[str]:
-        """Return those of its files that are there with other bytes; every byte is read."""
-        found = [
-            name
-            for name, sha256 in self.files.items()
-            if (prefix / name).is_file() and ((prefix / name).is_symlink() or digest(prefix / name) != sha256)
-        ]
-        return found + [
-            name
-            for name, target in self.links.items()
-            if (prefix / name).is_symlink() and os.readlink(prefix / name) != target  # noqa: PTH115 (as it was written)
-        ]
-
     def to_json(self) -> str:
         """Return the text of its record."""
         return json.dumps({"schema": _SCHEMA, **{name: getattr(self, name) for name in self.__slots__}}) + "\n"
+
+
+def record_of(prefix: Path, name: str) -> Path:
+    """Return where the record of an archive is, or would be."""
+    return prefix / _RECORDS / f"{name}.json"
 
 
 def placed(prefix: Path) -> dict[str, Placed]:
@@ -86,15 +79,18 @@ def placed(prefix: Path) -> dict[str, Placed]:
 def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
     """Bring an unpacked archive into a prefix.
 
-    A folder that is not there yet is filled aside and then renamed; into one that is, file goes beside file.
+    A folder that is not there yet is filled aside and then renamed; into one that is, file goes beside file. What
+    is there with the very bytes of the archive's (its record was lost, say) becomes the archive's.
 
     Raises:
         ForeignFolderError: It would replace a file that is not its own.
+        ArchiveRefusedError: Two of its names are one and the same there.
         StorageError: The disk is full, or the prefix can't be written.
     """
     home = prefix / archive.to
     names = [*tree.contents.files, *tree.contents.links]
-    taken = next((name for name in names if os.path.lexists(home / name)), None)
+    there = [name for name in names if os.path.lexists(home / name)]
+    taken = next((name for name in there if not _is_same(home / name, name, tree)), None)
     if taken is not None:
         raise ForeignFolderError(
             f"{archive.name}: its file {PurePosixPath(archive.to) / taken} is already in {prefix} and not its own",
@@ -102,6 +98,9 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
         )
     _check_parents(prefix, home, names, archive)
     with storage_errors(f"can't put {archive.name} into {prefix}"):
+        _check_clashes(prefix, names, archive)
+        for name in there:
+            (home / name).unlink()
         if home.exists():
             _fill(home, tree)
         else:
@@ -112,9 +111,16 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
                 (aside / "tree").rename(home)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
-        record = _record(archive, tree)
-        write_atomic(prefix / _RECORDS / f"{archive.name}.json", record.to_json())
+        record = describe(archive, tree)
+        write_atomic(record_of(prefix, archive.name), record.to_json())
     return record
+
+
+def _is_same(path: Path, name: str, tree: Tree) -> bool:
+    """Tell whether what is at a path is what an archive has under a name."""
+    if path.is_symlink():
+        return os.readlink(path) == tree.contents.links.get(name)  # noqa: PTH115 (as it was written)
+    return path.is_file() and name in tree.contents.files and digest(path) == tree.contents.files[name].sha256
 
 
 def _check_parents(prefix: Path, home: Path, names: Iterable[str], archive: Archive) -> None:
@@ -126,6 +132,16 @@ def _check_parents(prefix: Path, home: Path, names: Iterable[str], archive: Arch
         raise ForeignFolderError(
             f"{archive.name}: {through} is no folder, so nothing is put below it",
             hint=f'give it a folder of its own in the manifest: `to = "opt/{archive.name}"`',
+        )
+
+
+def _check_clashes(prefix: Path, names: Iterable[str], archive: Archive) -> None:
+    """Refuse what the file system of the prefix can't hold side by side, though that of the store could."""
+    if found := first_clash(names, prefix):
+        raise ArchiveRefusedError(
+            f"{archive.name}: its files {found[0]!r} and {found[1]!r} would be one and the same in {prefix}, "
+            "where upper and lower case are not told apart",
+            hint="make the environment on another file system: `--prefix`",
         )
 
 
@@ -144,7 +160,9 @@ def _fill(home: Path, tree: Tree) -> None:
         (home / name).symlink_to(leads_to)
 
 
-def _record(archive: Archive, tree: Tree) -> Placed:
+def describe(archive: Archive, tree: Tree) -> Placed:
+    """Return the record of an archive in a prefix."""
+
     def below(name: str) -> str:
         return f"{archive.to}/{name}" if archive.to else name
 
@@ -170,7 +188,7 @@ def remove(prefix: Path, record: Placed) -> None:
                 folder.rmdir()
             except OSError:  # something else is in it
                 continue
-        (prefix / _RECORDS / f"{record.name}.json").unlink(missing_ok=True)
+        record_of(prefix, record.name).unlink(missing_ok=True)
 
 
 def _folders(prefix: Path, record: Placed) -> Iterator[Path]:

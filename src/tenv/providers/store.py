@@ -113,8 +113,14 @@ class Store:
                 part.replace(path)
         return Fetched(path, fetched.sha256, fetched.size)
 
-    def tree(self, archive: Archive, *, windows: bool = False) -> Tree | None:
-        """Return an unpacked archive if it is there and undamaged, as far as sizes and times of its files tell."""
+    def tree(self, archive: Archive, *, windows: bool = False, thorough: bool = False) -> Tree | None:
+        """Return an unpacked archive if it is there and undamaged, as far as sizes and times of its files tell.
+
+        Args:
+            archive: The archive.
+            windows: Whether it was unpacked for Windows.
+            thorough: Read every byte too.
+        """
         folder, note = self._tree(archive, windows)
         kept = _read_note(note)
         if kept is None:
@@ -123,31 +129,37 @@ class Store:
         for name, file in contents.files.items():
             if _stamp(folder / name) != (file.size, times[name]):
                 return None
+            if thorough and digest(folder / name) != file.sha256:
+                return None
         if any(not (folder / name).is_symlink() for name in contents.links):
             return None
         return Tree(folder, contents)
 
-    def unpacked(self, archive: Archive, fetched: Callable[[], Path], *, windows: bool = False) -> Tree:
+    def unpacked(
+        self, archive: Archive, fetched: Callable[[], Path], *, windows: bool = False, thorough: bool = False
+    ) -> Tree:
         """Return an unpacked archive, unpacking it when that was not done before.
 
         Args:
             archive: The archive.
             fetched: Brings its verified file when that is needed.
             windows: Whether it is unpacked for Windows, which can't hold every name.
+            thorough: Trust nothing that was unpacked before without looking at every byte.
 
         Raises:
             ArchiveRefusedError: It is damaged or hostile.
         """
         folder, note = self._tree(archive, windows)
         with self._hold(folder, f"unpacking {archive.name}"):
-            tree = self.tree(archive, windows=windows)
+            tree = self.tree(archive, windows=windows, thorough=thorough)
             if tree:
                 return tree
             path = fetched()
             with storage_errors(f"can't unpack {archive.name}"):
                 note.unlink(missing_ok=True)
-                if folder.exists():
-                    shutil.rmtree(folder)
+                for old in (folder, *_stopped(folder)):
+                    if old.is_dir():
+                        shutil.rmtree(old)
                 contents = unpack(
                     path, archive.kind, folder, strip=archive.strip, windows=windows, name=_file_name(archive.url)
                 )
@@ -236,6 +248,11 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return -1, -1
     return info.st_size, info.st_mtime_ns
+
+
+def _stopped(folder: Path) -> Iterator[Path]:
+    """Yield what a killed process has left of a tree that it was unpacking."""
+    return folder.parent.glob(f".{folder.name}.*")
 
 
 def _file_name(url: str) -> str:

@@ -11,13 +11,13 @@ import re
 import shutil
 import stat
 import tempfile
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenv.errors import ArchiveRefusedError
 from tenv.files import storage_errors
+from tenv.providers.clashes import Clashes
 from tenv.providers.formats.interface import Entry, Kind, Limits, Reader, Sink
 
 __all__ = ["Contents", "File", "reader_of", "unpack"]
@@ -104,7 +104,7 @@ def unpack(
         kind: How it is packed.
         folder: The new folder; until all of it is there, the files lie in one aside, in the same parent.
         strip: How many leading folders of its names are dropped.
-        windows: Refuse names that Windows can't hold.
+        windows: Refuse names that Windows can't hold, or does not tell apart; elsewhere the file system is asked.
         limits: What it may hold.
         name: How messages call it; its file name when empty.
 
@@ -138,7 +138,6 @@ class _Staging:
     windows: bool
     given: Limits | None
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
-    folded: dict[str, str] = field(default_factory=dict)
     links: dict[tuple[str, ...], str] = field(default_factory=dict)
     same: list[tuple[tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
     files: dict[str, File] = field(default_factory=dict)
@@ -151,6 +150,7 @@ class _Staging:
     def __post_init__(self) -> None:
         self.limits = self.given or Limits()
         self.folder.mkdir()
+        self.clashes = Clashes(None if self.windows else self.folder.parent)
 
     def refuse(self, entry: str, reason: str) -> ArchiveRefusedError:
         """Return (not raise) an error about an entry."""
@@ -219,11 +219,8 @@ class _Staging:
         if had is not None:
             what = f"goes through a {had.value}" if kind is Kind.FOLDER else "is there twice"
             raise self.refuse(name, what)
-        path = "/".join(parts)
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
-        other = self.folded.setdefault(folded, path)
-        if other != path:
-            raise self.refuse(name, f"differs from {other!r} by upper and lower case alone")
+        if other := self.clashes.add("/".join(parts)):
+            raise self.refuse(name, f"differs from {other!r} by upper and lower case alone, and would replace it here")
         self.kinds[parts] = kind
 
     def _parts(self, name: str, shown: str) -> tuple[str, ...]:

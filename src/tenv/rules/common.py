@@ -15,11 +15,12 @@ from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
 
 if TYPE_CHECKING:
-    from tenv.lock import Wheel
+    from tenv.lock import CondaPackage, Wheel
 
 __all__ = [
     "KnownGpu",
     "asked_doubt",
+    "brought_compiler",
     "c_compiler",
     "chosen_gcc",
     "chosen_toolkit",
@@ -30,13 +31,18 @@ __all__ = [
     "installed",
     "known_gpus",
     "locked",
+    "locked_conda",
     "on_windows",
     "only",
     "own_compiler",
     "taken_compiler",
+    "takes_toolkit",
+    "toolkit_on",
 ]
 
 _COMPILER_PACKAGES = ("cxx-compiler", "compilers", "gxx", "gxx_linux-64", "gxx_linux-aarch64")
+_GXX_PACKAGES = ("gxx_linux-64", "gxx_linux-aarch64", "gxx_impl_linux-64", "gxx_impl_linux-aarch64")
+"""Those that are numbered with the GCC that they are; the former depend on the latter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +88,23 @@ def cuda_on(manifest: Manifest, host: HostReport) -> Version | None:
 
     A target that takes the machine's toolkit, whatever it is, is built with the release of that one.
     """
-    choice = _toolkit_on(manifest, host) if manifest.requirements.cuda is None else None
+    choice = toolkit_on(manifest, host) if manifest.requirements.cuda is None else None
     taken = choice.taken.version if choice and choice.taken else None
     return manifest.requirements.cuda or (Version(taken.major_minor) if taken else None)
 
 
+def takes_toolkit(manifest: Manifest) -> bool:
+    """Tell whether the machine's toolkit decides which CUDA a target is built with on the manifest's platform."""
+    return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
+
+
 def chosen_toolkit(case: Case) -> Choice[Toolkit] | None:
     """Return which toolkit of the machine the target takes; None where it takes none, or none could be looked for."""
-    return _toolkit_on(case.manifest, case.host)
+    return toolkit_on(case.manifest, case.host)
 
 
-def _toolkit_on(manifest: Manifest, host: HostReport) -> Choice[Toolkit] | None:
+def toolkit_on(manifest: Manifest, host: HostReport) -> Choice[Toolkit] | None:
+    """Return which toolkit of a machine a target takes; None where it takes none, or none could be looked for."""
     accepted = manifest.system.get("cuda-toolkit")
     if accepted is None or isinstance(host.toolkits, Missing):
         return None
@@ -121,9 +133,24 @@ def locked(case: Case, *names: str) -> "Iterator[Wheel]":
         yield from (wheel for wheel in case.lock.wheels.get(case.platform, ()) if wheel.name in names)
 
 
+def locked_conda(case: Case, *names: str) -> "Iterator[CondaPackage]":
+    """Yield the conda packages of these names that the lock has for the platform, in the order of the names."""
+    packages = case.lock.conda.get(case.platform, ()) if case.lock is not None else ()
+    for name in names:
+        yield from (package for package in packages if package.name == name)
+
+
 def own_compiler(case: Case) -> bool:
     """Tell whether the target brings a C++ compiler with a C library to compile against, so that the host's rest."""
     return any(name in case.manifest.dependencies for name in _COMPILER_PACKAGES)
+
+
+def brought_compiler(case: Case) -> Compiler | None:
+    """Return the g++ that the target brings by its lock; None where it brings none, or is not locked."""
+    for package in locked_conda(case, *_GXX_PACKAGES) if own_compiler(case) else ():
+        if version := Version.find(package.version):
+            return Compiler("g++", package.file, version, default=True, found_by=f"the lock of `{case.manifest.name}`")
+    return None
 
 
 def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
@@ -133,7 +160,9 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         case: The case.
         cuda: Whether nvcc's host compiler is meant: CUDAHOSTCXX wins over CXX and PATH for it.
     """
-    if own_compiler(case) or isinstance(case.host.compilers, Missing):
+    if own_compiler(case):
+        return brought_compiler(case)
+    if isinstance(case.host.compilers, Missing):
         return None
     kinds = ("msvc",) if on_windows(case) else ("g++", "clang++")
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]

@@ -36,6 +36,10 @@ _MAKERS = {"g++": "GCC", "clang++": "clang"}
 _WITHOUT_PACKAGES = Version("2.28")
 """The glibc of Ubuntu 18.04 (2.27), Debian 10 and RHEL 8, whose own g++ goes up to 8."""
 
+_WITHOUT_OLD = Version("2.35")
+_DROPPED = 10
+"""The glibc of Ubuntu 22.04 (Debian 12 has 2.36), and the newest GCC that Debian 12 no longer has."""
+
 
 def no_compiler(case: Case) -> Iterator[Finding]:
     """Yield an error where no C++ compiler is there."""
@@ -130,7 +134,7 @@ def _msc_ver(version: Version) -> int:
 def several(case: Case) -> Iterator[Finding]:
     """Yield a note where several C++ compilers are there, which says the one that is taken."""
     taken, for_cuda = taken_compiler(case), taken_compiler(case, cuda=True)
-    if taken is None or isinstance(case.host.compilers, Missing):
+    if taken is None or own_compiler(case) or isinstance(case.host.compilers, Missing):
         return
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in _MAKERS]
     if len({compiler.path for compiler in found}) > 1:
@@ -191,6 +195,9 @@ def _exchange(case: Case, kind: str, least: Version, most: int | None, variables
         most: The newest major version that will do, None when none is known to be too new.
         variables: What to export, with `{0}` for the C++ compiler and `{1}` for its C compiler.
     """
+    if own_compiler(case):
+        package, bound = f"gxx_{case.platform}", f",<{most + 1}" if most is not None else ""
+        return f'ask for {package} = ">={least}{bound}" in [dependencies], and lock again'
     found = installed(case, kind)
     if fits := [c for c in found if c.version >= least and (most is None or c.version.major <= most)]:
         path = max(fits, key=lambda compiler: compiler.version).path
@@ -199,14 +206,22 @@ def _exchange(case: Case, kind: str, least: Version, most: int | None, variables
     name = f"{kind}-{most if fresh else least.major}"
     wanted = f"{_MAKERS[kind]} {least} {f'to {most}' if most else 'or newer'}"
     apt = f"apt install {name if kind == 'g++' else name.replace('++', '')}"
-    package = f"{wanted}, such as {name} (Debian, Ubuntu: `{apt}`{_elsewhere(case) if kind == 'g++' else ''})"
+    elsewhere = _elsewhere(case, most if fresh else None) if kind == "g++" else ""
+    package = f"{wanted}, such as {name} (Debian, Ubuntu: `{apt}`{elsewhere})"
     path = f"/usr/bin/{name}"
     return f"install {package}, then export {variables.format(path, c_compiler(path))}"
 
 
-def _elsewhere(case: Case) -> str:
-    """Return where a newer g++ is on distributions whose own packages have none."""
+def _elsewhere(case: Case, most: int | None) -> str:
+    """Return where a g++ is on distributions whose own packages have none that new, or none as old as `most`."""
     libc = case.host.libc
-    if isinstance(libc, Missing) or libc.value > _WITHOUT_PACKAGES:
+    if isinstance(libc, Missing):
+        return ""
+    if libc.value >= _WITHOUT_OLD and most is not None and most <= _DROPPED:
+        return (
+            "; Debian 12 and later have none that old, nor has Ubuntu 22.04 one before 9: take a target that brings "
+            "its own GCC (those from conda), or build in a container of an older release"
+        )
+    if libc.value > _WITHOUT_PACKAGES:
         return ""
     return "; where there is none, Ubuntu: ppa:ubuntu-toolchain-r/test, RHEL and its kin: gcc-toolset or devtoolset"

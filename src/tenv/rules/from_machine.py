@@ -4,36 +4,53 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenv.host.interface import Fact, Missing
-from tenv.rules.common import chosen_gcc, chosen_toolkit
+from tenv.host.report import HostReport
+from tenv.manifest import Manifest
+from tenv.rules.common import chosen_gcc, toolkit_on
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Range
 
-__all__ = ["LACKING", "lacking"]
+__all__ = ["LACKING", "lacking", "lacking_toolkit"]
 
 LACKING = "TE309"
 
+_VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX"}
+_NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC"}
+
 
 def lacking(case: Case) -> Iterator[Finding]:
-    """Yield an error for each tool that the target takes from the machine and that the machine does not have."""
-    asked = case.manifest.system
-    toolkit, gcc = chosen_toolkit(case), chosen_gcc(case)
-    if toolkit is not None and toolkit.taken is None:
-        yield _finding("cuda-toolkit", asked["cuda-toolkit"], toolkit.refused, case.host.toolkits)
-    if gcc is not None and gcc.taken is None:
-        yield _finding("gcc", asked["gcc"], gcc.refused, case.host.compilers)
+    """Yield an error for each tool that the target takes from the machine and that the machine does not have.
+
+    It is a warning where nobody could look.
+    """
+    if (finding := lacking_toolkit(case.manifest, case.host)) is not None:
+        yield finding
+    accepted, gcc = case.manifest.system.get("gcc"), chosen_gcc(case)
+    if accepted is not None and (gcc is None or gcc.taken is None):
+        yield _finding("gcc", accepted, gcc.refused if gcc else (), case.host.compilers)
+
+
+def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
+    """Return what there is to say where a target takes the machine's CUDA toolkit and none is there that fits."""
+    accepted, choice = manifest.system.get("cuda-toolkit"), toolkit_on(manifest, host)
+    if accepted is None or (choice is not None and choice.taken is not None):
+        return None
+    return _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
 
 
 def _finding(name: str, accepted: Range, refused: tuple[str, ...], looked: Fact[Any] | Missing) -> Finding:
-    where = looked.reason if isinstance(looked, Missing) else looked.origin
+    wanted = name if accepted.text.strip() in ("", "*") else f"{name} {accepted}"
+    taken, unread = f"the target takes {wanted} from the machine", isinstance(looked, Missing)
+    install = f"install a {_NAMES[name]}" if wanted == name else f"install a {_NAMES[name]} {accepted}"
     return Finding(
         code=LACKING,
-        severity=Severity.ERROR,
+        severity=Severity.WARNING if unread else Severity.ERROR,
         subject=name,
-        message=f"the target takes {name} {accepted} from the machine, which has none that fits",
-        evidence="; ".join(refused) or f"looked at: {where}",
+        message=f"{taken}, and what that has is not known" if unread else f"{taken}, which has none that fits",
+        evidence=looked.reason if isinstance(looked, Missing) else "; ".join(refused) or f"looked at: {looked.origin}",
         source="[system] of the manifest",
-        fix=f"install {name} {accepted}, or name one that is there in {_VARIABLES[name]}",
+        fix=(
+            f"{install}, or name one that is there in {_VARIABLES[name]}, or choose a target that brings its own "
+            "(`tenv targets`)"
+        ),
     )
-
-
-_VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX"}

@@ -88,7 +88,9 @@ def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
     compiler = taken_compiler(case)
     if compiler is None or compiler.kind != "g++" or compiler.path.startswith(_STATIC_RUNTIME):
         return
-    needs, loaded = case.facts.libstdcxx.for_gcc(compiler.version), _of_environment(case) or _of_host(case)
+    needs, loaded = case.facts.libstdcxx.for_gcc(compiler.version), _of_environment(case)
+    if loaded is None and not own_compiler(case):
+        loaded = _of_host(case)
     if needs is None or loaded is None or needs.glibcxx <= loaded.glibcxx:
         return
     yield Finding(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tenv.facts.archives import Archive
 from tenv.lock import CondaPackage
-from tenv.rules.common import asked_doubt, cuda_of, doubt, locked
+from tenv.rules.common import asked_doubt, cuda_of, doubt, locked, locked_conda
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked
 from tenv.versions import Range, Version
@@ -23,6 +23,9 @@ MAGMA = "TE307"
 REVISION = "TE605"
 
 _PRODUCTS = {"cudnn": "cuDNN", "cusparselt": "cuSPARSELt"}
+_CUSPARSELT_BY_DEFAULT = Version("2.2")
+"""The first PyTorch that looks for cuSPARSELt unasked (USE_CUSPARSELT in data/pytorch_build.toml)."""
+
 _CUDA_SPEC = re.compile(r"(?:cuda-version|cudatoolkit)\s+(?P<range>[<>=!~\d][^\s]*)")
 _VARIANT = re.compile(r"[_-]cuda(?P<major>\d{2})[._-]")
 _MAGMA_CONDA = re.compile(r"magma-cuda(?P<major>\d+)(?P<minor>\d)")
@@ -48,8 +51,10 @@ def _libraries(case: Case) -> Iterator[_Locked]:
     for product in _PRODUCTS:
         for wheel in locked(case, f"nvidia-{product}-cu{cuda.major}", f"nvidia-{product}"):
             yield _Locked(product, wheel.name, wheel.version, "pypi-dependencies", wheel.file)
-        for package in lock.conda.get(case.platform, ()):
-            if package.name in (product, f"lib{product}"):
+        seen = set()  # conda-forge's cudnn 9 is libcudnn and its headers: one library, told once
+        for package in locked_conda(case, f"lib{product}", product):
+            if package.version not in seen:
+                seen.add(package.version)
                 made_for = _conda_cuda(package)
                 yield _Locked(product, package.name, package.version, "dependencies", package.url, made_for)
         for archive in lock.archives.get(case.platform, ()):
@@ -150,10 +155,23 @@ def _cusparselt(case: Case, library: _Locked, version: Version) -> Iterator[Find
         return
     name = f"PyTorch {case.source.version.value}"
     for note in case.facts.pytorch_build.cusparselt_notes(case.source.version.value):
-        if note.below is not None and version >= note.below:
-            words = f"is too new for {name}, which does not compile with cuSPARSELt {note.below} and newer"
-            words += doubt(note.basis)
-            yield _other_revision(library, Severity.ERROR, words, note.basis.source, f"<{note.below}")
+        if note.below is None or version < note.below:
+            continue
+        words = f"is too new for {name}, which does not compile with cuSPARSELt {note.below} and newer"
+        words += doubt(note.basis)
+        severity = Severity.ERROR
+        if not _uses_cusparselt(case, case.source.version.value):
+            words += "; it builds without it, unless USE_CUSPARSELT=1 is set"
+            severity = Severity.NOTE
+        yield _other_revision(library, severity, words, note.basis.source, f"<{note.below}")
+
+
+def _uses_cusparselt(case: Case, release: str) -> bool:
+    """Tell whether a build looks for cuSPARSELt: as the target sets USE_CUSPARSELT, else as its release does."""
+    set_to = case.manifest.environment.get("USE_CUSPARSELT")
+    if set_to is not None:
+        return set_to.upper() not in ("", "0", "OFF", "NO", "FALSE", "N")
+    return Version(release) >= _CUSPARSELT_BY_DEFAULT
 
 
 def _other_revision(library: _Locked, severity: Severity, words: str, source: str, accepted: str) -> Finding:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tenv.host.interface import Missing
+from tenv.host.report import HostReport
 from tenv.lock import Wheel
 from tenv.rules.common import cuda_of
 from tenv.rules.interface import Case, Finding, Severity
@@ -154,10 +155,14 @@ def platform(case: Case) -> Iterator[Finding]:
             severity=Severity.ERROR,
             subject=case.platform,
             message=f"is not among the platforms of `{case.manifest.name}`: {', '.join(platforms)}",
-            evidence=f"platforms of {case.manifest.file}",
+            evidence=_told(case.host),
             source=f"platforms of {case.manifest.file}",
-            fix=f'add "{case.platform}" to the platforms of the manifest and lock again, or choose another target',
+            fix=f'choose another target, or add "{case.platform}" to the platforms of the manifest and lock again',
         )
+
+
+def _told(host: HostReport) -> str:
+    return "no platform was read" if isinstance(host.platform, Missing) else f"this machine ({host.platform.origin})"
 
 
 def _gib(size: int) -> str:

@@ -4,9 +4,10 @@ What a checkout asks for is read from the places that enforce it (`tenv.source`)
 ``tenv/facts/data/pytorch_build.toml``. Without a revision there is nothing to judge.
 """
 
+import re
 from collections.abc import Iterator
 
-from tenv.rules.common import asked_doubt, cuda_of, locked
+from tenv.rules.common import asked_doubt, cuda_of, locked, locked_conda
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked, SourceTree
 from tenv.versions import Range, Version
@@ -40,6 +41,10 @@ def cuda_too_old(case: Case) -> Iterator[Finding]:
 def python(case: Case) -> Iterator[Finding]:
     """Yield an error where no Python of the target suits the revision, a note where some do not."""
     asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
+    evidence, section = f"python of {case.manifest.file}: {case.manifest.python}", "the manifest"
+    if not minors:
+        minors, evidence = _conda_python(case)
+        section = "[dependencies]"
     if case.source is None or not isinstance(asked, Asked) or not minors:
         return
     fitting = [minor for minor in minors if _takes(asked.value, minor)]
@@ -51,35 +56,47 @@ def python(case: Case) -> Iterator[Finding]:
         severity=Severity.NOTE if fitting else Severity.ERROR,
         subject=f"Python {', '.join(outside)}",
         message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
-        evidence=f"python of {case.manifest.file}: {case.manifest.python}",
+        evidence=evidence,
         source=asked.origin,
         fix=(
             f"create the environment with `--python {fitting[-1]}`"
             if fitting
-            else f'set python = "{asked.value}" in the manifest and lock again, or choose another revision'
+            else f'set python = "{asked.value}" in {section} and lock again, or choose another revision'
         ),
     )
+
+
+def _conda_python(case: Case) -> tuple[tuple[str, ...], str]:
+    """Return the minor of the Python that is a conda package, and where it stands: the lock, else the manifest."""
+    for package in locked_conda(case, "python"):
+        if found := Version.find(package.version):
+            return (found.major_minor,), package.url
+    wanted = case.manifest.dependencies.get("python")
+    match = re.match(r"=*(3\.\d+)(\.[\d.]*\*?)?$", str(wanted.version)) if wanted else None
+    return ((match[1],), f"[dependencies] of {case.manifest.file}: {match[0]}") if match else ((), "")
 
 
 def cmake(case: Case) -> Iterator[Finding]:
     """Yield what is wrong with the CMake of the lock: an error where it is too old, a warning where it is too new."""
     if case.source is None:
         return
-    for wheel in locked(case, "cmake"):
-        found, asked = Version.find(wheel.version), case.source.cmake_min
+    places = [("pypi-dependencies", wheel.version, wheel.file) for wheel in locked(case, "cmake")]
+    places += [("dependencies", package.version, package.url) for package in locked_conda(case, "cmake")]
+    for section, version, evidence in places:
+        found, asked = Version.find(version), case.source.cmake_min
         if found and isinstance(asked, Asked) and found < asked.value:
             wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
             message = f"is too old for {_name(case.source)}: that takes {wanted}"
-            fix = f'ask for cmake = ">={asked.value}" in [pypi-dependencies], and lock again'
-            yield _cmake(Severity.ERROR, found, message, wheel.file, asked.origin, fix)
+            fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'
+            yield _cmake(Severity.ERROR, found, message, evidence, asked.origin, fix)
         elif found and found >= _CMAKE_4 and case.source.release < _TAKES_CMAKE_4:
             message = (
                 f"has dropped the policies of CMake before 3.5, which submodules of {_name(case.source)} ask for: "
                 "its configuration fails (not confirmed: that PyTorch takes CMake 4 from 2.8 on)"
             )
-            fix = 'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [pypi-dependencies]'
+            fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
             source = "CMake 4.0 release notes"
-            yield _cmake(Severity.WARNING, found, message, wheel.file, source, fix)
+            yield _cmake(Severity.WARNING, found, message, evidence, source, fix)
 
 
 def other_revision(case: Case) -> Iterator[Finding]:

@@ -43,6 +43,12 @@ _CONDA_NUMBERED = frozenset(
 )
 """The same of conda-forge and of the nvidia channel, without the parts that packages are split into."""
 
+_TOLD_FIRST = frozenset(("cuda-nvcc", "cuda-cudart", "cuda-version"))
+_NVIDIA = "https://conda.anaconda.org/nvidia"
+_CONDA_FORGE = "https://conda.anaconda.org/conda-forge"
+_CONDA_FORGE_FROM = Version("12.0")
+"""The first CUDA that conda-forge has in parts, as against cudatoolkit in one piece, without a compiler."""
+
 _OTHER_NUMBERS = frozenset(("cuda-cccl-impl",))
 _PART = re.compile(r"(-(dev|static|impl|tools))?(_(linux|win|osx)-\w+)?$")
 _HALF = re.compile(r"(?P<library>lib[\w.]+|cudnn|nccl|cuda-[\w-]+?)-(dev|static)(_(linux|win|osx)-\w+)?")
@@ -62,7 +68,7 @@ def check_lock(lock: Lock) -> Iterator[Finding]:
             yield from _wrong_major(platform, wheels, Version(text))
     for platform, packages in lock.conda.items():
         if text:
-            yield from _mixed_conda(platform, packages, Version(text))
+            yield from _mixed_conda(platform, packages, Version(text), lock.channels)
         yield from _mixed_halves(platform, packages)
 
 
@@ -71,19 +77,37 @@ def numbered_with_toolkit(name: str) -> bool:
     return name not in _OTHER_NUMBERS and (name in _CONDA_NUMBERED or _PART.sub("", name) in _CONDA_NUMBERED)
 
 
-def _mixed_conda(platform: str, packages: tuple[CondaPackage, ...], cuda: Version) -> Iterator[Finding]:
-    for package in packages:
+def _mixed_conda(
+    platform: str, packages: tuple[CondaPackage, ...], cuda: Version, channels: tuple[str, ...]
+) -> Iterator[Finding]:
+    for package in sorted(packages, key=lambda package: package.name not in _TOLD_FIRST):
         found = Version.find(package.version) if numbered_with_toolkit(package.name) else None
         if found and found.major_minor != cuda.major_minor:
             yield Finding(
                 code=MIXED_RELEASES,
                 severity=Severity.ERROR,
-                subject=f"{package.name} on {platform}",
+                subject=f"{package.name} {package.version} on {platform}",
                 message=f"is of CUDA {found.major_minor} inside a CUDA {cuda} toolkit",
                 evidence=package.url,
                 source="the numbers of NVIDIA's conda packages, which begin with those of their toolkit",
-                fix=f'pin it in [dependencies]: {package.name} = "{cuda.major_minor}.*"',
+                fix=_conda_fix(package, packages, cuda, channels),
             )
+
+
+def _conda_fix(
+    package: CondaPackage, packages: tuple[CondaPackage, ...], cuda: Version, channels: tuple[str, ...]
+) -> str:
+    """Return what puts a mixed toolkit right: a pin, or channels where the whole toolkit is of one release."""
+    if package.channel != _NVIDIA:
+        return f'pin it in [dependencies]: {package.name} = "{cuda.major_minor}.*"'
+    if cuda >= _CONDA_FORGE_FROM:
+        where = "put" if _CONDA_FORGE in channels else "add"
+        return (
+            f'{where} "conda-forge" above "nvidia" in `channels`, and cuda-version = "{cuda.major_minor}.*" in '
+            "[dependencies]: that holds conda-forge's parts of CUDA together"
+        )
+    release = next((row.version for row in packages if row.name == "cuda-toolkit"), f"{cuda.major_minor}.0")
+    return f'put "nvidia/label/cuda-{release}" in the place of "nvidia" in `channels`: it has that release alone'
 
 
 def _mixed_halves(platform: str, packages: tuple[CondaPackage, ...]) -> Iterator[Finding]:

@@ -1,8 +1,9 @@
 """The archives of a lock: fetched and unpacked beside the other work, then brought into the prefix."""
 
 import queue
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tenv.manifest import Manifest
 from tenv.providers.archive import Archives
 from tenv.providers.download import Fetcher
 from tenv.providers.interface import Joined, Transfer
-from tenv.providers.placing import Placed, place, placed, remove
+from tenv.providers.placing import Placed, describe, place, placed, remove
 from tenv.providers.store import Store, Tree, default_store
 from tenv.providers.transfer import Patience, Wanted
 from tenv.workflows.context import Context
@@ -61,12 +62,15 @@ class Gathering:
     Attributes:
         archives: Those archives.
         wanted: All that the prefix shall hold.
+        damaged: Names of those whose files in the prefix are not what they were.
     """
 
     archives: Sequence[Archive]
     wanted: Sequence[Archive]
     _fetcher: Fetcher
     _store: Store
+    _thorough: bool
+    damaged: Collection[str] = ()
     _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
     _trees: dict[str, Tree] = field(default_factory=dict)
     _errors: list[BaseException] = field(default_factory=list)
@@ -90,7 +94,10 @@ class Gathering:
             except queue.Empty:
                 return
             try:
-                self._trees[archive.name] = self._store.unpacked(archive, partial(self._fetch, archive))
+                fetch, windows = partial(self._fetch, archive), sys.platform == "win32"
+                self._trees[archive.name] = self._store.unpacked(
+                    archive, fetch, windows=windows, thorough=self._thorough
+                )
             except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
                 self._errors.append(error)
                 self._fetcher.stopped.set()
@@ -117,7 +124,14 @@ class Gathering:
 
 
 def gather(
-    context: Context, prefix: Path, archives: Sequence[Archive], joined: Joined, *, afresh: bool = False
+    context: Context,
+    prefix: Path,
+    archives: Sequence[Archive],
+    joined: Joined,
+    *,
+    afresh: bool = False,
+    damaged: Collection[str] = (),
+    thorough: bool = False,
 ) -> Gathering:
     """Return what has the archives of a lock at hand that are not in a prefix yet; entering it begins.
 
@@ -127,13 +141,15 @@ def gather(
         archives: Those that it shall hold.
         joined: Who watches.
         afresh: Whether the prefix will be cleared before.
+        damaged: The names of those that are brought there again, whatever is there of them.
+        thorough: Whether to trust nothing that was unpacked before without looking at every byte.
     """
     there = placed(prefix)
-    missing = [archive for archive in archives if afresh or not _is_whole(prefix, archive, there)]
+    missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
     joined.expected = sum(archive.size or 0 for archive in missing)
     fetcher = _fetcher(context)
     fetcher.on_bytes = lambda name, done, total: joined.background(Transfer(name, done, total or done))
-    return Gathering(missing, archives, fetcher, default_store(joined.say))
+    return Gathering(missing, archives, fetcher, default_store(joined.say), thorough, damaged)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:
@@ -155,6 +171,9 @@ def settle_archives(environment: Environment, gathering: Gathering) -> None:
     for name, record in there.items():
         if name in trees or name not in names:
             remove(prefix, record)
+    for archive in gathering.archives:
+        if archive.name in gathering.damaged and archive.name not in there:  # its record is what was lost
+            remove(prefix, describe(archive, trees[archive.name]))
     for archive in gathering.wanted:
         if archive.name in trees:
             place(prefix, archive, trees[archive.name])

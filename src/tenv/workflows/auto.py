@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tenv.errors import ManifestError, NoTargetError
@@ -9,18 +10,21 @@ from tenv.host.cuda_api import OVERRIDE
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
+from tenv.manifest import Manifest
+from tenv.rules.common import cuda_on, takes_toolkit
 from tenv.rules.driver import Verdict, driver_of, of_windows
 from tenv.rules.interface import Finding, Scope, Severity
 from tenv.targets import AUTO, Target
 from tenv.versions import Version
 from tenv.workflows.check import Judge
-from tenv.workflows.check_driver import judge_host
+from tenv.workflows.check_driver import judge_target
 from tenv.workflows.context import Context
 from tenv.workflows.precheck import Surroundings
 
 __all__ = ["Candidate", "Choice", "choose"]
 
 _NO_CUDA = Version("0")
+_ANY_REVISION = Version("99")
 _HOW = {Verdict.NATIVE: "natively", Verdict.MINOR_VERSION: "by minor-version compatibility"}
 
 
@@ -30,7 +34,8 @@ class Candidate:
 
     Attributes:
         target: Its name.
-        cuda: Its CUDA release; None without CUDA.
+        cuda: Its CUDA release; None without CUDA, and where it takes the machine's and there is none.
+        gpu: Whether it is one with CUDA.
         verdict: How the driver stands to it.
         suits: Whether it can be built here, and runs here.
         reason: What speaks for it, or what is against it.
@@ -39,6 +44,7 @@ class Candidate:
 
     target: str
     cuda: Version | None
+    gpu: bool
     verdict: Verdict
     suits: bool
     reason: str
@@ -102,10 +108,10 @@ def choose(context: Context, around: Surroundings) -> Choice:
     driver = driver_of(around.host, around.facts.cuda_driver, of_windows(around.host))
     around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
-    targets = sorted(_targets(context, around.host), key=lambda found: found[1] or _NO_CUDA, reverse=True)
-    candidates = [_look(target, cuda, around, gpu=gpu, seen=seen) for target, cuda in targets]
-    wanted = [candidate for candidate in candidates if (candidate.cuda is not None) is gpu]
-    others = [candidate for candidate in candidates if (candidate.cuda is not None) is not gpu]
+    targets = sorted(_targets(context, around.host), key=_rank, reverse=True)
+    candidates = [_look(target, manifest, around, gpu=gpu, seen=seen) for target, manifest in targets]
+    wanted = [candidate for candidate in candidates if candidate.gpu is gpu]
+    others = [candidate for candidate in candidates if candidate.gpu is not gpu]
     ranking = (*wanted, *others) if gpu else (*others, *wanted)
     best = next((index for index, candidate in enumerate(wanted) if candidate.suits), None)
     if best is None:
@@ -115,8 +121,20 @@ def choose(context: Context, around: Surroundings) -> Choice:
     return Choice(taken.target, f"{taken.reason}{revision}", ranking, tuple(wanted[:best]))
 
 
-def _targets(context: Context, host: HostReport) -> Iterator[tuple[Target, Version | None]]:
-    """Yield every target that can be read, with its CUDA on the machine's platform."""
+def _rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, Version]:
+    """Return what makes a target better than another, where both suit.
+
+    The newest CUDA comes first, and those last that take whatever release the machine has; of one release it is the
+    target that brings the toolkit, and else the one that is for newer revisions.
+    """
+    manifest = found[1]
+    numbers = [number for number in map(Version.find, str(manifest.pytorch or "").split(",")) if number]
+    newest = max(numbers, default=_ANY_REVISION)
+    return not takes_toolkit(manifest), manifest.requirements.cuda or _NO_CUDA, not manifest.system, newest
+
+
+def _targets(context: Context, host: HostReport) -> Iterator[tuple[Target, Manifest]]:
+    """Yield every target that can be read, with what it asks for on the machine's platform."""
     for name in context.places.names():
         try:
             target = context.places.find(name)
@@ -124,7 +142,7 @@ def _targets(context: Context, host: HostReport) -> Iterator[tuple[Target, Versi
             if name == AUTO:
                 raise
             continue  # `tenv targets` tells why
-        yield target, target.manifest.on(_platform(host)).requirements.cuda
+        yield target, target.manifest.on(_platform(host))
 
 
 def _platform(host: HostReport) -> str:
@@ -145,22 +163,25 @@ def _gpu(host: HostReport) -> tuple[bool, str]:
     return False, f"there is no NVIDIA GPU ({host.gpus.origin})"
 
 
-def _look(target: Target, cuda: Version | None, around: Surroundings, *, gpu: bool, seen: str) -> Candidate:
+def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool, seen: str) -> Candidate:
     """Judge one target."""
-    driver = judge_host(cuda, around.host, around.facts)
-    name = target.name
-    if cuda is not None and not gpu:
-        return Candidate(name, cuda, driver.verdict, False, f"it has CUDA {cuda}, and {seen}")
+    cuda, driver = cuda_on(manifest, around.host), judge_target(manifest, around.host, around.facts)
+    taken = takes_toolkit(manifest)
+    candidate = partial(Candidate, target.name, cuda, cuda is not None or taken, driver.verdict)
+    words = f"CUDA {cuda}{' of this machine' if taken else ''}" if cuda else "the CUDA of this machine"
+    if candidate(False, "").gpu and not gpu:
+        return candidate(False, f"it has {words}, and {seen}")
     if against := _against(target, around):
-        return Candidate(name, cuda, driver.verdict, False, *against)
+        return candidate(False, *against)
     if cuda is None:
-        reason = f"{seen}, and it needs none" if not gpu else f"it has no CUDA and would leave {seen} unused"
-        return Candidate(name, cuda, driver.verdict, True, reason)
-    how = f"CUDA {cuda} runs {_HOW.get(driver.verdict, driver.verdict.value)} on driver {_driver(around.host)}"
+        return candidate(
+            True, f"{seen}, and it needs none" if not gpu else f"it has no CUDA and would leave {seen} unused"
+        )
+    how = f"{words} runs {_HOW.get(driver.verdict, driver.verdict.value)} on driver {_driver(around.host)}"
     if driver.verdict is Verdict.FORWARD and driver.finding:
-        words = f"CUDA {cuda} runs by forward compatibility alone on driver {_driver(around.host)}"
-        return Candidate(name, cuda, driver.verdict, False, words, driver.finding.fix)
-    return Candidate(name, cuda, driver.verdict, True, how)
+        words = f"{words} runs by forward compatibility alone on driver {_driver(around.host)}"
+        return candidate(False, words, driver.finding.fix)
+    return candidate(True, how)
 
 
 def _driver(host: HostReport) -> str:

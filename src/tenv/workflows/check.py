@@ -17,12 +17,12 @@ from tenv.host.toolkits import compiler_limits
 from tenv.lock import Lock, read_lock
 from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
-from tenv.rules.common import cuda_on
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
+from tenv.rules.machine import PLATFORM
 from tenv.source import SourceTree, from_release, read_source
 from tenv.targets import Target
 from tenv.toolchain import discover
-from tenv.workflows.check_driver import find_targets, judge_host
+from tenv.workflows.check_driver import find_targets, judge_target
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
@@ -109,6 +109,8 @@ class Judge:
         found = [(rule.scope, one) for rule, told in zip(self._rules, answers[1:], strict=True) for one in told]
         if about_driver and all(finding.code != about_driver.code for _, finding in found):
             found.insert(0, (Scope.RUN, about_driver))
+        if foreign := [one for one in found if one[1].code == PLATFORM]:
+            found = foreign  # what the target asks for there says nothing of this platform
         fatal = {scope for scope, finding in found if finding.severity is Severity.ERROR}
         return Verdicts(
             target=self._target.name,
@@ -125,8 +127,7 @@ class Judge:
         return tuple(rule.find(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
 
     def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
-        cuda = cuda_on(self._manifest(_platform(host)), host)
-        verdict = judge_host(cuda, host, self._facts)
+        verdict = judge_target(self._manifest(_platform(host)), host, self._facts)
         return verdict.run, verdict.finding
 
     def _manifest(self, platform: str) -> Manifest:

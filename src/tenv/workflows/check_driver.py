@@ -18,8 +18,10 @@ from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
-from tenv.rules.common import cuda_on, identify
+from tenv.manifest import Manifest
+from tenv.rules.common import cuda_on, identify, takes_toolkit
 from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows
+from tenv.rules.from_machine import lacking_toolkit
 from tenv.targets import Target
 from tenv.versions import Version
 from tenv.workflows.context import Context
@@ -27,7 +29,7 @@ from tenv.workflows.facts import user_facts
 from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
 
-__all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "newest_toolkits"]
+__all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "judge_target", "newest_toolkits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,7 @@ def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_t
 
 def _takes_toolkit(target: Target) -> bool:
     """Tell whether the machine's toolkit decides which CUDA a target is built with."""
-    manifest = target.manifest.on(current_platform())
-    return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
+    return takes_toolkit(target.manifest.on(current_platform()))
 
 
 def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverTable) -> bool:
@@ -167,6 +168,17 @@ def judge_host(cuda: Version | None, host: HostReport, facts: Facts) -> DriverVe
     return judge(cuda, driver, table, windows, [identify(gpu, facts) for gpu in host.gpus.value])
 
 
+def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVerdict:
+    """Return how a host's driver stands to what a target builds there.
+
+    It is unknown where the target takes the toolkit of the host, and that has none.
+    """
+    cuda = cuda_on(manifest, host)
+    if cuda is None and takes_toolkit(manifest):
+        return DriverVerdict(Verdict.UNKNOWN, None, lacking_toolkit(manifest, host), run=False)
+    return judge_host(cuda, host, facts)
+
+
 def newest_toolkits(table: CudaDriverTable) -> tuple[Version, ...]:
     """Return the newest release of each minor version of the toolkit, newest first."""
     newest: dict[str, Version] = {}
@@ -182,8 +194,8 @@ def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
 
 def _row(target: Target, host: HostReport, facts: Facts) -> Row:
     platform = host.platform.value if isinstance(host.platform, Fact) else ""
-    cuda = cuda_on(target.manifest.on(platform), host)
-    return Row(target.name, cuda, judge_host(cuda, host, facts))
+    manifest = target.manifest.on(platform)
+    return Row(target.name, cuda_on(manifest, host), judge_target(manifest, host, facts))
 
 
 def _probed(context: Context, with_toolkits: bool) -> HostReport:

@@ -120,12 +120,13 @@ def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     changed = False
-    state = _current_state(target, request, environment, taken)
+    state = _current_state(context, target, request, environment, taken)
     if state is None:
         _check_platform(target.manifest)
         target, findings = _check_and_lock(context, target, request, tell)
         with _hold(context, request, environment):
-            state = _current_state(target, request, environment, taken)  # another process may have been faster
+            # Another process may have been faster.
+            state = _current_state(context, target, request, environment, taken)
             if state is None:
                 state, notes = _make(context, target, request, environment, taken)
                 changed = True
@@ -158,13 +159,26 @@ def _take(context: Context, manifest: Manifest, environment: Environment) -> Tak
     return take_from_machine(context, here, environment)
 
 
-def _current_state(target: Target, request: Request, environment: Environment, taken: Taken) -> State | None:
+def _current_state(
+    context: Context, target: Target, request: Request, environment: Environment, taken: Taken
+) -> State | None:
     """Return the state of an environment that already is what is asked for; None when there is something to do."""
     state = environment.state()
     if state is None or state.status is not Status.READY or request.exact or request.repair or not taken.same:
         return None
     same = _is_made_from(state, target, request) and has_python(environment, request.python, state.python)
-    return state if same and _is_there(environment, state) else None
+    if not same or not _is_there(environment, state):
+        return None
+    return state if _compat_is_right(context, target, request, environment) else None
+
+
+def _compat_is_right(context: Context, target: Target, request: Request, environment: Environment) -> bool:
+    """Tell whether cuda-compat is used where the driver asks for it; asked only where the environment holds one."""
+    if discover(environment.prefix).compat is None:
+        return True
+    from tenv.workflows.compat import is_as_allowed  # noqa: PLC0415 (late: few environments have it)
+
+    return is_as_allowed(context, target, environment, request.around)
 
 
 def _is_made_from(state: State, target: Target, request: Request) -> bool:
@@ -285,6 +299,7 @@ def _make(
             exact=request.exact,
             repair=request.repair,
             frozen=request.mode is LockMode.FROZEN,
+            around=request.around,
         )
     )
     return made.state, made.notes

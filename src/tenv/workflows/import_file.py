@@ -8,7 +8,7 @@ from pathlib import Path
 from tenv.errors import FormatError, LockCorruptError, ManifestError, TenvError, UsageError
 from tenv.files import write_atomic
 from tenv.interop.catalogue import find_format, recognize
-from tenv.interop.drafts import render_draft, without_doubles
+from tenv.interop.drafts import render_draft, with_cuda, without_doubles
 from tenv.interop.interface import Format, Imported, Part
 from tenv.interop.packages import channel_url
 from tenv.interop.pixi import lock_text
@@ -100,7 +100,8 @@ def _name(request: ImportRequest, found: Imported) -> str:
 
 
 def _write(chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path) -> Made:
-    draft, more = without_doubles(found.draft)
+    draft, told = with_cuda(found.draft, found.part)
+    draft, more = without_doubles(draft)
     text = render_draft(draft, request.file.name)
     raw = b""
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
@@ -116,7 +117,7 @@ def _write(chosen: Format, request: ImportRequest, found: Imported, name: str, m
     if found.part:
         write_atomic(lock, raw)
     counts = _counts(asked, found.part) if found.part else {}
-    return Made(name, chosen.name, manifest, lock if found.part else None, counts, (*found.lost, *more))
+    return Made(name, chosen.name, manifest, lock if found.part else None, counts, (*found.lost, *told, *more))
 
 
 def _counts(manifest: Manifest, part: Part) -> dict[str, dict[str, int]]:

@@ -172,7 +172,7 @@ def _foreign(environment: Environment, old: State, plan: Plan) -> tuple[str, ...
     return tuple(sorted({*old.foreign, *(theirs - set(environment.conda_files(conda)))}))
 
 
-def settle(plan: Plan, staged: Staged, prefix: Path, old: State | None) -> Plan:
+def settle(plan: Plan, staged: Staged, environment: Environment, old: State | None) -> Plan:
     """Return the plan with the conda packages at hand.
 
     Raises:
@@ -181,15 +181,18 @@ def settle(plan: Plan, staged: Staged, prefix: Path, old: State | None) -> Plan:
     certain: set[str] = set()
     if old and old.status is not Status.BROKEN:  # of a broken one nobody knows whose the files are
         certain = set(plan.foreign if old.status is Status.READY else old.foreign) & set(plan.foreign)
-    taken = sorted(certain & staged.files.keys())
+    # No file counts as a package's for want of its note; what tenv has installed is tenv's all the same.
+    lost = environment.without_note(name for name, key in plan.conda.items() if old and old.conda.get(name) == key)
+    taken = sorted(name for name in certain & staged.files.keys() if staged.files[name] not in lost)
     if taken:
         raise ForeignFolderError(
-            f"{staged.files[taken[0]]} brings `{taken[0]}`, which is in {prefix} already and not from tenv"
+            f"{staged.files[taken[0]]} brings `{taken[0]}`, which is in {environment.prefix} already and not from tenv"
             + (f" (and {len(taken) - 1} more files)" if len(taken) > 1 else ""),
             hint="move it away; `--exact` removes all that tenv did not install",
         )
     foreign = tuple(name for name in plan.foreign if name not in staged.files)
-    return replace(plan, staged=staged, foreign=foreign, thorough=plan.thorough or bool(staged.damaged))
+    # What the cache has was looked at as closely as was asked; rattler must see for itself only what to replace in it.
+    return replace(plan, staged=staged, foreign=foreign, thorough=bool(staged.damaged))
 
 
 def begin(environment: Environment, target: str, plan: Plan, old: State | None) -> None:
@@ -226,6 +229,9 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
 
 def _link(environment: Environment, plan: Plan, progress: Progress) -> None:
     progress.step("installing conda packages", len(plan.staged.records))
+    for name in environment.without_note(plan.conda):
+        for note in environment.conda_notes().get(name, ()):  # rattler would stop over one that it can't read
+            (environment.prefix / "conda-meta" / note).unlink()
     link(
         plan.staged.records,
         environment.prefix,

@@ -5,8 +5,18 @@ from collections.abc import Iterator
 from tenv.activation import ACTIVATION
 from tenv.environment import Environment, State
 from tenv.files import write_atomic
-from tenv.integrity import Expected, Faults, check, describe_made, expect_conda, expect_made, expect_wheel
+from tenv.integrity import (
+    Expected,
+    Faults,
+    check,
+    describe_made,
+    expect_archive,
+    expect_conda,
+    expect_made,
+    expect_wheel,
+)
 from tenv.manifest import normalize
+from tenv.providers.placing import placed, record_of
 from tenv.shells.interface import SHELLS
 from tenv.versions import same_release
 
@@ -50,5 +60,19 @@ def _expected(environment: Environment, state: State) -> Iterator[Expected]:
             yield from expect_conda(environment.prefix / "conda-meta" / note)
         else:
             yield Expected(f"{name} {version}", name)
+    yield from _of_archives(environment, state)
     yield from (Expected(name, "") for name in _notes(environment))
     yield from expect_made(environment.meta / _MADE, environment.prefix)
+
+
+def _of_archives(environment: Environment, state: State) -> Iterator[Expected]:
+    if not state.archives:
+        return
+
+    there = placed(environment.prefix)
+    for name, (version, sha256) in state.archives.items():
+        record = there.get(name)
+        if record and record.sha256 == sha256:
+            yield from expect_archive(record_of(environment.prefix, name), record.files, record.links, name)
+        else:
+            yield Expected(f"{name} {version}".rstrip(), name)

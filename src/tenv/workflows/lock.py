@@ -18,6 +18,8 @@ from tenv.workflows.solve import Limits, Problem, solve
 
 __all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
+_NAMED = 8  # findings that an error lists
+
 
 @dataclass(frozen=True, slots=True)
 class Locked:
@@ -155,6 +157,11 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
     findings = tuple(check_lock(lock))
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
-        listed = "".join(f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors)
-        raise NoSolutionError(f"the packages found for {lock.target} do not fit together:{listed}", hint=errors[0].fix)
+        lines = [f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors]
+        more = f"\n  … and {len(lines) - _NAMED} more (`--verbose` has all)" if len(lines) > _NAMED else ""
+        raise NoSolutionError(
+            f"the packages found for {lock.target} do not fit together:{''.join(lines[:_NAMED])}{more}",
+            hint=errors[0].fix,
+            detail="".join(lines).lstrip("\n") if more else "",
+        )
     return findings

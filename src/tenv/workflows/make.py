@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tenv.activation import ACTIVATION, Activation, Watch, read_activation
 from tenv.environment import MARKER, Environment, State, Status
@@ -28,6 +29,9 @@ from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python, has_python
 from tenv.workflows.system import Taken, with_machine
 
+if TYPE_CHECKING:
+    from tenv.workflows.precheck import Surroundings
+
 __all__ = ["Job", "Made", "make"]
 
 
@@ -46,6 +50,7 @@ class Job:
         exact: Remove what tenv did not install.
         repair: Look at every file, and fetch and install again what is not as it was put there.
         frozen: Nobody has asked whether the lock satisfies the manifest.
+        around: The machine to judge by; None for this one.
     """
 
     context: Context
@@ -58,6 +63,7 @@ class Job:
     exact: bool = False
     repair: bool = False
     frozen: bool = False
+    around: "Surroundings | None" = None
 
     @property
     def conda(self) -> tuple[CondaPackage, ...]:
@@ -97,8 +103,12 @@ def make(job: Job) -> Made:
     job.environment.check_ours()
     joined = Joined(job.context.progress)
     job = replace(job, context=replace(job.context, progress=joined))
-    plan = _plan(job)
-    with gather(job.context, job.environment.prefix, job.archives, joined, afresh=plan.scratch) as gathering:
+    damaged = find_faults(job.environment, job.old).owners if job.repair and job.old else ()
+    plan = _plan(job).with_damaged(damaged)
+    prefix, afresh = job.environment.prefix, plan.scratch
+    with gather(
+        job.context, prefix, job.archives, joined, afresh=afresh, damaged=damaged, thorough=job.repair
+    ) as gathering:
         plan = _stage(job, plan)
         if job.ready:  # it stays so if an archive can't be had
             gathering.wait()
@@ -111,10 +121,7 @@ def make(job: Job) -> Made:
 def _plan(job: Job) -> Plan:
     """Decide what of the prefix may stay, before anything is fetched."""
     other_python = not has_python(job.environment, job.python)
-    plan = make_plan(job.environment, _wanted(job), job.old, exact=job.exact, other_python=other_python)
-    if job.repair and job.old:
-        return plan.with_damaged(find_faults(job.environment, job.old).owners)
-    return plan
+    return make_plan(job.environment, _wanted(job), job.old, exact=job.exact, other_python=other_python)
 
 
 def _wanted(job: Job) -> Wanted:
@@ -141,8 +148,9 @@ def _stage(job: Job, plan: Plan) -> Plan:
     """Have the conda packages at hand, where any is to be linked, and see that none is in the way of other files."""
     if not plan.links:
         return plan
-    staged = stage(job.lock, current_platform(), job.context.network(), job.context.progress)
-    return settle(plan, staged, job.environment.prefix, job.old)
+    context = job.context
+    staged = stage(job.lock, current_platform(), context.network(), context.progress, thorough=plan.thorough)
+    return settle(plan, staged, job.environment, job.old)
 
 
 def _install(job: Job, plan: Plan, gathering: Gathering) -> None:
@@ -179,12 +187,9 @@ def _assemble(job: Job, plan: Plan) -> tuple[Toolchain, tuple[Watch, ...]]:
 
 
 def _may_use_compat(job: Job) -> bool:
-    """Tell whether programs may be run with cuda-compat here: where the driver is too old and its GPUs are such."""
-    from tenv.rules.driver import Verdict  # noqa: PLC0415 (late: few environments have it)
-    from tenv.workflows.check_driver import check  # noqa: PLC0415
+    from tenv.workflows.compat import is_allowed  # noqa: PLC0415 (late: few environments have it)
 
-    judged = check(job.context, job.target.name)
-    return any(row.verdict.verdict is Verdict.FORWARD for row in judged.rows)
+    return is_allowed(job.context, job.target, job.around)
 
 
 def _activate(job: Job, toolchain: Toolchain, watches: tuple[Watch, ...]) -> Sequence[str]:

@@ -46,7 +46,7 @@ class Staged:
     notes: tuple[str, ...] = ()
 
 
-def stage(lock: Lock, platform: str, network: Network, progress: Progress) -> Staged:
+def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, thorough: bool = False) -> Staged:
     """Have every conda package that a lock names for a platform at hand, and look at what it holds.
 
     Args:
@@ -54,6 +54,7 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress) -> St
         platform: The platform.
         network: How channels are reached.
         progress: Who watches.
+        thorough: Trust nothing of the package cache that its digest does not prove.
 
     Raises:
         LockCorruptError: The lock describes a package that can't be one.
@@ -66,7 +67,7 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress) -> St
         if fault := record.fault(platform):
             hint = f"`tenv lock {lock.target}` writes it anew"
             raise LockCorruptError(f"the lock of {lock.target}: {fault}", hint=hint)
-    contents, damaged = read_cache(records)
+    contents, damaged = read_cache(records, thorough=thorough)
     missing = [record for record in records if record.url not in contents]
     archives: dict[str, Path] = {}
     if missing:

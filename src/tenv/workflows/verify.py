@@ -10,6 +10,7 @@ from tenv.environment import Environment, State
 from tenv.host.machine import sees_gpu
 from tenv.integrity import Faults
 from tenv.probes import Outcome
+from tenv.providers.store import Damage, default_store
 from tenv.providers.system.fingerprint import Drift, read_fingerprints
 from tenv.providers.system.fit import fit
 from tenv.toolchain import discover
@@ -32,6 +33,7 @@ class Verified:
         extra: The files that tenv did not put there, sorted; they are nobody's fault.
         outcomes: How the probes ended; None when they were not asked for.
         machine: What the environment takes from the machine and is no longer what it was.
+        store: What in the store of archives is not what it was; None when that was not asked for.
     """
 
     target: str
@@ -40,11 +42,12 @@ class Verified:
     extra: tuple[str, ...]
     outcomes: tuple[Outcome, ...] | None
     machine: tuple[Drift, ...] = ()
+    store: tuple[Damage, ...] | None = None
 
     @property
     def whole(self) -> bool:
         """Whether every file is what it was, those of the machine included."""
-        return not (self.faults.missing or self.faults.changed or self.machine)
+        return not (self.faults.missing or self.faults.changed or self.machine or self.store)
 
     @property
     def works(self) -> bool:
@@ -59,11 +62,16 @@ class Verified:
             "prefix": str(self.prefix),
             "integrity": {**faults, "extra": list(self.extra), "packages": list(self.faults.owners)},
             "machine": [drift.to_json() for drift in self.machine],
+            "store": None
+            if self.store is None
+            else [{"file": str(damage.path), "reason": damage.reason} for damage in self.store],
             "probes": [asdict(outcome) for outcome in self.outcomes or ()],
         }
 
 
-def verify(context: Context, target: str | None, prefix: Path | None, *, with_probes: bool) -> Verified:
+def verify(
+    context: Context, target: str | None, prefix: Path | None, *, with_probes: bool, with_store: bool = False
+) -> Verified:
     """Look at every file of an environment, and try its tools.
 
     Args:
@@ -71,6 +79,7 @@ def verify(context: Context, target: str | None, prefix: Path | None, *, with_pr
         target: The target; the one of the only environment here when None.
         prefix: The environment's folder, when it is not the usual one.
         with_probes: Whether to compile and run something.
+        with_store: Whether to read the store of archives, too, all of it.
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: There is no environment, or it is not ready.
@@ -81,8 +90,12 @@ def verify(context: Context, target: str | None, prefix: Path | None, *, with_pr
     faults = find_faults(environment, state)
     extra = environment.foreign_files(state.packages, state.conda)
     machine = tuple(changes(environment, deep=True))
+    store = None
+    if with_store:
+        context.progress.step("looking at the store of archives")
+        store = tuple(default_store().damages())
     outcomes = tuple(_try(context, name, environment, state)) if with_probes else None
-    return Verified(name, environment.prefix, faults, extra, outcomes, machine)
+    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store)
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:

@@ -1,0 +1,237 @@
+"""What a ``pixi.toml`` asks for, in one of its environments.
+
+Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.errors import FormatError, ManifestError, TenvError
+from tenv.interop.interface import Draft, Source
+from tenv.interop.packages import channel_word
+from tenv.interop.requests import conda_request, wheel_request
+from tenv.manifest import CondaRequest, WheelRequest
+from tenv.tables import read_toml
+
+__all__ = ["Workspace", "read_workspace"]
+
+_TABLES = ("dependencies", "host-dependencies", "build-dependencies")
+"""What pixi installs into an environment; the last two are an older way to say it."""
+
+_READ = (*_TABLES, "activation", "channels", "platforms", "pypi-dependencies", "system-requirements", "target")
+_SETTINGS = ("channel-priority", "solve-strategy", "exclude-newer")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A ``pixi.toml``.
+
+    Attributes:
+        path: The file.
+        data: What it says.
+    """
+
+    path: Path
+    data: Mapping[str, Any]
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """Its ``[workspace]``, which older ones call ``[project]``."""
+        found: Mapping[str, Any] = self.data.get("workspace") or self.data.get("project") or {}
+        return found
+
+    @property
+    def name(self) -> str:
+        """What it calls itself, or an empty string."""
+        return str(self.head.get("name", ""))
+
+    def draft(self, source: Source, environment: str, lost: list[str], platforms: tuple[str, ...] = ()) -> Draft:
+        """Return what is asked for in one environment.
+
+        Args:
+            source: The file that is imported.
+            environment: The environment.
+            lost: Told what a manifest can't say.
+            platforms: The platforms that are taken; empty for those that the environment is for.
+
+        Raises:
+            FormatError: It has no such environment, or none for a platform that tenv knows.
+            ManifestError: It can't be read.
+        """
+        try:
+            return self._draft(source, environment, lost, platforms)
+        except TenvError:
+            raise
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            told = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+            raise ManifestError(f"{self.path}: is no pixi.toml that tenv can read: {told}") from error
+
+    def environments(self) -> list[str]:
+        """Return the names of its environments."""
+        return list(dict.fromkeys(["default", *(self.data.get("environments") or {})]))
+
+    def _draft(self, source: Source, environment: str, lost: list[str], platforms: tuple[str, ...]) -> Draft:
+        parts = self._parts(environment)
+        places = self._places(parts)
+        if not platforms:
+            platforms = self._chosen(source, places, lost)
+            lost += [f"`{key}` can't be asked for" for key in _SETTINGS if key in self.head]
+        channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
+        conda: dict[str, dict[str, CondaRequest]] = {}
+        wheels: dict[str, dict[str, WheelRequest]] = {}
+        variables: dict[str, dict[str, str]] = {}
+        for platform in platforms:
+            tables = [table for part in reversed(parts) for table in _tables(part, platform)]  # the first feature wins
+            asked = [table[name] for table in tables for name in _TABLES if table.get(name)]
+            conda[platform] = dict(_conda(asked, lost))
+            wheels[platform] = dict(_wheels([table.get("pypi-dependencies") or {} for table in tables], lost))
+            variables[platform] = dict(_variables(tables, lost))
+        left = sorted({key for part in parts for key in part if key not in _READ} - set(_OF_THE_FILE))
+        if left:
+            lost.append(f"of {self.path.name} are not taken: {', '.join(left)}")
+        declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
+        return Draft(
+            platforms=platforms,
+            channels=tuple(dict.fromkeys(channel_word(_channel(row)) for row in channels)),
+            description=" ".join(str(self.head.get("description", "")).split()),
+            cuda=declared.get("cuda", ""),
+            glibc=declared.get("glibc", ""),
+            dependencies=conda,
+            wheels=wheels,
+            environment=variables,
+        )
+
+    def _parts(self, environment: str) -> list[Mapping[str, Any]]:
+        """Return the features of an environment, the one that wins first."""
+        if environment not in self.environments():
+            hint = f"name one with `--environment`: {', '.join(self.environments())}"
+            raise FormatError(f"{self.path}: has no environment `{environment}`", hint=hint)
+        found = (self.data.get("environments") or {}).get(environment, [])
+        table = found if isinstance(found, Mapping) else {"features": found}
+        features = self.data.get("feature") or {}
+        parts = [features.get(name) or {} for name in table.get("features", [])]
+        return parts if table.get("no-default-feature") else [*parts, self.data]
+
+    def _places(self, parts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """Return the entries of the platforms that all features are for, by their conda names."""
+        names: dict[str, Mapping[str, Any]] = {}
+        for row in self.head.get("platforms") or []:
+            entry = row if isinstance(row, Mapping) else {"platform": str(row)}
+            names[str(entry.get("name", entry["platform"]))] = entry
+        for part in parts:
+            if part is not self.data and part.get("platforms"):
+                names = {name: entry for name, entry in names.items() if name in part["platforms"]}
+        found: dict[str, Mapping[str, Any]] = {}
+        for entry in names.values():
+            found.setdefault(str(entry["platform"]), entry)
+        return found
+
+    def _chosen(self, source: Source, places: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
+        taken, left = source.choose(tuple(places))
+        if left:
+            lost.append(f"platforms that are not taken: {', '.join(left)}")
+        if not taken:
+            held = f"only for {', '.join(left)}" if left else "for none at all"
+            hint = f"its environments: {', '.join(self.environments())} (`--environment` names one)"
+            raise FormatError(f"{self.path}: has nothing for a platform that tenv knows, {held}", hint=hint)
+        return taken
+
+    def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+        """Return the virtual packages that are declared, in today's form or the one before."""
+        found: dict[str, str] = {}
+        for part in reversed([*parts, self.head]):
+            old = part.get("system-requirements") or {}
+            libc = old.get("libc")
+            found |= {"cuda": str(old["cuda"])} if "cuda" in old else {}
+            found |= {"glibc": str(libc["version"] if isinstance(libc, Mapping) else libc)} if libc else {}
+        for entry in places.values():
+            cuda = entry.get("cuda")
+            found |= {"cuda": str(cuda["driver"] if isinstance(cuda, Mapping) else cuda)} if cuda else {}
+            found |= {"glibc": str(entry["glibc"])} if entry.get("glibc") else {}
+        return found
+
+
+_OF_THE_FILE = ("$schema", "environments", "feature", "project", "workspace")
+
+
+def read_workspace(path: Path) -> Workspace | None:
+    """Read a ``pixi.toml``; None when there is no such file.
+
+    Raises:
+        ManifestError: It can't be read.
+    """
+    return Workspace(path, read_toml(path, ManifestError).data) if path.is_file() else None
+
+
+def _channel(row: Any) -> str:
+    return str(row["channel"]) if isinstance(row, Mapping) else str(row)
+
+
+def _tables(part: Mapping[str, Any], platform: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the tables that count on a platform, the most general first."""
+    targets = part.get("target") or {}
+    system = "win" if platform.startswith("win") else "linux"
+    names = [*(["unix"] if system == "linux" else []), system, platform]
+    yield part
+    yield from (targets[name] for name in names if name in targets)
+
+
+def _conda(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, CondaRequest]]:
+    for name, value, text in _lines(tables, _conda_line):
+        if not text:
+            lost.append(f"`{name}` is asked for in a way that tenv can't: {value}")
+            continue
+        found, request, rest = conda_request(text)
+        if rest:
+            lost.append(f"of `{name}` tenv can't ask for {rest}")
+        yield found, request
+
+
+def _wheels(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, WheelRequest]]:
+    for name, value, text in _lines(tables, _wheel_line):
+        if not text:
+            lost.append(f"`{name}` is asked for in a way that tenv can't: {value}")
+            continue
+        if isinstance(value, Mapping) and value.get("index"):
+            lost.append(f"of `{name}` tenv can't ask for its index: uv's settings name it (UV_INDEX={value['index']})")
+        found = wheel_request(text)
+        yield found.name, found.request
+
+
+def _lines(tables: Iterable[Mapping[str, Any]], line: Callable[[str, Any], str]) -> Iterator[tuple[str, Any, str]]:
+    for table in tables:
+        for name, value in table.items():
+            yield name, value, line(name, value)
+
+
+def _conda_line(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return f"{name} {value}"
+    if not set(value) <= {"version", "build", "channel"}:
+        return ""
+    pairs = [f"{key}='{value[key]}'" for key in ("version", "build") if value.get(key)]
+    channel = f"{value['channel']}::" if value.get("channel") else ""
+    return f"{channel}{name}[{','.join(pairs)}]" if pairs else f"{channel}{name}"
+
+
+def _wheel_line(name: str, value: Any) -> str:
+    table = {"version": value} if isinstance(value, str) else dict(value)
+    if not set(table) <= {"version", "extras", "index"}:
+        return ""
+    version = str(table.get("version", "*"))
+    extras = f"[{','.join(table['extras'])}]" if table.get("extras") else ""
+    return f"{name}{extras}{'' if version == '*' else version if not version[:1].isdigit() else '==' + version}"
+
+
+def _variables(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, str]]:
+    for table in tables:
+        activation = table.get("activation") or {}
+        if activation.get("scripts"):
+            lost.append(f"activation scripts can't be held: {', '.join(map(str, activation['scripts']))}")
+        for name, value in (activation.get("env") or {}).items():
+            if "$" in str(value) or "%" in str(value):
+                lost.append(f"`{name}` can't be held, since a variable of a target stands as it is: {value}")
+            else:
+                yield str(name), str(value)

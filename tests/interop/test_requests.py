@@ -1,0 +1,235 @@
+"""What an import takes for asked: from a file that says it, and from a lock that does not."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.interop.drafts import with_cuda
+from tenv.interop.interface import Draft
+from tenv.interop.packages import channel_word, other_channels
+from tenv.interop.requests import top_level
+from tenv.manifest import CondaRequest, WheelRequest
+from tenv.versions import CondaRange, Range
+from tests.projects import Ended, call
+
+
+@pytest.fixture(autouse=True)
+def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "project" / "manifests").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+
+
+def imported(name: str, text: str, *words: str) -> tuple[dict[str, Any], list[str]]:
+    """Import a file and return the manifest and what is told of it."""
+    Path(name).write_text(text)
+    ended = call("import", name, "--name", "made", "--force", "--json", *words)
+    assert ended.status == 0, ended.err
+    return tomllib.loads(Path("manifests/made.toml").read_text()), ended.data["lost"]
+
+
+def refused(name: str, text: str, *words: str) -> Ended:
+    Path(name).write_text(text)
+    ended = call("import", name, *words)
+    assert ended.status in (2, 3), ended.err
+    return ended
+
+
+WORKSPACE = """\
+[workspace]
+name = "vision"
+description = "A  net"
+channels = ["conda-forge"]
+platforms = ["linux-64", "osx-arm64", { name = "gpu", platform = "linux-64", cuda = "13.0", glibc = "2.35" }]
+
+[dependencies]
+python = "3.12.*"
+
+[host-dependencies]
+numpy = ">2,<3"
+
+[activation]
+env = { A = "1", LD_LIBRARY_PATH = "$CONDA_PREFIX/lib" }
+
+[feature.cuda]
+platforms = ["gpu"]
+channels = ["nvidia"]
+dependencies = { cuda-version = "13.0.*" }
+pypi-dependencies = { torch = { version = "==2.11.0", index = "https://example.org/cu130" }, here = { path = "." } }
+tasks = { hello = "true" }
+
+[feature.old]
+platforms = ["linux-64"]
+system-requirements = { cuda = "12", libc = { family = "glibc", version = "2.17" } }
+
+[environments]
+default = []
+cuda = ["cuda"]
+old = { features = ["old"], no-default-feature = true }
+"""
+
+
+def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
+    found, lost = imported("pixi.toml", WORKSPACE)
+    assert found == {
+        "description": "A net",
+        "platforms": ["linux-64"],
+        "channels": ["conda-forge"],
+        "dependencies": {"python": "3.12.*", "numpy": ">2,<3"},
+        "activation": {"env": {"A": "1"}},
+    }
+    assert lost == [
+        "a target is one environment: `default` is taken, cuda, old are not",
+        "platforms that are not taken: osx-arm64",
+        "`LD_LIBRARY_PATH` can't be held, since a variable of a target stands as it is: $CONDA_PREFIX/lib",
+        "a pixi.toml has no hashes, so no lock is made of it: `tenv lock` makes a lock",
+    ]
+    assert not Path("locks").exists()
+
+
+def test_an_environment_has_the_platforms_channels_and_requirements_of_its_features() -> None:
+    found, lost = imported("pixi.toml", WORKSPACE, "--environment", "cuda")
+    assert found["requirements"] == {"cuda": "13.0", "glibc": "2.35"}
+    assert found["channels"] == ["nvidia", "conda-forge"]
+    assert found["dependencies"] == {"python": "3.12.*", "numpy": ">2,<3", "cuda-version": "13.0.*"}
+    assert found["pypi-dependencies"] == {"torch": "2.11.0"}
+    assert "`here` is asked for in a way that tenv can't: {'path': '.'}" in lost
+    assert any("its index" in line and "UV_INDEX=https://example.org/cu130" in line for line in lost)
+    assert "of pixi.toml are not taken: tasks" in lost
+    found, _ = imported("pixi.toml", WORKSPACE, "--environment", "old")
+    assert found["requirements"] == {"cuda": "12", "glibc": "2.17"}
+    assert "dependencies" not in found
+
+
+def test_a_target_is_called_by_its_workspace_and_environment() -> None:
+    Path("pixi.toml").write_text(WORKSPACE)
+    assert call("import", "pixi.toml", "--json").data["target"] == "vision"
+    assert call("import", "pixi.toml", "--environment", "cuda", "--json").data["target"] == "vision-cuda"
+
+
+def test_a_lock_beside_a_pixi_toml_is_named() -> None:
+    Path("pixi.lock").write_text("version: 7\n")
+    _, lost = imported("pixi.toml", WORKSPACE)
+    assert lost[-1].endswith("no lock is made of it: `tenv import pixi.lock` takes its lock, too")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\n", "pixi.toml: is no pixi.toml: it has no [workspace]"),
+        ('[workspace]\nplatforms = ["linux-64"]\n', "tenv can read: `channels` is missing"),
+        ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "is no pixi.toml that tenv can read"),
+        ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv knows, only for osx-arm64"),
+        ('[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[dependencies]\na = 3\n', "is no pixi.toml that"),
+        ("[workspace\n", "pixi.toml: not TOML: "),
+    ],
+)
+def test_a_bad_pixi_toml_is_one_error(text: str, message: str) -> None:
+    ended = refused("pixi.toml", text)
+    assert ended.err.count("error[") == 1
+    assert message in ended.err
+
+
+def test_an_environment_that_is_not_there_is_named_with_those_that_are() -> None:
+    ended = refused("pixi.toml", WORKSPACE, "--environment", "nope")
+    assert "error[format]: pixi.toml: has no environment `nope`\n" in ended.err
+    assert "hint: name one with `--environment`: default, cuda, old\n" in ended.err
+
+
+def test_markers_count_on_the_platforms_on_which_they_hold() -> None:
+    text = (
+        "platforms: [linux-64, win-64]\ndependencies:\n- python=3.11\n- pip:\n"
+        '  - jax[cuda12]==0.7.2; sys_platform == "linux"\n  - jax==0.7.1; sys_platform == "darwin"\n'
+        '  - tomli==2.0 ; python_version < "3.11"\n  - numpy==2.1 ; python_version >= "3.10"\n'
+        '  - odd==1.0 ; platform_release >= "5"\n'
+    )
+    found, lost = imported("environment.yml", text)
+    assert found["pypi-dependencies"] == {"numpy": "2.1", "odd": "1.0"}
+    assert found["platform"]["linux-64"]["pypi-dependencies"] == {"jax": {"version": "0.7.2", "extras": ["cuda12"]}}
+    assert found["platform"].keys() == {"linux-64"}
+    assert lost[0] == 'of `odd` tenv can\'t ask for its marker `platform_release >= "5"`'
+
+
+def test_versions_that_differ_by_python_are_not_taken_one_for_all() -> None:
+    text = 'numpy==2.3 ; python_version >= "3.11"\nnumpy==1.26 ; python_version < "3.11"\nsix==1.17.0\n'
+    found, lost = imported("requirements.txt", text, "--platform", "linux-64")
+    assert found["pypi-dependencies"] == {"numpy": "*", "six": "1.17.0"}
+    assert "`numpy` is asked for in several versions, by Python or otherwise: any will do now" in lost
+
+
+def test_packages_whose_names_begin_with_an_underscore_can_be_asked_for() -> None:
+    found, _ = imported("environment.yml", "dependencies: [_openmp_mutex=4.5=20_gnu, python=3.12]\n")
+    assert found["dependencies"]["_openmp_mutex"] == {"version": "4.5", "build": "20_gnu"}
+
+
+def test_the_channels_that_conda_calls_otherwise_are_named_by_their_place() -> None:
+    found, _ = imported("environment.yml", "channels: [defaults, pkgs/r, anaconda]\ndependencies: ['defaults::six']\n")
+    main = "https://repo.anaconda.com/pkgs/main"
+    assert found["channels"] == [main, "https://repo.anaconda.com/pkgs/r", "anaconda"]
+    assert found["dependencies"] == {"six": {"version": "*", "channel": main}}
+    assert channel_word("https://conda.anaconda.org/nvidia/label/cuda-11.8.0/") == "nvidia/label/cuda-11.8.0"
+
+
+def test_what_decides_on_a_toolchain_is_asked_for_whoever_needs_it() -> None:
+    rows = [
+        ("python", "3.12.11", []),
+        ("numpy", "2.3.1", ["python >=3.12"]),
+        ("cuda-nvcc", "12.6.85", ["gxx_linux-64", "cuda-version >=12.6,<12.7"]),
+        ("cuda-version", "12.6", []),
+        ("gxx_linux-64", "13.4.0", ["gxx_impl_linux-64 13.4.0"]),
+        ("gxx_impl_linux-64", "13.4.0", []),
+        ("mkl-static", "2023.2.0", []),
+    ]
+    asked = top_level(rows, {"mkl-static": "intel"})
+    assert {name: str(request.version) for name, request in asked.items()} == {
+        "cuda-nvcc": "12.6.*",
+        "cuda-version": "12.6.*",
+        "gxx_linux-64": ">=13.4.0,<14",
+        "mkl-static": ">=2023.2.0,<2024",
+        "numpy": ">=2.3.1,<3",
+        "python": "3.12.*",
+    }
+    assert asked["mkl-static"].channel == "intel"
+    assert asked["numpy"].channel == ""
+    named = top_level([*rows, ("cxx-compiler", "1.11.0", ["gxx_linux-64"])])
+    assert "gxx_linux-64" not in named
+
+
+def test_the_channel_that_most_packages_are_of_need_not_be_said() -> None:
+    home = "https://conda.anaconda.org"
+    assert other_channels({"a": f"{home}/x", "b": f"{home}/x", "c": f"{home}/y"}) == {"c": "y"}
+    assert other_channels({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "wheels", "cuda"),
+    [
+        ({"cuda-version": "12.6.*"}, {}, "12.6"),
+        ({"cudatoolkit": "11.8.*", "pytorch-cuda": "11.8"}, {}, "11.8"),
+        ({"cuda-version": "12.*"}, {}, ""),
+        ({"cuda-version": ">=12.1,<13"}, {}, ""),
+        ({}, {"nvidia-cuda-runtime-cu12": "12.4.127"}, "12.4"),
+        ({"cuda-version": "12.6.*"}, {"nvidia-cuda-runtime-cu12": "12.4.127"}, ""),
+        ({"python": "3.12.*"}, {"torch": "2.11.0"}, ""),
+    ],
+)
+def test_the_cuda_of_the_host_follows_from_the_requests_where_they_are_of_one_release(
+    dependencies: dict[str, str], wheels: dict[str, str], cuda: str
+) -> None:
+    draft = Draft(
+        ("linux-64",),
+        dependencies={"linux-64": {name: CondaRequest(CondaRange(text)) for name, text in dependencies.items()}},
+        wheels={"linux-64": {name: WheelRequest(Range(text)) for name, text in wheels.items()}},
+    )
+    found, told = with_cuda(draft, None)
+    assert found.cuda == cuda
+    assert bool(told) is (len(wheels) == len(dependencies) == 1 and cuda == "" and "cuda-version" in dependencies)
+
+
+def test_an_export_of_tenv_says_which_platform_it_is_for() -> None:
+    assert call("export", "environment.yml", "cuda102-win", "-o", "out").status == 0
+    ended = call("import", "out/environment.yml", "--name", "made", "--json")
+    assert tomllib.loads(Path("manifests/made.toml").read_text())["platforms"] == ["win-64"]
+    assert not any("names no platforms" in line for line in ended.data["lost"])
