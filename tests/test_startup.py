@@ -51,7 +51,8 @@ def test_activate_stays_small(project: Project) -> None:
     assert len(loaded(project.folder, "activate", "tiny")) < 330
 
 
-def test_a_create_with_nothing_to_do_loads_no_rules(project: Project) -> None:
+def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(project: Project) -> None:
     project.ok("create", "tiny")
     modules = loaded(project.folder, "create", "tiny")
     assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
+    assert modules.isdisjoint({"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install"})

@@ -23,7 +23,7 @@ from tenv.files import storage_errors, write_atomic
 from tenv.manifest import normalize
 from tenv.tables import Table, nearest
 
-__all__ = ["MARKER", "META", "Environment", "State", "Status", "environments_in"]
+__all__ = ["MARKER", "META", "Environment", "State", "Status", "environments_in", "name_of"]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
@@ -208,7 +208,7 @@ class Environment:
         """Yield the files that the records of packages name, relative to the prefix."""
         names = set(packages)
         for info in self.distributions():
-            if normalize(info.name.split("-")[0]) in names:
+            if name_of(info) in names:
                 yield from _recorded(info, self.prefix)
 
     def conda_files(self, names: Iterable[str]) -> Iterator[str]:
@@ -271,7 +271,7 @@ class Environment:
         names = set(packages)
         found = set()
         for info in self.distributions():
-            if normalize(info.name.split("-")[0]) in names and (info / "RECORD").is_file():
+            if name_of(info) in names and (info / "RECORD").is_file():
                 record = (info / "RECORD").read_text("utf-8")
                 found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
         return tuple(below / name for name in sorted(found))
@@ -341,6 +341,11 @@ class Environment:
 def environments_in(folder: Path) -> list[Environment]:
     """Return the environments that tenv made in a folder, by name."""
     return [Environment(path.parent.parent) for path in sorted(folder.glob(f"[!.]*/{MARKER}"))]
+
+
+def name_of(info: Path) -> str:
+    """Return the normalized name of a package by its ``.dist-info`` folder."""
+    return normalize(info.name.partition("-")[0])
 
 
 def _walk(prefix: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv import confine, process
+from tenv import process, sandbox
 
 __all__ = ["Decision", "Effect", "decide", "run_scripts"]
 
@@ -114,7 +114,7 @@ def _run(shell: str, script: Path, environment: Mapping[str, str], folder: Path)
     answer = folder / "variables"
     answer.unlink(missing_ok=True)
     code = '. "$1" >/dev/null 2>&1 </dev/null; exec env -0 >"$2"'
-    command = [sys.executable, "-I", confine.__file__, str(folder)]
+    command = [sys.executable, "-I", sandbox.__file__, str(folder)]
     if limit := shutil.which("timeout"):  # ends what the script has started as well
         command += [limit, "--signal=KILL", f"{_SECONDS:g}"]
     command += [shell, "--noprofile", "--norc", "-c", code, "bash", str(script), str(answer)]

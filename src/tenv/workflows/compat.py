@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tenv.activation import Action, read_activation
+from tenv.activation import ACTIVATION, Action, read_activation
 from tenv.environment import Environment
 from tenv.host.machine import current_platform
 from tenv.rules.common import cuda_on
@@ -40,6 +40,6 @@ def is_as_allowed(context: Context, target: Target, environment: Environment, ar
     folder = discover(environment.prefix).compat
     if folder is None:
         return True
-    changes = read_activation(environment.meta / "activation.json").changes
+    changes = read_activation(environment.meta / ACTIVATION).changes
     used = any(row.action is Action.PREPEND and row.value == str(folder) for row in changes)
     return used == is_allowed(context, target, around)

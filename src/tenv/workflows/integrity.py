@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tenv.activation import ACTIVATION
-from tenv.environment import Environment, State
+from tenv.environment import Environment, State, name_of
 from tenv.files import write_atomic
 from tenv.integrity import (
     Expected,
@@ -15,9 +15,9 @@ from tenv.integrity import (
     expect_made,
     expect_wheel,
 )
-from tenv.manifest import normalize
 from tenv.providers.placing import placed, record_of
 from tenv.shells.interface import SHELLS
+from tenv.toolchain import TOOLKIT
 from tenv.versions import same_release
 
 __all__ = ["find_faults", "note_made"]
@@ -27,7 +27,7 @@ _MADE = "made.json"
 
 def note_made(environment: Environment) -> None:
     """Write down what tenv has made in an environment: the toolkit's folder and the activation."""
-    names = ("cuda", *_notes(environment))
+    names = (TOOLKIT, *_notes(environment))
     write_atomic(environment.meta / _MADE, describe_made(environment.prefix, names))
 
 
@@ -46,7 +46,7 @@ def find_faults(environment: Environment, state: State) -> Faults:
 
 
 def _expected(environment: Environment, state: State) -> Iterator[Expected]:
-    infos = {normalize(info.name.split("-")[0]): info for info in environment.distributions()}
+    infos = {name_of(info): info for info in environment.distributions()}
     versions = environment.installed()
     for name, (version, _) in state.packages.items():
         if name in infos and same_release(versions[name], version):
@@ -68,7 +68,6 @@ def _expected(environment: Environment, state: State) -> Iterator[Expected]:
 def _of_archives(environment: Environment, state: State) -> Iterator[Expected]:
     if not state.archives:
         return
-
     there = placed(environment.prefix)
     for name, (version, sha256) in state.archives.items():
         record = there.get(name)

@@ -1,53 +1,24 @@
-"""Lock a target: choose every file for every platform, and write the lock."""
+"""Lock a target: keep the lock that is there, or write one with other files, as `tenv.workflows.solve` chooses them."""
 
-import datetime as dt
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tenv import process
-from tenv.engine.lockfile import read_records, write_conda_part
-from tenv.engine.records import Record
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import CondaPackage, Lock, Wheel, from_manifest, parse_lock, read_lock, render_lock
-from tenv.manifest import Manifest, normalize
-from tenv.providers.conda import Conda, python_packages, to_package
-from tenv.providers.wheels import join
+from tenv.lock import Lock, parse_lock, read_lock
+from tenv.manifest import normalize
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
-from tenv.staleness import conda_differences, differences
+from tenv.staleness import differences
 from tenv.tables import nearest
 from tenv.targets import Target
 from tenv.workflows.context import Context
+from tenv.workflows.solve import Limits, Problem, solve
 
 __all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
-_WORKERS = 4
-"""uv mostly waits for the index; more at once than this gained nothing on two cores."""
-
 _NAMED = 8  # findings that an error lists
-
-Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a choice is limited to.
-
-    Attributes:
-        seconds: How long reading the package lists of channels, and then solving, may take.
-        exclude_newer: Files that came later do not count; in UTC.
-        afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
-        trust_first_use: Whether a file whose digest nobody names may be taken as it is seen now.
-    """
-
-    seconds: float = 300.0
-    exclude_newer: dt.datetime | None = None
-    afresh: bool = False
-    trust_first_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,54 +114,12 @@ def lock_target(
             from tenv.providers.system.take import check_names  # noqa: PLC0415 (late: loads every probe of tools)
 
             check_names(target.manifest)
-        lock, text = _choose(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None))
+        lock, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
     findings = _judge(lock)
     changed = not path.is_file() or path.read_bytes() != text
     if changed and not dry_run:
         write_atomic(path, text)
     return Locked(parse_lock(text, str(path), target.name), path, changed, tuple(stale), findings, old)
-
-
-def _choose(
-    context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None, limits: Limits
-) -> tuple[Lock, bytes]:
-    """Choose the files of a target, conda packages first, since the Python among them decides on the wheels."""
-    from tenv.workflows.archives import choose_archives  # noqa: PLC0415 (late: `create` loads this module, too)
-
-    archives = choose_archives(context, manifest, old, upgrade, trust=limits.trust_first_use)
-    records = _solve(context, manifest, old, upgrade, limits)
-    conda = {platform: tuple(map(to_package, found)) for platform, found in records.items()}
-    resolved = _resolve(context, manifest, old, upgrade, conda, limits)
-    lock = from_manifest(manifest, _wheels(context, resolved, old), conda, archives)
-    raw = {platform: [record.raw for record in found] for platform, found in records.items()}
-    part = write_conda_part(manifest.name, manifest.platforms, lock.channels, raw)
-    return lock, render_lock(lock, part)
-
-
-def _solve(
-    context: Context, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None, limits: Limits
-) -> dict[str, list[Record]]:
-    """Choose conda packages, or keep those of the old lock where the manifest asks nothing else of them."""
-    if not any(manifest.on(platform).dependencies for platform in manifest.platforms):
-        return {}
-    kept = _locked_records(old, manifest) if old and upgrade is not None else {}
-    names = {normalize(record.name) for records in kept.values() for record in records}
-    if not limits.afresh and kept and old and names.isdisjoint(upgrade or ()) and not conda_differences(old, manifest):
-        return kept
-    fixed = {
-        platform: [record for record in records if normalize(record.name) not in (upgrade or ())]
-        for platform, records in kept.items()
-    }
-    conda = Conda(context.network(), limits.seconds, limits.exclude_newer)
-    return conda.resolve(manifest, fixed, context.progress)
-
-
-def _locked_records(lock: Lock, manifest: Manifest) -> dict[str, list[Record]]:
-    return {
-        platform: [Record.of(raw) for raw in read_records(lock.text, lock.target, platform)]
-        for platform in manifest.platforms
-        if lock.conda.get(platform)
-    }
 
 
 def _read_old(target: Target, path: Path) -> tuple[Lock | None, list[str]]:
@@ -213,7 +142,7 @@ def _faults(lock: Lock, target: Target) -> list[str]:
 
 
 def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> None:
-    known = {wheel.name for wheel in _all_wheels(lock)}
+    known = {wheel.name for wheels in (lock.wheels.values() if lock else ()) for wheel in wheels}
     known |= {package.name for packages in (lock.conda.values() if lock else ()) for package in packages}
     for platform in target.manifest.platforms:
         here = target.manifest.on(platform)
@@ -222,74 +151,6 @@ def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> Non
         if name not in map(normalize, known):
             hint = nearest(name, known) or f"`tenv show {target.name}` lists its packages"
             raise UsageError(f"{target.name} has no package `{name}`", hint=hint)
-
-
-def _resolve(
-    context: Context,
-    manifest: Manifest,
-    old: Lock | None,
-    upgrade: Sequence[str] | None,
-    conda: Mapping[str, Sequence[CondaPackage]],
-    limits: Limits,
-) -> Resolved:
-    """Choose wheels for each platform and Python minor; the order of the answers does not depend on their speed."""
-    uv = context.uv()
-    cases = [
-        (platform, minor)
-        for platform in manifest.platforms
-        if manifest.on(platform).wheels
-        for minor in manifest.python_minors() or _python_of(conda.get(platform, ()), platform)
-    ]
-    if cases:
-        context.progress.step(f"resolving {manifest.name}", len(cases))
-
-    def one(case: tuple[str, str]) -> dict[str, tuple[Wheel, str]]:
-        platform, minor = case
-        kept = old.wheels.get(platform, ()) if old else ()
-        given = python_packages(conda.get(platform, ()))
-        chosen = uv.resolve(manifest.on(platform), platform, minor, kept, upgrade, given, limits.exclude_newer)
-        context.progress.advance()
-        return chosen
-
-    resolved: dict[str, list[dict[str, tuple[Wheel, str]]]] = {platform: [] for platform in manifest.platforms}
-    pool = ThreadPoolExecutor(_WORKERS)
-    answers = [pool.submit(one, case) for case in cases]
-    try:
-        for (platform, _), answer in zip(cases, answers, strict=True):
-            resolved[platform].append(answer.result())
-    finally:  # after Ctrl-C or an error, what has not begun is not begun, and what has begun is ended
-        pool.shutdown(wait=False, cancel_futures=True)
-        while any(answer.running() for answer in answers):
-            process.end_all()
-            time.sleep(0.02)
-    return resolved
-
-
-def _python_of(packages: Sequence[CondaPackage], platform: str) -> list[str]:
-    """Return the minor of the Python among conda packages."""
-    pythons = [package.version for package in packages if package.name == "python"]
-    if not pythons:
-        raise NoSolutionError(
-            f"no conda package supplies a Python for the wheels on {platform}",
-            hint=f"ask for python in [dependencies] or [platform.{platform}.dependencies]",
-        )
-    return [".".join(pythons[0].split(".")[:2])]
-
-
-def _wheels(context: Context, resolved: Resolved, old: Lock | None) -> dict[str, tuple[Wheel, ...]]:
-    """Join what was chosen, with the sizes that the index, the old lock or the file's own server tell."""
-    known = {wheel.sha256: wheel.size for wheel in _all_wheels(old) if wheel.size is not None}
-    rows = [row for choices in resolved.values() for choice in choices for row in choice.values()]
-    urls = {url: wheel.sha256 for wheel, url in rows if wheel.size is None and wheel.sha256 not in known}
-    if urls:
-        context.progress.step("asking for sizes", len(urls))
-        sizes = context.uv().sizes(urls, context.progress) if not context.offline else {}
-        known |= {urls[url]: size for url, size in sizes.items()}
-    return {platform: join(choices, known) for platform, choices in resolved.items()}
-
-
-def _all_wheels(lock: Lock | None) -> Iterable[Wheel]:
-    return (wheel for wheels in lock.wheels.values() for wheel in wheels) if lock else ()
 
 
 def _judge(lock: Lock) -> tuple[Finding, ...]:

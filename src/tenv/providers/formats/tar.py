@@ -14,8 +14,6 @@ __all__ = ["read_stream", "read_tar"]
 _HEADER = 8 * CHUNK
 """The longest extended header that is read: names and times, a few hundred bytes in practice."""
 
-_BLOCK = tarfile.BLOCKSIZE
-
 
 def read_tar(path: Path, taker: Taker, packing: str) -> None:
     """Hand every entry of a tar archive to a taker; it is packed as `gz`, `xz` or `bz2`.

@@ -1,4 +1,4 @@
-"""Run a program that may write in one folder only: ``python -I confine.py FOLDER PROGRAM [ARGUMENT…]``.
+"""Run a program that may write in one folder only: ``python -I sandbox.py FOLDER PROGRAM [ARGUMENT…]``.
 
 Linux's Landlock does it (https://docs.kernel.org/userspace-api/landlock.html), from kernel 5.13 on and without any
 privilege. Where the kernel has none the program runs all the same: what is run here is trusted as far as the packages
