@@ -6,7 +6,7 @@ search for; so a version here keeps its text beside its numbers.
 
 import re
 from dataclasses import dataclass, field
-from functools import total_ordering
+from functools import cache, total_ordering
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -74,6 +74,27 @@ class Version:
         return hash(self._key)
 
 
+@cache  # the parents of targets are read again for each of them
+def _specifiers(text: str) -> "SpecifierSet":
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (late: 15 ms)
+
+    clauses = []
+    for clause in text.split(","):
+        if clause.strip() in ("", "*"):
+            continue
+        match = _CLAUSE.fullmatch(clause)
+        if match is None:
+            message = f"`{text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
+            raise ValueError(message)
+        operator = match["operator"] or "=="
+        clauses.append(("==" if operator == "=" else operator) + match["version"])
+    try:
+        return SpecifierSet(",".join(clauses))
+    except InvalidSpecifier as error:
+        message = f"`{text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
+        raise ValueError(message) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """A set of versions in the notation of manifests: ``*``, ``3.11.*``, ``1.2`` or ``>=11,<13``.
@@ -92,23 +113,7 @@ class Range:
     @property
     def specifiers(self) -> "SpecifierSet":
         """The range for `packaging`; raises ValueError when it can't be read."""
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (late: 15 ms)
-
-        clauses = []
-        for clause in self.text.split(","):
-            if clause.strip() in ("", "*"):
-                continue
-            match = _CLAUSE.fullmatch(clause)
-            if match is None:
-                message = f"`{self.text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
-                raise ValueError(message)
-            operator = match["operator"] or "=="
-            clauses.append(("==" if operator == "=" else operator) + match["version"])
-        try:
-            return SpecifierSet(",".join(clauses))
-        except InvalidSpecifier as error:
-            message = f"`{self.text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
-            raise ValueError(message) from error
+        return _specifiers(self.text)
 
     def __contains__(self, version: object) -> bool:
         return self.specifiers.contains(str(version), prereleases=True)
