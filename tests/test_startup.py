@@ -55,3 +55,9 @@ def test_a_create_with_nothing_to_do_loads_no_rules(project: Project) -> None:
     project.ok("create", "tiny")
     modules = loaded(project.folder, "create", "tiny")
     assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
+
+
+def test_check_driver_stays_small(project: Project) -> None:
+    modules = loaded(project.folder, "check-driver")
+    assert "tenv.workflows.check_driver" in modules
+    assert modules.isdisjoint({*HEAVY, "packaging.specifiers", "logging", "tenv.providers.pypi", "tenv.engine.network"})
