@@ -56,3 +56,9 @@ def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(project:
     modules = loaded(project.folder, "create", "tiny")
     assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
     assert modules.isdisjoint({"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install"})
+
+
+def test_check_driver_stays_small(project: Project) -> None:
+    modules = loaded(project.folder, "check-driver")
+    assert "tenv.workflows.check_driver" in modules
+    assert modules.isdisjoint({*HEAVY, "packaging.specifiers", "logging", "tenv.providers.pypi", "tenv.engine.network"})

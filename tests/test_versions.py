@@ -114,3 +114,23 @@ def test_a_range_of_conda_is_written_for_its_solver(text: str, spec: str) -> Non
 def test_what_is_no_range_of_conda_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version range"):
         CondaRange(text)
+
+
+NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(lambda numbers: ".".join(map(str, numbers)))
+CLAUSES = st.one_of(
+    st.builds("{}{}".format, st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "=", ""]), NUMBERS),
+    st.builds("{}{}.*".format, st.sampled_from(["==", "!=", "=", ""]), NUMBERS),
+    st.just("*"),
+)
+
+
+@given(st.lists(CLAUSES, min_size=1, max_size=3), NUMBERS)
+def test_plain_ranges_hold_what_packaging_says(clauses: list[str], version: str) -> None:
+    wanted = Range(",".join(clauses))
+    assert (version in wanted) is wanted.specifiers.contains(version, prereleases=True)
+
+
+@pytest.mark.parametrize("text", [">=3.*", "<2.*", "~=2", "2..1", ">=", "1.*.2"])
+def test_what_packaging_refuses_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version range"):
+        Range(text)

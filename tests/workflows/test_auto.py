@@ -231,3 +231,13 @@ def test_of_two_targets_without_cuda_it_is_the_one_for_newer_revisions(auto: Any
         )
     targets.manifest.with_name("cpu.toml").unlink()
     assert said(auto())[0].startswith("auto: b, ")
+
+
+def test_a_machine_without_a_gpu_may_choose_for_another_one(auto: Any, targets: Project) -> None:
+    targets.manifest.with_name("cpu.toml").unlink()
+    ended = auto()
+    assert ended.status == 4
+    assert (
+        "hint: `--assume-driver VERSION` or `--host-report FILE` chooses for a machine with a GPU, built here"
+        in ended.err
+    )

@@ -1,9 +1,10 @@
-"""Several programs at once."""
+"""Several programs at once, and programs beside one's own work."""
 
 from collections.abc import Callable, Iterable
+from threading import Thread
 from typing import TypeVar
 
-__all__ = ["each"]
+__all__ = ["ahead", "each"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -20,3 +21,29 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
     with ThreadPoolExecutor(min(len(todo), _THREADS)) as pool:
         return list(pool.map(function, todo))
+
+
+def ahead(function: Callable[[], R]) -> Callable[[], R]:
+    """Begin a function that waits for programs in a thread of its own; what is returned waits for its result.
+
+    An error of the function is raised there.
+    """
+    results: list[R] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # noqa: BLE001 (it is raised again in the thread that asks)
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+
+    def result() -> R:
+        thread.join()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    return result

@@ -221,6 +221,8 @@ def _none(
     fixes = [f"for `{candidate.target}`: {candidate.fix}" for candidate in wanted if candidate.fix][:1]
     second = [candidate.target for candidate in others if candidate.suits][:1] if gpu else []
     ways = [*fixes, *(f"`tenv create {name}` makes one without CUDA, which leaves the GPU unused" for name in second)]
+    if not gpu and others:
+        ways.append("`--assume-driver VERSION` or `--host-report FILE` chooses for a machine with a GPU, built here")
     return NoTargetError(
         f"no target {kind} CUDA suits this machine ({seen}){':' if listed else ''}{listed}",
         {AUTO: {"target": None, "reason": "", "ranking": [candidate.to_json() for candidate in ranking]}},

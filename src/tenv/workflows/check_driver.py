@@ -15,6 +15,7 @@ from tenv.host.driver import probe
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.nvidia import Nvidia
+from tenv.host.parallel import ahead
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
@@ -105,11 +106,15 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
         name: The target.
         options: Which host is meant, where it is not this one.
     """
-    targets = find_targets(context, name)
-    facts = user_facts(context)
     if options and options != HostOptions():
-        return _judge_all(report(context, options), targets, facts, with_toolkits=not name)
-    found = _judge_all(_probed(context, any(map(_takes_toolkit, targets))), targets, facts, with_toolkits=not name)
+        return _judge_all(report(context, options), find_targets(context, name), user_facts(context), not name)
+    # nvcc answers while the manifests are read; among all targets there is one that takes the machine's toolkit.
+    asked = None if name else ahead(partial(toolkits.probe, Places(environ=context.environ)))
+    targets, facts = find_targets(context, name), user_facts(context)
+    host = _probed(context)
+    if any(map(_takes_toolkit, targets)):
+        host = replace(host, toolkits=asked() if asked else toolkits.probe(Places(environ=context.environ)))
+    found = _judge_all(host, targets, facts, with_toolkits=not name)
     if any(_asks_for_gpus(row, found.driver, facts.cuda_driver) for row in (*found.rows, *found.toolkits)):
         return _judge_all(report(context, HostOptions()), targets, facts, with_toolkits=not name)
     return found
@@ -198,7 +203,7 @@ def _row(target: Target, host: HostReport, facts: Facts) -> Row:
     return Row(target.name, cuda_on(manifest, host), judge_target(manifest, host, facts))
 
 
-def _probed(context: Context, with_toolkits: bool) -> HostReport:
+def _probed(context: Context) -> HostReport:
     """Return a report on this machine in which only what targets' drivers are judged by was asked for."""
     nothing = HostReport.from_json({"schema": 1})
     nvidia = Nvidia(Places(environ=context.environ))
@@ -206,7 +211,6 @@ def _probed(context: Context, with_toolkits: bool) -> HostReport:
     return replace(
         nothing,
         driver=driver,
-        toolkits=toolkits.probe(nvidia.places) if with_toolkits else nothing.toolkits,
         cuda=override(context.environ) or nothing.cuda,
         gpus=nothing.gpus if isinstance(driver, Fact) else gpus.probe(None, nvidia),
         wsl=wsl(nvidia.places),

@@ -4,14 +4,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tenv.engine.network import Network
 from tenv.environment import Environment, environments_in
 from tenv.errors import UsageError
 from tenv.providers.interface import Progress, Silent
-from tenv.providers.pypi import Uv
 from tenv.settings import Settings, read_settings
 from tenv.targets import Places, Target, find_places, settings_folder
+
+if TYPE_CHECKING:
+    from tenv.engine.network import Network
+    from tenv.providers.pypi import Uv
 
 __all__ = ["Context"]
 
@@ -32,16 +35,20 @@ class Context:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     offline: bool = False
 
-    def uv(self) -> Uv:
+    def uv(self) -> "Uv":
         """Return uv with this user's index settings."""
+        from tenv.providers.pypi import Uv  # noqa: PLC0415 (late: 10 ms that most commands need not spend)
+
         return Uv(self.environ, Path.home(), offline=self.offline)
 
     def settings(self) -> Settings:
         """Return what the user's own ``config.toml`` says."""
         return read_settings(settings_folder())
 
-    def network(self) -> Network:
+    def network(self) -> "Network":
         """Return how conda channels are reached for this user."""
+        from tenv.engine.network import Network  # noqa: PLC0415 (late: only those who use channels need it)
+
         return Network(self.settings().mirrors, offline=self.offline)
 
     def find_target(self, name: str | None) -> Target:
