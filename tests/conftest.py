@@ -157,6 +157,14 @@ def locked(project: Project, seed: Path) -> Project:
 
 
 @pytest.fixture
+def narrow(project: Project, seed: Path) -> Project:
+    """The project, for this platform alone, with its lock made."""
+    project.narrow()
+    _lock(project, seed.with_name("narrow.lock"))
+    return project
+
+
+@pytest.fixture
 def heavy(project: Project, seed: Path) -> Project:
     """The project, locked, with a wheel more that takes some time to download."""
     project.ask_for('large = "*"')

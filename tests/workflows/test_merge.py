@@ -60,10 +60,9 @@ class Merging:
 
 
 @pytest.fixture
-def merging(project: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
+def merging(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
     """A repository whose first commit has everything at 1.0, with an index that now has more."""
-    project.narrow()
-    project.ok("lock", "tiny")
+    project = narrow
     program = project.folder / ".git-programs" / "tenv"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nPYTHONPATH={SOURCE} exec {sys.executable} -m tenv "$@"\n')
