@@ -1,8 +1,8 @@
 """Measure the installation of conda packages against plain py-rattler, in one run on one machine.
 
-Run it from a checkout, with an interpreter that has tenv and its test extra:
+Run it with an interpreter that has tenv and its test extra:
 
-    PYTHONPATH=src:. python benchmarks/conda_install.py --runs 5
+    python benchmarks/conda_install.py --runs 5
 
 A channel of packages is made and served on 127.0.0.1, and a first round that is not counted fills the package cache.
 Then both sides take turns at an environment from the same lock and the same cache. micromamba and pixi are measured
@@ -21,11 +21,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tenv import __version__
-from tenv.host.machine import current_platform
-from tenv.targets import find_places
-from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock
-from tests.fakes import noise
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tenv import __version__  # noqa: E402 (the path is set above)
+from tenv.host.machine import current_platform  # noqa: E402
+from tenv.targets import find_places  # noqa: E402
+from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock  # noqa: E402
+from tests.fakes import noise  # noqa: E402
 
 PLAIN = """\
 import asyncio, os, sys

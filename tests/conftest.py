@@ -40,6 +40,7 @@ def _isolated(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Keep a test that is not marked `real` away from the user's files, settings and network."""
+    monkeypatch.setattr(session, "leave", sys.exit)  # this process has tests to go on with, and a report to write
     if request.node.get_closest_marker("real"):
         yield
         return
@@ -57,7 +58,6 @@ def _isolated(
     ):
         monkeypatch.setenv(name, str(around / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setattr(session, "leave", sys.exit)  # this process has tests to go on with
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -153,6 +153,14 @@ def channels(tmp_path: Path) -> Iterator[Channels]:
 def locked(project: Project, seed: Path) -> Project:
     """The project with its lock made."""
     _lock(project, seed.with_name("tiny.lock"))
+    return project
+
+
+@pytest.fixture
+def narrow(project: Project, seed: Path) -> Project:
+    """The project, for this platform alone, with its lock made."""
+    project.narrow()
+    _lock(project, seed.with_name("narrow.lock"))
     return project
 
 

@@ -41,19 +41,16 @@ def test_version_loads_nothing_of_weight(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("activate", "tiny"), ("create", "tiny"), ("env", "tiny"), ("list",), ("hook", "bash")]
 )
-def test_everyday_commands_load_no_heavy_library(project: Project, words: tuple[str, ...]) -> None:
-    project.ok("create", "tiny")
-    assert loaded(project.folder, *words).isdisjoint(HEAVY)
+def test_everyday_commands_load_no_heavy_library(created: Project, words: tuple[str, ...]) -> None:
+    assert loaded(created.folder, *words).isdisjoint(HEAVY)
 
 
-def test_activate_stays_small(project: Project) -> None:
-    project.ok("create", "tiny")
-    assert len(loaded(project.folder, "activate", "tiny")) < 330
+def test_activate_stays_small(created: Project) -> None:
+    assert len(loaded(created.folder, "activate", "tiny")) < 330
 
 
-def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(project: Project) -> None:
-    project.ok("create", "tiny")
-    modules = loaded(project.folder, "create", "tiny")
+def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(created: Project) -> None:
+    modules = loaded(created.folder, "create", "tiny")
     assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
     assert modules.isdisjoint({"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install"})
 

@@ -19,13 +19,13 @@ def envelope(*words: str) -> dict[str, Any]:
     return found
 
 
-def test_create(project: Project) -> None:
+def test_create(locked: Project) -> None:
     data = envelope("create", "tiny")["data"]
     assert {"target", "prefix", "state", "lock", "counts", "bytes", "seconds"} <= set(data)
     assert data["target"] == "tiny"
-    assert data["prefix"] == str(project.prefix)
+    assert data["prefix"] == str(locked.prefix)
     assert data["state"] == "ready"
-    assert data["lock"] == str(project.lock)
+    assert data["lock"] == str(locked.lock)
     assert data["counts"] == {"conda": 0, "wheels": 3, "archives": 0}
     assert data["bytes"] > 0
 
@@ -49,7 +49,7 @@ def test_targets(project: Project) -> None:
     assert (rows["cuda130"]["origin"], rows["cuda130"]["locked"]) == ("built-in", True)
 
 
-def test_list(project: Project) -> None:
+def test_list(locked: Project) -> None:
     assert envelope("list")["data"] == []
     made = envelope("create", "tiny")["data"]
     (row,) = envelope("list")["data"]
@@ -74,8 +74,8 @@ def test_import(project: Project) -> None:
     assert data["manifest"] == str(project.folder / "manifests" / "theirs.toml")
 
 
-def test_env(project: Project) -> None:
-    project.ok("create", "tiny")
+def test_env(locked: Project) -> None:
+    locked.ok("create", "tiny")
     rows = envelope("env", "tiny")["data"]
     assert [row["name"] for row in rows][:3] == ["TENV_TARGET", "TENV_PREFIX", "PATH"]
     assert {row["action"] for row in rows} == {"set", "prepend", "unset"}
@@ -124,28 +124,28 @@ def test_a_usage_error_stands_in_the_envelope_too(project: Project) -> None:
     assert json.loads(ended.out)["error"]["code"] == "usage"
 
 
-def test_quiet_says_nothing(project: Project) -> None:
-    ended = project.ok("create", "tiny", "--quiet")
+def test_quiet_says_nothing(locked: Project) -> None:
+    ended = locked.ok("create", "tiny", "--quiet")
     assert (ended.out, ended.err) == ("", "")
 
 
-def test_data_goes_to_stdout_and_talk_to_stderr(project: Project) -> None:
-    ended = project.ok("create", "tiny")
+def test_data_goes_to_stdout_and_talk_to_stderr(locked: Project) -> None:
+    ended = locked.ok("create", "tiny")
     assert ended.out == ""
-    assert f"tiny is ready in {project.prefix}" in ended.err
+    assert f"tiny is ready in {locked.prefix}" in ended.err
 
 
-def test_only_one_environment_needs_no_name(project: Project) -> None:
-    project.fails(2, "usage", "activate")
-    project.ok("create", "tiny")
-    assert project.ok("activate").out == f". {project.prefix}/tenv-meta/activate.sh\n"
+def test_only_one_environment_needs_no_name(locked: Project) -> None:
+    locked.fails(2, "usage", "activate")
+    locked.ok("create", "tiny")
+    assert locked.ok("activate").out == f". {locked.prefix}/tenv-meta/activate.sh\n"
 
 
-def test_explain_tells_what_is_replaced(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.ok("create", "tiny")
+def test_explain_tells_what_is_replaced(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked.ok("create", "tiny")
     monkeypatch.setenv("MAX_JOBS", "77")
-    assert "in this shell it is `77`" in project.ok("env", "tiny", "--explain", "MAX_JOBS").out
-    assert "did you mean `MAX_JOBS`?" in project.fails(2, "usage", "env", "tiny", "--explain", "MAX_JOB")
+    assert "in this shell it is `77`" in locked.ok("env", "tiny", "--explain", "MAX_JOBS").out
+    assert "did you mean `MAX_JOBS`?" in locked.fails(2, "usage", "env", "tiny", "--explain", "MAX_JOB")
 
 
 def test_a_bug_is_told_as_one(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ TORCH = (
 """Wheels whose find modules are used. They are the same for every system, and the wheels of macOS are the smallest."""
 
 LINUX = "manylinux_2_27_x86_64"
+_BULK = "libcudnn_engines_precompiled"
+"""Most of cuDNN's bytes, which take minutes to pack and which nothing here looks at."""
+
 REPACKED = (
     # product, label, component, version in the manifest (none that the facts know), wheel, what of it
     ("cusparselt", "0.6.3", "libcusparse_lt", "0.6.3.99", "nvidia-cusparselt-cu12==0.6.3", "cusparselt"),
@@ -50,7 +53,7 @@ cuda = "13.0"
 cusparselt = "0.6.3.99"
 cudnn      = "9.10.2.99"
 cuda       = "13.0.99"
-magma      = { url = "URL/magma-cuda126-2.6.1-1.tar.bz2", sha256 = "SHA256" }
+magma      = { url = "URL/magma-cuda130-2.6.1-1.tar.bz2", sha256 = "SHA256" }
 """
 
 
@@ -71,7 +74,7 @@ def repack(wheel: Path, part: str, stem: str, folder: Path) -> Path:
     top = folder / stem
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
-            if name.startswith(f"{part}/") and not name.endswith(("/", "__init__.py")):
+            if name.startswith(f"{part}/") and not name.endswith(("/", "__init__.py")) and _BULK not in name:
                 target = top / name.removeprefix(f"{part}/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(name) as source, target.open("wb") as out:
@@ -133,7 +136,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     for (product, label), components in releases.items():
         files[f"/compute/{product}/redist/redistrib_{label}.json"] = manifest(product, label, components)
     magma = pack("tar.bz2", [regular("include/magma.h", b"/* magma */"), regular("lib/libmagma.a", b"!<arch>\n")])
-    files["/magma-cuda126-2.6.1-1.tar.bz2"] = magma
+    files["/magma-cuda130-2.6.1-1.tar.bz2"] = magma
     with Server(files) as server:
         project = folder / "project"
         (project / "manifests").mkdir(parents=True)
