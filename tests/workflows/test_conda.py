@@ -405,6 +405,16 @@ def test_a_file_of_the_user_is_not_overwritten(conda: Conda) -> None:
     assert (conda.prefix / "share" / "data.txt").read_text() == "old\n"
 
 
+def test_a_compiler_below_a_folder_with_a_space_is_told(conda: Conda, tmp_path: Path) -> None:
+    conda.make("gcc_linux-64", files={"bin/cc": "#!/bin/sh\n"})
+    conda.lock("tool", "gcc_linux-64")
+    told = "the path of this environment has a space in it, and what follows it is another word to gcc_linux-64"
+    assert told in conda.create("--prefix", str(tmp_path / "my envs" / "a")).err
+    assert told not in conda.create("--prefix", str(tmp_path / "envs" / "a")).err
+    conda.lock("tool")
+    assert told not in conda.create("--prefix", str(tmp_path / "my envs" / "b")).err
+
+
 def test_link_scripts_are_not_run_and_said(conda: Conda, tmp_path: Path) -> None:
     conda.make("scripted", files={"bin/.scripted-post-link.sh": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
     conda.lock("scripted")

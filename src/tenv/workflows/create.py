@@ -39,7 +39,7 @@ from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, settle
 from tenv.workflows.integrity import find_faults, note_made
 from tenv.workflows.lock import check_target_lock, lock_target
-from tenv.workflows.packages import leaving_links, stage
+from tenv.workflows.packages import leaving_links, path_notes, stage
 from tenv.workflows.python import choose_python
 from tenv.workflows.system import Taken, take_from_machine, with_machine
 
@@ -315,7 +315,7 @@ def _change(
     if plan.links:
         staged = stage(lock, current_platform(), context.network(), context.progress, thorough=plan.thorough)
         plan = settle(plan, staged, environment, old)
-        notes += staged.notes
+        notes += (*staged.notes, *path_notes(environment.prefix, staged))
     if request.mode is LockMode.FROZEN:
         notes += [f"{finding.subject} {finding.message} ({finding.code})" for finding in check_lock(lock)]
     if plan.dropped:
