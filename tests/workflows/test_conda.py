@@ -20,6 +20,7 @@ from tenv.lock import Wheel
 from tenv.targets import find_places
 from tests.conda import PLACEHOLDER, Channel, Link, make_conda, make_python, write_lock
 from tests.fakes import Fault, Index
+from tests.faults.test_storage import mounted, needs_mounts
 from tests.projects import HERE, Ended, Project, call, snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with links and shell scripts")
@@ -474,3 +475,19 @@ def test_show_and_list_know_conda_packages(conda: Conda) -> None:
     assert row["bytes"] > 0
     names = [row["name"] for row in conda.project.ok("clean", "--json").data]
     assert "conda packages" in names
+
+
+@pytest.mark.parametrize("size", ["40k", "200k", "400k"])
+def test_a_disk_that_is_full_is_told(conda: Conda, tmp_path: Path, size: str) -> None:
+    needs_mounts()
+    for number in range(20):
+        files = {f"share/{number}/{part}.txt": f"{PLACEHOLDER}\n" * 20 for part in range(20)}  # copied, not linked
+        conda.make(f"many{number}", files=files)
+    conda.lock(*(f"many{number}" for number in range(20)))
+    conda.create()  # all that is needed is in the cache: the disk alone is at fault
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    wrapped = mounted(f"mount -t tmpfs -o size={size} tmpfs {disk}")
+    ended = conda.project.run("create", "tiny", "--frozen", "--prefix", str(disk / "env"), wrapped=wrapped)
+    assert (ended.status, "error[storage]" in ended.err, "No space left" in ended.err) == (8, True, True), ended.err
+    assert "hint: free some space" in ended.err
