@@ -170,6 +170,8 @@ def test_a_solver_that_takes_too_long_tells_what_it_was_doing(
         (["11.4.0", "13.4.0"], "12", "11.4.0"),
         (["1.0", "2.0"], "", "1.0"),
         (["2.6.1", "2.7.0"], "2.6.2", "2.6.1"),
+        (["2.0.0", "2.4.6", "1.9.9"], "99", "2.4.6"),
+        (["3.1.0", "3.9.0"], "2.5", "3.1.0"),
     ],
 )
 def test_the_nearest_version_is_that_by_numbers(versions: list[str], wanted: str, nearest: str) -> None:

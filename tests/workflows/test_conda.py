@@ -20,6 +20,7 @@ from tenv.lock import Wheel
 from tenv.targets import find_places
 from tests.conda import PLACEHOLDER, Channel, Link, make_conda, make_python, write_lock
 from tests.fakes import Fault, Index
+from tests.faults.test_storage import mounted, needs_mounts
 from tests.projects import HERE, Ended, Project, call, snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with links and shell scripts")
@@ -405,6 +406,16 @@ def test_a_file_of_the_user_is_not_overwritten(conda: Conda) -> None:
     assert (conda.prefix / "share" / "data.txt").read_text() == "old\n"
 
 
+def test_a_compiler_below_a_folder_with_a_space_is_told(conda: Conda, tmp_path: Path) -> None:
+    conda.make("gcc_linux-64", files={"bin/cc": "#!/bin/sh\n"})
+    conda.lock("tool", "gcc_linux-64")
+    told = "the path of this environment has a space in it, and what follows it is another word to gcc_linux-64"
+    assert told in conda.create("--prefix", str(tmp_path / "my envs" / "a")).err
+    assert told not in conda.create("--prefix", str(tmp_path / "envs" / "a")).err
+    conda.lock("tool")
+    assert told not in conda.create("--prefix", str(tmp_path / "my envs" / "b")).err
+
+
 def test_link_scripts_are_not_run_and_said(conda: Conda, tmp_path: Path) -> None:
     conda.make("scripted", files={"bin/.scripted-post-link.sh": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
     conda.lock("scripted")
@@ -464,3 +475,19 @@ def test_show_and_list_know_conda_packages(conda: Conda) -> None:
     assert row["bytes"] > 0
     names = [row["name"] for row in conda.project.ok("clean", "--json").data]
     assert "conda packages" in names
+
+
+@pytest.mark.parametrize("size", ["40k", "200k", "400k"])
+def test_a_disk_that_is_full_is_told(conda: Conda, tmp_path: Path, size: str) -> None:
+    needs_mounts()
+    for number in range(20):
+        files = {f"share/{number}/{part}.txt": f"{PLACEHOLDER}\n" * 20 for part in range(20)}  # copied, not linked
+        conda.make(f"many{number}", files=files)
+    conda.lock(*(f"many{number}" for number in range(20)))
+    conda.create()  # all that is needed is in the cache: the disk alone is at fault
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    wrapped = mounted(f"mount -t tmpfs -o size={size} tmpfs {disk}")
+    ended = conda.project.run("create", "tiny", "--frozen", "--prefix", str(disk / "env"), wrapped=wrapped)
+    assert (ended.status, "error[storage]" in ended.err, "No space left" in ended.err) == (8, True, True), ended.err
+    assert "hint: free some space" in ended.err

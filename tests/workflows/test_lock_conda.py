@@ -263,6 +263,14 @@ def test_takes_nothing_that_came_after_a_day(tools: Project, channels: Channels)
     assert chosen(tools)["tool"] == "2.0"
 
 
+def test_a_day_before_which_nothing_fits_is_told(tools: Project, channels: Channels) -> None:
+    rewrite(tools, dependencies='tool = "*"')
+    said = tools.fails(5, "no-solution", "lock", "tiny", "--exclude-newer", "2020-01-01")
+    assert said.rstrip().endswith(
+        "hint: there is a solution of packages that came after 2020-01-01: choose a later `--exclude-newer`"
+    )
+
+
 def test_is_not_stale_when_the_range_grows_around_the_locked_version(tools: Project) -> None:
     rewrite(tools, dependencies='tool = "2.*"')
     tools.ok("lock", "tiny")

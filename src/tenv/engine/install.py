@@ -8,6 +8,7 @@ they go, and ends the whole process over an absolute one.
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["Content", "cache_folder", "downloads_folder", "fetch", "link", "read
 _CONNECTIONS = 8
 _TRIES = 3
 _PAUSE = 1.0
+_FULL = 1 << 16  # bytes; with less than that left, nothing can be installed
 _ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 _OURS = ("info/paths.json", "info/link.json")
 
@@ -385,12 +387,22 @@ def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBro
         if words.lower() in text.lower():
             hint = "free some space or choose another folder, then run the same command again"
             return StorageError(f"can't install into {prefix}: {text}", hint=hint)
+    if _is_full(prefix):  # rattler stumbles over the empty notes that it has written itself
+        hint = "free some space or choose another folder, then run the same command again"
+        return StorageError(f"can't install into {prefix}: No space left on device ({text})", hint=hint)
     hint = "run the same command again; with `--exact` every file of the package cache is checked first"
     if "failed to fetch" in text:
         return NetworkError(
             f"the package cache ({cache_folder()}) is damaged, and what is missing can't be had: {text}"
         )
     return EnvironmentBrokenError(f"the packages could not be linked into {prefix}: {text}", hint=hint)
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _FULL
+    except OSError:
+        return False
 
 
 def _storage(error: OSError, what: str) -> StorageError:

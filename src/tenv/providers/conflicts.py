@@ -185,7 +185,13 @@ def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
     pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
     # Where something else clashes as well, no change of one of these helps by itself.
     pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]
-    hint = f"the nearest that goes together: {', or '.join(pins)}" if pins else "leave one of them out"
+    ways = [f"the nearest that goes together: {', or '.join(pins)}"] if pins else []
+    limit = inquiry.question.exclude_newer
+    if limit and not isinstance(inquiry.ask(replace(inquiry.question, exclude_newer=None, kept=())), NoSolutionError):
+        ways.append(
+            f"there is a solution of packages that came after {limit:%Y-%m-%d}: choose a later `--exclude-newer`"
+        )
+    hint = "; ".join(ways) or ("leave one of them out" if len(names) > 1 else f"leave {names[0]} out")
     title = "these do not go together" if len(names) > 1 else "this can't be had"
     return f"{title}:{lines}\n  {words}", hint
 

@@ -37,7 +37,7 @@ class Inquiry:
         Raises:
             OutOfTimeError: Enough has been asked.
         """
-        key = (question.specs, question.lowest, tuple(question.virtual.items()))
+        key = (question.specs, question.lowest, question.exclude_newer, tuple(question.virtual.items()))
         if key in self._known:
             return self._known[key]
         left = self._end - time.monotonic()
@@ -109,9 +109,18 @@ class Inquiry:
 def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:
     """Return versions, the nearest to another one first; of two as near, the lower."""
 
-    def key(version: str) -> tuple[int, ...]:
-        numbers = [int(part) if part.isdigit() else 0 for part in version.replace("-", ".").split(".")]
-        return tuple((numbers + [0] * 4)[:4])
+    def numbers(version: str) -> tuple[int, ...]:
+        found = [int(part) if part.isdigit() else 0 for part in version.replace("-", ".").split(".")]
+        return tuple((found + [0] * 4)[:4])
 
-    aim = key(wanted)
-    return sorted(set(versions), key=lambda v: ([abs(a - b) for a, b in zip(key(v), aim, strict=True)], key(v)))
+    aim = numbers(wanted)
+
+    def key(version: str) -> tuple[list[int], tuple[int, ...]]:
+        mine = numbers(version)
+        same = next((place for place, (a, b) in enumerate(zip(mine, aim, strict=True)) if a != b), len(aim))
+        # Past the first number that differs, the highest of those below is the nearest, and the lowest of those above.
+        sign = -1 if mine < aim else 1
+        rest = [sign * number for number in mine[same + 1 :]]
+        return [*(abs(a - b) for a, b in zip(mine[: same + 1], aim, strict=False)), *rest], mine
+
+    return sorted(set(versions), key=key)

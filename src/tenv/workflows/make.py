@@ -25,7 +25,7 @@ from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 from tenv.workflows.install import Plan, Wanted, begin, install, make_plan, settle
 from tenv.workflows.integrity import find_faults, note_made
-from tenv.workflows.packages import leaving_links, stage
+from tenv.workflows.packages import leaving_links, path_notes, stage
 from tenv.workflows.python import choose_python, has_python
 from tenv.workflows.system import Taken, with_machine
 
@@ -251,6 +251,7 @@ def _notes(job: Job, plan: Plan) -> Iterator[str]:
             f"install its headers (Debian, Ubuntu: python{python.version.major_minor}-dev)"
         )
     yield from plan.staged.notes
+    yield from path_notes(job.environment.prefix, plan.staged)
     if job.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))
     if plan.dropped:
