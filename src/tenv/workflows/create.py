@@ -41,7 +41,7 @@ from tenv.workflows.integrity import find_faults, note_made
 from tenv.workflows.lock import check_target_lock, lock_target
 from tenv.workflows.packages import leaving_links, stage
 from tenv.workflows.python import choose_python
-from tenv.workflows.system import Taken, take_from_machine, with_machine
+from tenv.workflows.system import Taken, retime, take_from_machine, with_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -156,6 +156,9 @@ def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding
             state = environment.state()  # another process may have made it while we waited
             if state is None or not taken.same or not _is_current(target, request, environment, state):
                 state, changed = _make(context, target, request, environment, taken, notes), True
+    elif taken.touched:
+        with _hold(context, request, environment):
+            retime(environment, target.name)
     seconds = time.monotonic() - start
     return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, tuple(notes), findings)
 
