@@ -59,7 +59,8 @@ def raise_storage_error(error: OSError, what: str) -> NoReturn:
         errno.EPERM: _ELSEWHERE,
     }
     reason = error.strerror or str(error)
-    where = f" ({error.filename})" if error.filename else ""
+    written = error.filename2 or error.filename  # of a copy that fails both files are told, the source first
+    where = f" ({written})" if written else ""
     raise StorageError(f"{what}: {reason}{where}", hint=hints.get(error.errno or 0, "")) from error
 
 

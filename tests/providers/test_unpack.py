@@ -263,6 +263,17 @@ def test_too_many_entries(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_more_folders_dropped_than_there_are(kind: str, tmp_path: Path) -> None:
+    message = refused(tmp_path, kind, pack(kind, [regular("top/include/a.h")]), strip=3)
+    assert message == "sample: holds no file below the 3 folders that are dropped of its names"
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "tar.xz", "tar.bz2", "zip"])
+def test_an_archive_of_nothing(kind: str, tmp_path: Path) -> None:
+    assert refused(tmp_path, kind, pack(kind, [])) == "sample: holds no file"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_archive_bomb(kind: str, tmp_path: Path) -> None:
     raw = pack(kind, [regular("zeros", bytes(900_000))])
     assert "is an archive bomb" in refused(tmp_path, kind, raw, limits=SMALL)

@@ -135,6 +135,32 @@ def test_a_byte_of_nvcc_raises_the_alarm_until_create_accepts_it(made: Project, 
     assert made.ok("create", "tiny", "--json").data["changed"] is False
 
 
+def rewrite(toolkit: Path) -> None:
+    """Write the programs again with the same bytes, as installing a package once more does."""
+    for path in (toolkit / "bin/nvcc", toolkit / "bin/ptxas", toolkit / "nvvm/bin/cicc"):
+        info, data = path.stat(), path.read_bytes()
+        path.write_bytes(data)
+        os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns + 5_000_000_000))
+
+
+def test_a_file_written_again_with_the_same_bytes_is_no_change(made: Project, toolkit: Path) -> None:
+    rewrite(toolkit)
+    assert "has changed or is gone" in sourced(made)  # it can't read
+    assert made.ok("create", "tiny", "--json").data["changed"] is False
+    assert sourced(made) == runs(made) == ""
+    change_byte(toolkit / "bin/nvcc")
+    assert "has changed or is gone" in sourced(made)
+
+
+def test_activate_calms_the_script_about_a_file_with_the_same_bytes(made: Project, toolkit: Path) -> None:
+    rewrite(toolkit)
+    assert made.ok("activate", "tiny").err == ""
+    assert sourced(made) == ""
+    change_byte(toolkit / "bin/ptxas")
+    assert made.ok("activate", "tiny").err == ""
+    assert f"({toolkit}) has changed or is gone" in sourced(made)
+
+
 def test_verify_fails_until_create_accepts_it(made: Project, toolkit: Path) -> None:
     assert call("verify", "tiny", "--no-probes").status == 0
     info = (toolkit / "bin/nvcc").stat()

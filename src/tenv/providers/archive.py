@@ -22,7 +22,7 @@ from tenv.providers.redist import (
     product,
 )
 from tenv.providers.store import Store
-from tenv.providers.transfer import Wanted
+from tenv.providers.transfer import Wanted, shown
 from tenv.versions import Version
 
 __all__ = ["Archives", "home"]
@@ -170,19 +170,27 @@ class Archives:
                         raise
                     self.say(f"{what}: taken from the facts, not compared with NVIDIA's list: {error.message}")
                     return None
-                self._manifests[url] = parse_manifest(raw, url) if raw is not None else None
+                self._manifests[url] = parse_manifest(raw, self._told(url)) if raw is not None else None
             if (manifest := self._manifests[url]) is not None:
                 return manifest
         if choice.known:
+            where = self._told(asked.manifest_url(labels(choice.version)[0]))
+            self.say(f"{what}: taken from the facts, not compared with NVIDIA's list: there is no {where}")
             return None
         raise self._unknown(asked, choice, question)
+
+    def _told(self, url: str) -> str:
+        """Return the address that was asked, which is a mirror's where there is one, for messages."""
+        return shown(self.fetcher.settings.served(url)[-1])
 
     def _unknown(self, asked: Product, choice: Choice, question: Question) -> NoSolutionError:
         rows = rows_of(self.facts, question.name)
         known = [str(version) for version in sorted({row.version for row in rows})]
         return NoSolutionError(
             f"archives.{question.name}: there is no {asked.name} {choice.version} in NVIDIA's redist",
-            hint=f"the newest known ones are {', '.join(known[-6:])}" if known else f"asked at {asked.base}",
+            hint=f"the newest known ones are {', '.join(known[-6:])}"
+            if known
+            else f"asked at {self._told(asked.base)}",
         )
 
     def _offers(

@@ -287,6 +287,10 @@ class _Staging:
 
     def finish(self) -> Contents:
         """Make the links and return what there is."""
+        if not (self.files or self.links or self.same):
+            below = f" below the {self.strip} folders that are dropped of its names" if self.strip else ""
+            hint = "`strip` in the manifest says how many folders are dropped" if self.strip else ""
+            raise ArchiveRefusedError(f"{self.archive}: holds no file{below}", hint=hint)
         for link, target in self.links.items():
             self._follow(link, target)
         for parts, source, name in self.same:

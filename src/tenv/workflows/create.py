@@ -22,7 +22,7 @@ from tenv.toolchain import discover
 from tenv.versions import same_release
 from tenv.workflows.context import Context
 from tenv.workflows.python import has_python
-from tenv.workflows.system import Taken, take_from_machine
+from tenv.workflows.system import Taken, retime, take_from_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,6 +130,9 @@ def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding
             if state is None:
                 state, notes = _make(context, target, request, environment, taken)
                 changed = True
+    elif taken.touched:
+        with _hold(context, request, environment):
+            retime(environment, target.name)
     seconds = time.monotonic() - start
     return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, notes, findings)
 

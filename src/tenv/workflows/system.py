@@ -1,8 +1,9 @@
 """What environments take from the machine: chosen and fingerprinted at `create`, looked at again later."""
 
+import contextlib
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tenv.providers.system.fingerprint import (
     describe,
     differences,
     read_fingerprints,
+    retimed,
     take_fingerprint,
     write_fingerprints,
 )
@@ -27,7 +29,7 @@ from tenv.toolkit import assemble, assemble_beside
 from tenv.versions import Version
 from tenv.workflows.context import Context
 
-__all__ = ["Taken", "alarm", "changes", "take_from_machine", "with_machine"]
+__all__ = ["Taken", "alarm", "changes", "retime", "take_from_machine", "with_machine"]
 
 _STAMPS = "system"
 
@@ -45,6 +47,11 @@ class Taken:
     tools: tuple[Tool, ...] = ()
     before: tuple[Fingerprint, ...] = ()
     drifts: tuple[Drift, ...] = ()
+
+    @property
+    def touched(self) -> bool:
+        """Whether some file has new times and the bytes that it had."""
+        return retimed(self.before, self.drifts) != self.before
 
     @property
     def same(self) -> bool:
@@ -122,12 +129,35 @@ def _store(environment: Environment, target: str, taken: Taken) -> tuple[tuple[F
     with storage_errors("can't read what is taken from this machine"):
         fingerprints = tuple(take_fingerprint(tool) for tool in taken.tools)
     write_fingerprints(environment.meta, fingerprints)
+    return fingerprints, _watches(environment, fingerprints, target)
+
+
+def _watches(environment: Environment, fingerprints: Sequence[Fingerprint], target: str) -> tuple[Watch, ...]:
     folder = environment.meta / _STAMPS
     with storage_errors(f"can't write {folder}"):
         for old in folder.glob("*"):
             old.unlink()
-        watches = tuple(_watch(folder, one, target) for one in fingerprints)
-    return fingerprints, watches
+        return tuple(_watch(folder, one, target) for one in fingerprints)
+
+
+def retime(environment: Environment, target: str) -> None:
+    """Take the times that unchanged files of the machine have now: the same bytes may have been written again.
+
+    Without that the stored script, which looks at times alone, would tell of a change that there is none of.
+
+    Args:
+        environment: The environment, which this process holds.
+        target: Its target.
+
+    Raises:
+        StorageError: Something can't be written.
+    """
+    had = read_fingerprints(environment.meta)
+    with storage_errors("can't read what is taken from this machine"):
+        now = retimed(had, differences(had))
+    if now != had:
+        write_fingerprints(environment.meta, now)
+        _watches(environment, now, target)
 
 
 def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
@@ -135,7 +165,7 @@ def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
     times = {mark.path: mark.mtime_ns for mark in fingerprint.marks}
     pairs = []
     for number, file in enumerate(fingerprint.watched):
-        stamp = folder / f"{fingerprint.name}-{number}"
+        stamp = _stamp(folder, fingerprint, number)
         stamp.parent.mkdir(exist_ok=True)
         stamp.touch()
         os.utime(stamp, ns=(times[file], times[file]))
@@ -144,6 +174,10 @@ def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
         pairs.append((file, str(stamp)))
     said = f"{fingerprint.name} {fingerprint.version} of this machine ({fingerprint.path}) has changed or is gone"
     return Watch(tuple(pairs), f"warning: {said}; {_hint(folder.parent.parent, target)}")
+
+
+def _stamp(folder: Path, fingerprint: Fingerprint, number: int) -> Path:
+    return folder / f"{fingerprint.name}-{number}"
 
 
 def _hint(prefix: Path, target: str) -> str:
@@ -174,6 +208,7 @@ def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) 
     """
     found = changes(environment)
     if beyond_shell:
+        _calm(environment, found)
         loud = {drift.name for drift in found if _seen_by_shell(environment, drift)}
         found = [drift for drift in found if drift.name not in loud]
     return [f"{what}; {_hint(environment.prefix, target)}" for what in describe(found)]
@@ -181,5 +216,27 @@ def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) 
 
 def _seen_by_shell(environment: Environment, drift: Drift) -> bool:
     """Tell whether the stored script, which compares times alone, sees that a file has changed."""
-    watched = {file for one in read_fingerprints(environment.meta) for file in one.watched}
-    return drift.file in watched and (drift.gone or not drift.hidden)
+    for file, stamp in _stamped(environment):
+        if str(file) == drift.file:
+            try:
+                return drift.gone or file.stat().st_mtime_ns != stamp.stat().st_mtime_ns
+            except OSError:
+                return not file.is_file()
+    return False
+
+
+def _calm(environment: Environment, drifts: Sequence[Drift]) -> None:
+    """Keep the stored script from telling of files that were written again with the same bytes."""
+    changed = {drift.file for drift in drifts}
+    for file, stamp in _stamped(environment):
+        with contextlib.suppress(OSError):  # a courtesy: the environment may be another user's
+            now = file.stat().st_mtime_ns
+            if str(file) not in changed and stamp.stat().st_mtime_ns != now:
+                os.utime(stamp, ns=(now, now))
+
+
+def _stamped(environment: Environment) -> Iterator[tuple[Path, Path]]:
+    """Yield the files that the stored script looks at, with the stamp of each."""
+    for one in read_fingerprints(environment.meta):
+        for number, file in enumerate(one.watched):
+            yield Path(file), _stamp(environment.meta / _STAMPS, one, number)

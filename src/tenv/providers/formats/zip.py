@@ -40,6 +40,7 @@ def read_zip(path: Path, taker: Taker) -> None:
     with path.open("rb") as file, damage(path, *_ERRORS):
         _check_directory(path, file)
         with zipfile.ZipFile(file) as archive:
+            _check_count(path, archive, taker)
             passed = 0
             for info in archive.infolist():
                 passed += _take(path, archive, info, taker)
@@ -57,6 +58,14 @@ def _check_directory(path: Path, file: IO[bytes]) -> None:
         if listed > _MAX_DIRECTORY and (listed != _ZIP64 or size > _MAX_DIRECTORY):
             raise ArchiveRefusedError(f"{path.name}: its list of contents is too long")
     file.seek(0)
+
+
+def _check_count(path: Path, archive: zipfile.ZipFile, taker: Taker) -> None:
+    """Refuse a list that is too long before any of it is written."""
+    names = archive.infolist()
+    if len(names) > taker.limits.entries:
+        name = names[taker.limits.entries].filename
+        raise ArchiveRefusedError(f"{path.name}: {name!r} is one entry too many: more than {taker.limits.entries}")
 
 
 def _take(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, taker: Taker) -> int:

@@ -8,7 +8,7 @@ last change of status (ctime).
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "describe",
     "differences",
     "read_fingerprints",
+    "retimed",
     "take_fingerprint",
     "write_fingerprints",
 ]
@@ -153,6 +154,22 @@ def _compare(of: Fingerprint, mark: Mark, *, deep: bool) -> Drift | None:
     except OSError:
         return Drift(of.name, of.version, of.path, mark.path, gone=True)
     return None if same else Drift(of.name, of.version, of.path, mark.path, gone=False, hidden=written)
+
+
+def retimed(fingerprints: Iterable[Fingerprint], drifts: Iterable[Drift]) -> tuple[Fingerprint, ...]:
+    """Return fingerprints with the times that files have now, of all those that have not drifted.
+
+    A file that was written again with the same bytes (a package was installed once more) is the same file; what `stat`
+    tells of it is new.
+    """
+    drifted = {drift.file for drift in drifts}
+    return tuple(
+        replace(
+            one,
+            marks=tuple(mark if mark.path in drifted else _mark(Path(mark.path), mark.sha256) for mark in one.marks),
+        )
+        for one in fingerprints
+    )
 
 
 def describe(drifts: Sequence[Drift]) -> list[str]:
