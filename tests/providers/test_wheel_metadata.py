@@ -90,7 +90,7 @@ def test_of_a_large_wheel_on_a_server_without_ranges_nothing_is_known(server: Se
     assert ask(server) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"no wheel", make(10)[:100]])
+@pytest.mark.parametrize("data", [b"", b"no wheel", make(10)[:100]], ids=["empty", "text", "cut short"])
 def test_of_what_is_no_wheel_nothing_is_known(server: Server, data: bytes, tmp_path: Path) -> None:
     server.data = data
     assert ask(server) is None
