@@ -15,6 +15,11 @@ import pytest
 from hypothesis import settings
 
 from tenv.engine import session
+from tenv.host.report import HostReport
+from tenv.workflows import precheck
+from tenv.workflows.context import Context
+from tenv.workflows.host import HostOptions
+from tenv.workflows.host import report as look_at_machine
 from tests.channels import Channels
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.projects import HERE, TINY, Project
@@ -65,8 +70,29 @@ def _isolated(
     monkeypatch.setattr(socket.socket, "connect", _connect)
     (around / "home").mkdir()
     _stand_in(monkeypatch, around / "home")
+    if request.path.name not in _ABOUT_MACHINES:
+        monkeypatch.setattr(precheck, "report", _this_machine)
     yield
     shutil.rmtree(around, ignore_errors=True)
+
+
+_ABOUT_MACHINES = {
+    f"test_{name}.py"
+    for name in ("archives_later", "auto", "check", "compat", "contract", "mixed", "precheck", "startup", "system")
+}
+"""Tests of what `create` finds on the machine; for the others it is looked at once, since that starts programs."""
+
+_machines: dict[tuple[str, ...], HostReport] = {}
+
+
+def _this_machine(context: Context, options: HostOptions) -> HostReport:
+    if options != HostOptions():
+        return look_at_machine(context, options)
+    named = ("PATH", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH")
+    key = tuple(context.environ.get(name, "") for name in named)
+    if key not in _machines:
+        _machines[key] = look_at_machine(context, options)
+    return _machines[key]
 
 
 def _stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -16,7 +16,7 @@ from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock
 from tests.fakes import noise
 from tests.projects import Project, finish, snapshot
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals as Linux has them")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="signals as Linux has them")]
 
 PACKAGES = 30
 FILES = 20

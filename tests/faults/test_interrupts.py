@@ -17,7 +17,10 @@ from tests.projects import Project, call, finish, snapshot, until
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc as Linux has them")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="signals and /proc as Linux has them"),
+]
 
 KILLS = 4
 """The tests on real packages kill a `create` thirty times."""

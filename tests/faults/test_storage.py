@@ -10,7 +10,10 @@ import pytest
 
 from tests.projects import Ended, Project
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's mounts and capabilities")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's mounts and capabilities"),
+]
 
 ROOT = sys.platform == "linux" and os.geteuid() == 0
 # Root loses the right to write anywhere, so that the modes of folders count for it as for anyone.

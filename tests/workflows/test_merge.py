@@ -12,6 +12,8 @@ from tenv.lock import read_lock
 from tests.fakes import Fault, make_native, make_wheel
 from tests.projects import SOURCE, Project
 
+pytestmark = pytest.mark.long
+
 BASE = "first"
 
 

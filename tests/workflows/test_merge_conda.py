@@ -10,6 +10,8 @@ from tests.channels import Channels, Trouble, package
 from tests.projects import Project
 from tests.workflows.test_merge import BASE, Merging, with_driver
 
+pytestmark = pytest.mark.long
+
 MANIFEST = """\
 platforms = ["linux-64", "win-64"]
 channels  = ["main-line", "side-line"]

@@ -17,7 +17,7 @@ from tests.machine_trees import make_gcc, make_toolkit
 from tests.projects import HERE, Project, call, snapshot
 from tests.redist import Server, pack, regular
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")]
 
 MANIFEST = """\
 description = "A bit of everything"

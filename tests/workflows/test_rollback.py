@@ -7,6 +7,8 @@ import pytest
 from tests.fakes import make_wheel
 from tests.projects import Project, snapshot
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def moved(created: Project) -> Project:

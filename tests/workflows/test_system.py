@@ -16,7 +16,7 @@ from tests.fakes import change_byte
 from tests.machine_trees import make_gcc, make_toolkit
 from tests.projects import Project, call
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")]
 
 SYSTEM = '\n[system]\ncuda-toolkit = "99.1.*"\ngcc = "97.*"\n'
 """Releases that no machine has, so that the tests see the same everywhere."""

@@ -8,6 +8,8 @@ import pytest
 from tests.fakes import change_byte
 from tests.projects import Ended, Project, call, snapshot
 
+pytestmark = pytest.mark.long
+
 
 def verify(project: Project, *words: str) -> Ended:
     return call("verify", "tiny", "--no-probes", *words)

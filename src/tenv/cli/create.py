@@ -135,8 +135,8 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
         return [*lines, f"{made.target} is ready in {made.prefix}: nothing to do"]
     name = made.target if prefix is None else f"--prefix {shlex.quote(str(prefix))} {made.target}"
     state = made.state
-    parts = [count(len(state.conda), "conda package")] if state.conda else []
-    parts += [count(len(state.packages), "wheel")] if state.packages or not parts else []
+    kinds = ((state.conda, "conda package"), (state.packages, "wheel"), (state.archives, "archive"))
+    parts = [count(len(rows), noun) for rows, noun in kinds if rows] or ["0 wheels"]
     parts += [f"Python {state.python}"] if state.python else []
     size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)
     return [
