@@ -159,6 +159,15 @@ LIMITS |= {
             {"conda": (conda("magma", "2.9.0"),)},
         ],
     ),
+    "TE310": (
+        "error",
+        {"cuda": "12.8", "conda": (conda("cuda-nvcc_linux-64", "12.8.93"),)},
+        [
+            {"cuda": "12.8", "conda": (conda("cuda-nvcc_linux-64", "12.8.93"), conda("cuda-nvrtc-dev", "12.8.93"))},
+            {"cuda": "11.8", "conda": (conda("cuda-nvcc", "11.8.89", channel="nvidia"),)},
+            {"cuda": "13.0"},
+        ],
+    ),
     "TE308": (
         "warning",
         {

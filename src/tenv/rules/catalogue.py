@@ -15,6 +15,7 @@ from tenv.rules import (
     sysroot,
     toolkit,
     toolkit_in_sight,
+    toolkit_parts,
 )
 from tenv.rules.common import only
 from tenv.rules.driver import driver_rule
@@ -48,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     Rule(libraries.MAGMA, "a MAGMA of another CUDA", Scope.BUILD, libraries.magma_of_other_cuda),
     Rule(toolkit_in_sight.CONTRADICTORY, "a toolkit that is not whole", Scope.BUILD, toolkit_in_sight.contradictory),
     Rule(from_machine.LACKING, "a machine that lacks what is taken from it", Scope.BUILD, from_machine.lacking),
+    Rule(toolkit_parts.NVRTC, "a toolkit without NVRTC's header", Scope.BUILD, toolkit_parts.without_nvrtc),
     Rule(compiler.NONE, "no C++ compiler", Scope.BUILD, compiler.no_compiler),
     Rule(compiler.TOO_NEW, "a compiler that nvcc refuses", Scope.BUILD, compiler.too_new),
     Rule(compiler.TOO_OLD, "a compiler that is too old", Scope.BUILD, compiler.too_old),
