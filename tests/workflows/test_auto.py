@@ -10,6 +10,8 @@ import pytest
 from tests.projects import Ended, Project, call
 from tests.workflows.check_hosts import report, write
 
+pytestmark = pytest.mark.long
+
 RANGES = {"cuda118": ("11.8", ""), "cuda124": ("12.4", ""), "cuda130": ("13.0", ">=2.9"), "cuda132": ("13.2", ">=2.12")}
 H100, GTX = "NVIDIA H100", "NVIDIA GeForce GTX 1660 Ti"
 

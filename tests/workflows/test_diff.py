@@ -10,6 +10,8 @@ import pytest
 from tests.fakes import make_wheel
 from tests.projects import Project, call
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent.parent
 
 
