@@ -64,8 +64,15 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
     return manifest
 
 
+_parents: dict[tuple[str, str, str], Manifest] = {}
+"""What parents say themselves, by name, file and text: one is read for each of its children."""
+
+
 def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tuple[str, ...]) -> Manifest:
-    own = _read_one(name, table)
+    key = (name, table.file, table.source)
+    own = _parents.get(key) or _read_one(name, table)
+    if len(seen) > 1:
+        _parents[key] = own
     parent = table.text("extends")
     if not parent:
         return own

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,19 +45,25 @@ def locate(text: str, path: tuple[str, ...]) -> int | None:
     or key above it is returned; None when not even that is there.
     """
     best: tuple[int, int] | None = None
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.fullmatch(line):
-            table = _parts(header["keys"])
-            full = table
-        elif key := _KEY.match(line):
-            full = table + _parts(key["keys"])
-        else:
-            continue
+    for full, number in _places(text):
         shared = full[: len(path)]  # `[a.b]` is where `a` stands, too
         if shared == path[: len(shared)] and (best is None or len(shared) > best[0]):
             best = (len(shared), number)
     return best[1] if best else None
+
+
+@lru_cache(maxsize=64)
+def _places(text: str) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return each table and key of a TOML text with its line; kept, since every package of a manifest asks."""
+    found = []
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.fullmatch(line):
+            table = _parts(header["keys"])
+            found.append((table, number))
+        elif key := _KEY.match(line):
+            found.append((table + _parts(key["keys"]), number))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +170,15 @@ def _name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
+_parse = lru_cache(maxsize=64)(tomllib.loads)  # a parent is read once for each of its children
+
+
 def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = "") -> Table:
     """Read a TOML file; every fault of the file itself is raised as `error`."""
     name = name or str(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a byte order mark
-        return Table(tomllib.loads(text), text, name, (), error)
+        return Table(_parse(text), text, name, (), error)
     except UnicodeDecodeError as fault:
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
     except RecursionError as fault:
