@@ -27,7 +27,8 @@ from uv import find_uv_bin
 
 from tenv import __version__
 from tenv.environment import Environment
-from tenv.lock import Wheel, read_lock
+from tenv.lock import Wheel
+from tenv.lock_file import read_lock
 from tenv.providers.indexes import uv_settings
 from tenv.targets import find_places
 

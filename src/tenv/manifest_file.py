@@ -12,6 +12,7 @@ from pathlib import Path
 from tenv.errors import ManifestError, TenvError
 from tenv.manifest import (
     PLATFORMS,
+    SECTIONS,
     ArchiveRequest,
     CondaRequest,
     Manifest,
@@ -29,7 +30,6 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 _BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*")
-_SECTIONS = ("dependencies", "pypi-dependencies", "archives", "system")
 _KEYS = (
     "description",
     "extends",
@@ -38,7 +38,7 @@ _KEYS = (
     "pytorch",
     "python",
     "requirements",
-    *_SECTIONS,
+    *SECTIONS,
     "platform",
     "activation",
 )
@@ -114,7 +114,7 @@ def _platforms(table: Table) -> list[tuple[str, Table]]:
 
 
 def _read_platform(name: str, table: Table) -> Manifest:
-    table.only((*_SECTIONS, "activation"))
+    table.only((*SECTIONS, "activation"))
     return _read_sections(name, table)
 
 

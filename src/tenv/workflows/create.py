@@ -14,7 +14,7 @@ from tenv.environment import Environment, State, Status
 from tenv.errors import ForeignFolderError, HostError, LockMissingError, LockStaleError, TenvError, UsageError
 from tenv.files import digest_bytes, exclusive, make_folder, write_atomic
 from tenv.host.machine import current_platform
-from tenv.lock import read_lock
+from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
