@@ -21,6 +21,7 @@ from tenv.manifest import (
     normalize,
     tool_of,
 )
+from tenv.prefix import META
 from tenv.tables import Table, locate, read_toml
 from tenv.versions import CondaRange, Range, Version
 
@@ -241,7 +242,7 @@ def _archive_place(table: Table) -> str:
     parts = to.split("/")
     if to.startswith(("/", "~")) or ".." in parts or "\\" in to or ":" in to or not to.isprintable():
         raise table.fail("to", "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself")
-    if any(part.startswith((".tenv", "tenv-meta")) for part in parts):
+    if any(part.startswith((".tenv", META)) for part in parts):
         raise table.fail("to", "that folder is tenv's own")
     return to
 
