@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tenv import __version__
 from tenv.errors import HostReportError
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, fact_to_json
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
 from tenv.host.values import Values
 from tenv.versions import Version
@@ -24,14 +24,8 @@ _SCHEMA = 1
 
 def to_json(report: HostReport) -> dict[str, Any]:
     """Return the report as plain values."""
-    answers = {field.name: _fact(getattr(report, field.name)) for field in fields(report)}
+    answers = {field.name: fact_to_json(getattr(report, field.name), _plain) for field in fields(report)}
     return {"schema": _SCHEMA, "tenv": __version__, **answers}
-
-
-def _fact(answer: Fact[Any] | Missing) -> dict[str, Any]:
-    if isinstance(answer, Missing):
-        return {"missing": answer.reason}
-    return {"value": _plain(answer.value), "origin": answer.origin}
 
 
 def _plain(value: object) -> Any:

@@ -12,7 +12,7 @@ from tenv.facts.tables import Facts
 from tenv.host import gpus, toolkits
 from tenv.host.cuda_api import override
 from tenv.host.driver import probe
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, fact_to_json
 from tenv.host.machine import current_platform
 from tenv.host.nvidia import Nvidia
 from tenv.host.parallel import ahead
@@ -87,15 +87,14 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        driver = (
-            {"missing": self.driver.reason}
-            if isinstance(self.driver, Missing)
-            else {"value": str(self.driver.value), "origin": self.driver.origin}
-        )
         toolkits = [row.to_json() for row in self.toolkits]
         for row in toolkits:
             del row["target"]
-        return {"driver": driver, "targets": [row.to_json() for row in self.rows], "toolkits": toolkits}
+        return {
+            "driver": fact_to_json(self.driver),
+            "targets": [row.to_json() for row in self.rows],
+            "toolkits": toolkits,
+        }
 
 
 def check(context: Context, name: str | None, options: HostOptions | None = None) -> Report:
