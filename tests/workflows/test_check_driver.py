@@ -102,7 +102,7 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
     def whole(*_: object) -> None:
         raise AssertionError("the whole report was collected")
 
-    monkeypatch.setattr("tenv.workflows.host.collect", whole)
+    monkeypatch.setattr("tenv.host.collect.collect", whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda121").status == 0
 
@@ -147,7 +147,7 @@ def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: py
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = HostReport.from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
-    monkeypatch.setattr("tenv.workflows.host.collect", lambda *_: whole)
+    monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
-from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.host.cuda_api import OVERRIDE
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
@@ -187,6 +186,8 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
 
 def _below(needs: _Needs, driver: Fact[Version], table: CudaDriverTable, gpus: Sequence[KnownGpu]) -> DriverVerdict:
     """Return the verdict on a driver that is older than the minimum."""
+    from tenv.facts.cuda_gpu_arch import GpuClass  # noqa: PLC0415 (late: few drivers are that old)
+
     forward = None if needs.windows else table.forward(needs.cuda, driver.value)
     if forward is not None and forward.verdict is not ForwardVerdict.COMPATIBLE:
         forward = None
@@ -221,6 +222,8 @@ def _closed(forward: Forward | None, gpus: Sequence[KnownGpu]) -> str:
     """Return why forward compatibility is no way out; nothing where no GPU is known of that could tell."""
     if forward is None or not gpus:
         return ""
+    from tenv.facts.cuda_gpu_arch import GpuClass  # noqa: PLC0415
+
     if any(gpu.kind is GpuClass.GEFORCE for gpu in gpus):
         return (
             f"; {forward.package} does not help: forward compatibility is closed to GeForce GPUs "

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv.errors import ManifestError
 from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
@@ -27,8 +27,10 @@ from tenv.targets import Target
 from tenv.versions import Version
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
+
+if TYPE_CHECKING:
+    from tenv.workflows.fleet import Asked
 
 __all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "judge_target", "newest_toolkits"]
 
@@ -146,7 +148,7 @@ def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverT
     return forward is not None and forward.verdict is ForwardVerdict.COMPATIBLE
 
 
-def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> Iterator[Asked[Row]]:
+def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> "Iterator[Asked[Row]]":
     """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
 
     Args:
@@ -158,6 +160,8 @@ def check_fleet(context: Context, name: str | None, path: Path, options: HostOpt
     Raises:
         UsageError: There is no report, or another host is named too.
     """
+    from tenv.workflows.fleet import Memos, ask, refuse_host_options  # noqa: PLC0415 (late: one machine needs none)
+
     refuse_host_options(options)
     facts = user_facts(context)
     return ask(path, Memos(partial(_row, target, facts=facts) for target in find_targets(context, name)))
