@@ -27,7 +27,9 @@ from uv import find_uv_bin
 
 from tenv import __version__
 from tenv.environment import Environment
-from tenv.lock import Wheel, read_lock
+from tenv.inventory import Wheels
+from tenv.lock import Wheel
+from tenv.lock_file import read_lock
 from tenv.providers.indexes import uv_settings
 from tenv.targets import find_places
 
@@ -167,16 +169,15 @@ class Bench:
 
     def check_same(self) -> None:
         """Stop when the two sides did not do the same work."""
-        ours, theirs = Environment(self.ours), Environment(self.theirs)
-        if ours.installed() != theirs.installed():
+        if Wheels(self.ours).versions() != Wheels(self.theirs).versions():
             raise SystemExit("the two environments do not hold the same packages")
-        if self.links(ours) != self.links(theirs):
+        if self.links(self.ours) != self.links(self.theirs):
             raise SystemExit("the two environments are not linked to the cache in the same way")
 
     @staticmethod
-    def links(environment: Environment) -> str:
+    def links(prefix: Path) -> str:
         """Tell how a package's files came from the cache."""
-        record = environment.distributions()[0] / "METADATA"
+        record = Wheels(prefix).distributions()[0] / "METADATA"
         return "hard links" if record.stat().st_nlink > 1 else "copies or reflinks"
 
 
@@ -271,7 +272,7 @@ def main() -> None:
         if any(case.name.startswith("create") for case in chosen):
             wheels = bench.prepare()
             size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
-            about = f"{len(wheels)} wheels of {size:.0f} MiB, {bench.links(Environment(bench.ours))}, "
+            about = f"{len(wheels)} wheels of {size:.0f} MiB, {bench.links(bench.ours)}, "
         print(f"tenv {__version__}, {about}Python {sys.version.split()[0]}, ", end="")
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.runs}\n")
         print(f"{'':<62}{'tenv':>10}{'other':>10}{'':>12}{'aim':>9}")

@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tenv.__main__ import leave  # noqa: E402 (the path is set above)
 from tenv.engine.network import Network  # noqa: E402
-from tenv.lock import read_lock  # noqa: E402
+from tenv.lock_file import read_lock  # noqa: E402
 from tenv.providers.conda import Conda  # noqa: E402
 from tenv.providers.interface import Silent  # noqa: E402
 from tenv.targets import find_places  # noqa: E402

@@ -27,7 +27,8 @@ from tenv.__main__ import leave  # noqa: E402 (the path is set above)
 from tenv.engine.lockfile import read_records  # noqa: E402
 from tenv.engine.network import Network  # noqa: E402
 from tenv.errors import NoSolutionError, TenvError  # noqa: E402
-from tenv.lock import Lock, read_lock  # noqa: E402
+from tenv.lock import Lock  # noqa: E402
+from tenv.lock_file import read_lock  # noqa: E402
 from tenv.targets import Target, find_places  # noqa: E402
 from tenv.workflows.context import Context  # noqa: E402
 from tenv.workflows.lock import lock_target  # noqa: E402

@@ -16,7 +16,8 @@ import pytest
 from tenv.engine.lockfile import read_records
 from tenv.engine.network import Network
 from tenv.facts.tables import load_facts
-from tenv.lock import Lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.providers.conda import Conda
 from tenv.providers.interface import Silent

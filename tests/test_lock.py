@@ -5,7 +5,8 @@ import pytest
 
 from tenv.engine.lockfile import write_conda_part
 from tenv.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError, TenvError
-from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
+from tenv.lock import Lock, Wheel, from_manifest
+from tenv.lock_file import read_lock, render_lock
 from tenv.manifest import Manifest, Requirements, WheelRequest
 from tenv.staleness import differences
 from tenv.versions import Range, Version

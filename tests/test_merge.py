@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tenv.lock import Archive, CondaPackage, Lock, Wheel, parse_lock, render_lock
+from tenv.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.lock_file import parse_lock, render_lock
 from tenv.merge import _conda_text, begin_with, newer
 
 LINUX, ARM = "linux-64", "linux-aarch64"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Gpu, HostReport
+from tenv.host.report import Gpu
+from tenv.host.report_json import from_json
 from tenv.versions import Version
 from tests.projects import call
 from tests.workflows.check_hosts import CUDAS, make_project, report, write
@@ -146,7 +147,7 @@ def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: py
 
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = HostReport.from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
+    whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
     monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"

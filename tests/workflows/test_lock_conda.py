@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tenv.engine.lockfile import read_records
-from tenv.lock import CondaPackage, Lock, read_lock
+from tenv.lock import CondaPackage, Lock
+from tenv.lock_file import read_lock
 from tests.channels import Channels, Trouble, package
 from tests.fakes import make_wheel
 from tests.projects import HERE, Project

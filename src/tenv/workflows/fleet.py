@@ -15,6 +15,7 @@ from typing import Any, Generic, TextIO, TypeVar, cast
 from tenv.errors import HostReportError, UsageError
 from tenv.host.interface import Missing
 from tenv.host.report import HostReport
+from tenv.host.report_json import from_json
 from tenv.workflows.host import HostOptions
 
 __all__ = ["Asked", "Memos", "ask", "refuse_host_options"]
@@ -199,7 +200,7 @@ def _one(source: str, item: "object | HostReportError", question: Callable[[Host
     try:
         if isinstance(item, HostReportError):
             raise item
-        report = HostReport.from_json(item, source)
+        report = from_json(item, source)
     except HostReportError as error:
         return Asked(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
     name = source if isinstance(report.hostname, Missing) else report.hostname.value

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import Lock, parse_lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import parse_lock, read_lock
 from tenv.manifest import normalize
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock

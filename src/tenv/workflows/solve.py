@@ -10,7 +10,8 @@ from tenv import process
 from tenv.engine.lockfile import read_records, write_conda_part
 from tenv.engine.records import Record
 from tenv.errors import NoSolutionError
-from tenv.lock import CondaPackage, Lock, Wheel, from_manifest, render_lock
+from tenv.lock import CondaPackage, Lock, Wheel, from_manifest
+from tenv.lock_file import render_lock
 from tenv.manifest import Manifest, normalize
 from tenv.providers.conda import Conda, python_packages, to_package
 from tenv.providers.wheels import join
