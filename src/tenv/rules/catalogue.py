@@ -70,5 +70,5 @@ RULES: tuple[Rule, ...] = (
     Rule(machine.DISK, "a disk that is too small", Scope.BOTH, machine.small_disk),
     Rule(machine.NETWORK, "a network file system", Scope.BOTH, machine.network_disk),
     Rule(machine.PTRACE, "a debugger that may not attach", Scope.RUN, machine.ptrace),
-    Rule(machine.PLATFORM, "a platform that the target is not for", Scope.BOTH, machine.platform),
+    Rule(from_machine.PLATFORM, "a platform that the target is not for", Scope.BOTH, from_machine.platform),
 )
