@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tenv.facts.tables import Facts, load_facts
-from tenv.host.interface import Missing
+from tenv.host.interface import Fact, Missing
 from tenv.host.report import Disk, Libstdcxx
 from tenv.rules.catalogue import RULES
 from tenv.versions import Range, Version
@@ -127,7 +127,19 @@ SETUPTOOLS = (wheel("setuptools", "80.0"), wheel("ninja", "1.13"))
 T4G = gpu("NVIDIA T4G", "7.5")
 OLD_COMPAT = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.14"
 
+SOON = {"driver": Missing("no probe answered"), "offers": Fact(Version("99.9"), "CONDA_OVERRIDE_CUDA")}
 LIMITS |= {
+    "TE107": (
+        "warning",
+        {"offers": Missing("CONDA_OVERRIDE_CUDA is `cuda12.4`, which is no version")},
+        [
+            {"offers": Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA")},
+            {"offers": Missing("NVML: no libnvidia-ml.so.1")},
+            {**SOON, "offers": Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA")},
+            {**SOON, "offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")},
+            {"offers": SOON["offers"]},
+        ],
+    ),
     "TE106": (
         "warning",
         {"compat": compat(OLD_COMPAT, "550.54.14")},
@@ -378,3 +390,21 @@ def test_a_g_plus_plus_in_place_of_a_new_one_suits_pytorch_too() -> None:
 def test_where_only_nvidia_s_guide_excludes_a_g_plus_plus_it_is_a_warning() -> None:
     findings = [found("TE403", case("12.6", compilers=(gxx(version),))) for version in ("5.5.0", "6.1.0")]
     assert [[str(finding.severity) for finding in row] for row in findings] == [["warning"], []]
+
+
+def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:
+    for said in ("99.9", "6.5"):
+        (finding,) = found("TE107", case(**(SOON | {"offers": Fact(Version(said), "CONDA_OVERRIDE_CUDA")})))
+        assert finding.message.startswith("stands for no driver that is known: the table of drivers goes from CUDA 7.0")
+        assert finding.evidence == f"CONDA_OVERRIDE_CUDA is {said}"
+
+
+def test_no_cuda_means_no_driver() -> None:
+    asked = case("12.1", offers=Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA"))
+    (finding,) = found("TE101", asked)
+    assert finding.evidence == "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
+
+
+def test_a_cuda_between_two_toolkits_stands_for_the_driver_of_the_older_one() -> None:
+    (finding,) = found("TE102", case("12.8", **(SOON | {"offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")})))
+    assert finding.evidence == ("driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA says 12.7)")

@@ -139,10 +139,32 @@ def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("99.9", "", "soon"):
+    for text, codes in (("99.9", ["TE107", "TE101"]), ("", ["TE101"]), ("soon", ["TE107", "TE101"])):
         monkeypatch.setenv("CONDA_OVERRIDE_CUDA", text)
-        (row,) = ask(write(tmp_path / "host.json", report()), "cuda121")["targets"]
+        file = write(tmp_path / "host.json", report())
+        found = json.loads(call("check-driver", "cuda121", "--host-report", file, "--json").out)
+        (row,) = found["data"]["targets"]
         assert (row["verdict"], row["run"]) == ("unknown", False)
+        assert [finding["code"] for finding in found["findings"]] == codes
+
+
+def test_an_override_that_is_left_aside_is_told_without_a_target_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "cuda12.4")
+    ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is no version of CUDA" in ended.out
+    assert "native" in ended.out
+    assert ended.status == 0
+
+
+def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
+    file = write(tmp_path / "host.json", report("535.104.12"))
+    data = ask(file, "cuda121")
+    assert data["driver"] == {"missing": "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"}
+    assert (data["targets"][0]["verdict"], call("check", "cuda121", "--host-report", file).status) == ("unknown", 1)
+    assert ask(file, "cuda121", "--assume-driver", "535.104.12")["targets"][0]["verdict"] == "native"
 
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:

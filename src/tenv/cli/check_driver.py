@@ -39,13 +39,14 @@ def check_driver(voice: Voice, *, target: str | None, asked: str, against: Path 
         return _fleet(voice, target, asked, against, host)
     report = check(Context(), target, host)
     failed = target is not None and not all(answer(row, asked) for row in report.rows)
-    findings = [finding.to_json() for row in report.rows for finding in row.findings]
+    useless = [finding.to_json() for finding in report.findings]
+    findings = [*useless, *(finding.to_json() for row in report.rows for finding in row.findings)]
 
     def show() -> None:
         _show(report)
         if target:
             _explain(report)
-            print_findings(findings)
+        print_findings(findings if target else useless)
 
     status = Exit.CHECK if failed else Exit.DONE
     return Result(report.to_json(), text=show, findings=findings, status=status)

@@ -21,7 +21,7 @@ from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
 from tenv.manifest import Manifest
 from tenv.rules.common import cuda_on, identify, takes_toolkit
-from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows
+from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows, useless_override
 from tenv.rules.from_machine import PLATFORM, lacking_toolkit, other_platform
 from tenv.rules.interface import Finding, Severity
 from tenv.targets import Target
@@ -97,11 +97,13 @@ class Report:
         driver: The driver that is judged (see `driver_of`), or why none is known.
         rows: The verdict on each target.
         toolkits: The verdict on each release of the CUDA toolkit; empty when one target was asked about.
+        findings: What there is to say about the driver whatever is asked about.
     """
 
     driver: Fact[Version] | Missing
     rows: tuple[Row, ...]
     toolkits: tuple[Row, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def driver_text(self) -> str:
         """Return the driver in words."""
@@ -147,8 +149,10 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
 def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool) -> Report:
     rows = tuple(_row(target, host, facts) for target in targets)
     releases = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
-    driver = driver_of(host, facts.cuda_driver, of_windows(host))
-    return Report(driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in releases))
+    toolkits = tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in releases)
+    table, windows = facts.cuda_driver, of_windows(host)
+    useless = useless_override(host, table, windows)
+    return Report(driver_of(host, table, windows), rows, toolkits, (useless,) if useless else ())
 
 
 def _takes_toolkit(target: Target) -> bool:
