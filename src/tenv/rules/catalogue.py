@@ -63,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule(pytorch.PYTHON, "a Python that PyTorch refuses", Scope.BUILD, pytorch.python),
     Rule(pytorch.CMAKE, "a CMake that PyTorch can't use", Scope.BUILD, pytorch.cmake),
     Rule(pytorch.REVISION, "a revision that the target is not for", Scope.BUILD, pytorch.other_revision),
+    Rule(pytorch.UNLISTED, "a revision that the table does not have", Scope.BUILD, pytorch.unlisted),
     Rule(libraries.REVISION, "a library of another time", Scope.BUILD, libraries.library_of_other_revision),
     Rule(era.STANDARD, "a C++ standard that nvcc does not know", Scope.BUILD, era.cxx_standard),
     Rule(era.ABI, "the ABI of libstdc++", Scope.BUILD, era.abi),
