@@ -13,7 +13,6 @@ check every hash. A first round that is not counted fills the caches. Figures ar
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -107,8 +106,7 @@ class Bench:
     def __init__(self, target: str, folder: Path) -> None:
         self.target = target
         self.folder = folder
-        self.ours = folder / "tenv"
-        self.theirs = folder / "uv"
+        self.ours = self.theirs = folder
         self.requirements = folder / "requirements.txt"
         # Without PYTHONDONTWRITEBYTECODE and its like: the uncounted round compiles what an installer would have.
         dropped = ("PWD", "VIRTUAL_ENV", "PYTHON")
@@ -121,12 +119,20 @@ class Bench:
     def bare(self) -> Run:
         return run([sys.executable, "-c", "pass"], self.folder, self.plain)
 
+    def fresh(self) -> Path:
+        """Return a folder that was never there.
+
+        None is removed between two runs: for a minute ext4 gives nobody the inodes of removed files, and to look for
+        others takes longer than to make a few hundred links.
+        """
+        return Path(tempfile.mkdtemp(dir=self.folder)) / "environment"
+
     def create(self) -> Run:
-        shutil.rmtree(self.ours, ignore_errors=True)
+        self.ours = self.fresh()
         return self.tenv("create", self.target, "--frozen", "--prefix", self.ours, "--quiet")
 
     def install(self) -> Run:
-        shutil.rmtree(self.theirs, ignore_errors=True)
+        self.theirs = self.fresh()
         made = run([UV, "venv", self.theirs, "--python", self.python()], self.folder, self.uv)
         words = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--index-strategy", "unsafe-best-match")
         program = self.theirs / "bin" / "python"

@@ -7,6 +7,7 @@ environment is a small diff.
 """
 
 import re
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -133,9 +134,11 @@ def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
 def _nesting(raw: bytes) -> int:
     """Return how deep brackets are nested."""
     steps = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-    return max(accumulate(steps[byte] for byte in raw if byte in steps), default=0)
+    brackets = raw.translate(None, bytes(byte for byte in range(256) if byte not in steps))
+    return max(accumulate(steps[byte] for byte in brackets), default=0)
 
 
+@lru_cache(maxsize=4)  # what judges a lock and what installs it read the same bytes
 def _parse(raw: bytes, path: str, target: str) -> Lock:
     import yaml  # noqa: PLC0415 (late: 15 ms)
 

@@ -55,7 +55,7 @@ def wheel(name: str, version: str, size: int = 1_000_000) -> Wheel:
 
 
 def host(**changes: Any) -> HostReport:
-    """Return a machine on which all is well; a change is a value, or a Missing."""
+    """Return a machine on which all is well; a change is a value, a Fact or a Missing."""
     values: dict[str, Any] = {
         "platform": "linux-64",
         "driver": Version("580.65.06"),
@@ -74,7 +74,8 @@ def host(**changes: Any) -> HostReport:
         "ptrace_scope": 1,
         "hostname": "box",
     } | changes
-    return HostReport(**{k: v if isinstance(v, Missing) else Fact(v, f"probe of {k}") for k, v in values.items()})
+    told = (Fact, Missing)
+    return HostReport(**{k: v if isinstance(v, told) else Fact(v, f"probe of {k}") for k, v in values.items()})
 
 
 def release(version: str) -> SourceTree:
@@ -91,8 +92,11 @@ def case(
     archives: tuple[Archive, ...] = (),
     manifest: dict[str, Any] | None = None,
     platform: str = "linux-64",
+    offers: Fact[Version] | Missing | None = None,
     **changes: Any,
 ) -> Case:
+    """Return a case; `offers` is the CUDA that the machine's driver offers, other changes go to `host`."""
+    changes |= {"cuda": offers} if offers else {}
     wanted = Manifest(
         name="t",
         file="manifests/t.toml",

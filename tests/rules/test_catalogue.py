@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tenv.facts.tables import Facts, load_facts
-from tenv.host.interface import Missing
+from tenv.host.interface import Fact, Missing
 from tenv.host.report import Disk, Libstdcxx
 from tenv.rules.catalogue import RULES
+from tenv.source import SourceTree, read_source
 from tenv.versions import Range, Version
 
 _spec = importlib.util.spec_from_file_location("rule_cases", Path(__file__).with_name("cases.py"))
@@ -107,7 +108,7 @@ LIMITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
     "TE603": (
         "error",
         {"torch": "2.12.0", "wheels": (wheel("cmake", "3.16.3"),)},
-        [{"torch": "2.12.0", "wheels": (wheel("cmake", "4.4.4"),)}, {"wheels": (wheel("cmake", "3.16.3"),)}],
+        [{"torch": "2.12.0", "wheels": (wheel("cmake", "3.31.10"),)}, {"wheels": (wheel("cmake", "3.16.3"),)}],
     ),
     "TE604": ("warning", {"torch": "2.0.1"}, [{"torch": "2.1.0"}, {"torch": "2.15.0"}, {}]),
     "TE701": ("warning", {"memory": 4 * GIB}, [{"memory": 9 * GIB // 2}, {"memory": 4 * GIB, "cuda": None}]),
@@ -127,7 +128,19 @@ SETUPTOOLS = (wheel("setuptools", "80.0"), wheel("ninja", "1.13"))
 T4G = gpu("NVIDIA T4G", "7.5")
 OLD_COMPAT = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.14"
 
+SOON = {"driver": Missing("no probe answered"), "offers": Fact(Version("99.9"), "CONDA_OVERRIDE_CUDA")}
 LIMITS |= {
+    "TE107": (
+        "warning",
+        {"offers": Missing("CONDA_OVERRIDE_CUDA is `cuda12.4`, which is no version")},
+        [
+            {"offers": Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA")},
+            {"offers": Missing("NVML: no libnvidia-ml.so.1")},
+            {**SOON, "offers": Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA")},
+            {**SOON, "offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")},
+            {"offers": SOON["offers"]},
+        ],
+    ),
     "TE106": (
         "warning",
         {"compat": compat(OLD_COMPAT, "550.54.14")},
@@ -224,6 +237,11 @@ LIMITS |= {
         {"torch": "2.14.1", "wheels": SETUPTOOLS},
         [{"torch": "2.13.0", "wheels": SETUPTOOLS}, {"torch": "2.14.1"}, {"wheels": SETUPTOOLS}],
     ),
+    "TE609": (
+        "note",
+        {"torch": "99.0"},
+        [{}, {"torch": "2.15.0"}, {"torch": "2.15.0a0+git1234"}, {"torch": "2.9.99"}, {"torch": "1.8.0"}],
+    ),
     "TE704": (
         "note",
         {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": 1},
@@ -276,10 +294,24 @@ def test_a_gpu_without_a_driver_is_known_by_its_pci_id() -> None:
     assert "PCI id 10de:102d" in finding.evidence
 
 
-def test_a_new_cmake_and_an_old_revision() -> None:
-    for torch, severities in (("2.7.1", ["warning"]), ("2.8.0", [])):
-        findings = found("TE603", case(torch=torch, wheels=(wheel("cmake", "4.0.0"),)))
-        assert [str(finding.severity) for finding in findings] == severities
+@pytest.mark.parametrize(
+    ("torch", "platform", "packages", "said"),
+    [
+        ("2.6.0", "linux-64", {}, "submodules of PyTorch 2.6.0 ask for: its configuration fails"),
+        ("2.6.0", "win-64", {"wheels": (wheel("six", "1.17.0"),)}, "submodules of PyTorch 2.6.0 ask for"),
+        ("2.7.1", "linux-64", {}, "which NNPACK's download of six asks for"),
+        ("2.15.0", "linux-64", {}, "which NNPACK's download of six asks for"),
+        ("2.7.1", "linux-64", {"wheels": (wheel("six", "1.17.0"),)}, ""),
+        ("2.7.1", "linux-64", {"conda": (conda("six", "1.17.0"),)}, ""),
+        ("2.7.1", "linux-aarch64", {}, ""),
+        ("2.7.1", "win-64", {}, ""),
+    ],
+)
+def test_a_new_cmake(torch: str, platform: str, packages: dict[str, Any], said: str) -> None:
+    wheels = (wheel("cmake", "4.0.0"), *packages.get("wheels", ()))
+    findings = found("TE603", case(torch=torch, platform=platform, **{**packages, "wheels": wheels}))
+    assert [str(finding.severity) for finding in findings] == (["warning"] if said else [])
+    assert all(said in finding.message and "POLICY_VERSION_MINIMUM" in finding.fix for finding in findings)
 
 
 def test_without_another_compiler_the_package_is_named() -> None:
@@ -326,9 +358,20 @@ def test_what_is_inferred_of_an_old_toolkit_says_so() -> None:
         assert ("(not confirmed: inferred from the headers of 11.7" in finding.message) is said
 
 
-def test_the_cut_off_of_cmake_4_is_not_confirmed() -> None:
-    (finding,) = found("TE603", case(torch="2.7.1", wheels=(wheel("cmake", "4.0.0"),)))
-    assert "(not confirmed: that PyTorch takes CMake 4 from 2.8 on)" in finding.message
+def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
+    (finding,) = found("TE609", case(torch="1.9.0"))
+    assert "judged by the row of 1.8.1, the last before it" in finding.message
+    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.27)\nproject(Torch CXX C)\n")
+    for version, told in (("2.16.0a0+git12", "by the row of 2.15.0, the last before it"), ("0.0.1", "by nothing")):
+        (tmp_path / "version.txt").write_text(version)
+        source = read_source(tmp_path)
+        assert isinstance(source, SourceTree)
+        (finding,) = found("TE609", replace(case(), source=source))
+        assert finding.message == (
+            "has no row in the table of releases: what its own files do not tell (the cuDNN, GPUs and ABI of its "
+            f"wheels, cuSPARSELt) is judged {told}"
+        )
+        assert finding.evidence == f"{version} (version.txt)"
 
 
 def test_the_fix_for_glibc_is_a_cuda_that_works_with_it() -> None:
@@ -378,3 +421,21 @@ def test_a_g_plus_plus_in_place_of_a_new_one_suits_pytorch_too() -> None:
 def test_where_only_nvidia_s_guide_excludes_a_g_plus_plus_it_is_a_warning() -> None:
     findings = [found("TE403", case("12.6", compilers=(gxx(version),))) for version in ("5.5.0", "6.1.0")]
     assert [[str(finding.severity) for finding in row] for row in findings] == [["warning"], []]
+
+
+def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:
+    for said in ("99.9", "6.5"):
+        (finding,) = found("TE107", case(**(SOON | {"offers": Fact(Version(said), "CONDA_OVERRIDE_CUDA")})))
+        assert finding.message.startswith("stands for no driver that is known: the table of drivers goes from CUDA 7.0")
+        assert finding.evidence == f"CONDA_OVERRIDE_CUDA is {said}"
+
+
+def test_no_cuda_means_no_driver() -> None:
+    asked = case("12.1", offers=Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA"))
+    (finding,) = found("TE101", asked)
+    assert finding.evidence == "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
+
+
+def test_a_cuda_between_two_toolkits_stands_for_the_driver_of_the_older_one() -> None:
+    (finding,) = found("TE102", case("12.8", **(SOON | {"offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")})))
+    assert finding.evidence == ("driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA says 12.7)")

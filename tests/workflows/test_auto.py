@@ -164,6 +164,18 @@ def test_an_override_counts_as_a_driver(auto: Any, monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.mark.parametrize("text", ["cuda12.4", "99.9"])
+def test_an_override_of_no_use_chooses_nothing(text: str, auto: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", text)
+    ended = auto()
+    assert (ended.status, said(ended)) == (2, [])
+    assert f"(CONDA_OVERRIDE_CUDA is {f'`{text}`' if text.startswith('c') else text}" in ended.err
+    assert "hint: export CONDA_OVERRIDE_CUDA=12.4 (" in ended.err
+    ended = auto("580.65.06", H100)
+    assert said(ended)[0].startswith("auto: cuda132, since ")
+    assert ("warning[TE107]" in ended.err) is text.startswith("c")
+
+
 def test_forward_compatibility_is_not_taken_for_granted(auto: Any, targets: Project) -> None:
     for name in ("cuda118", "cuda124"):
         targets.manifest.with_name(f"{name}.toml").unlink()

@@ -63,7 +63,7 @@ def test_without_a_target_every_target_and_every_toolkit_is_listed(tmp_path: Pat
     minors = [Version(cuda).major_minor for cuda in toolkits]
     assert len(minors) == len(set(minors)) > 20
     assert minors == sorted(minors, key=Version, reverse=True)
-    assert set(toolkits["12.2.2"]) == {"cuda", "verdict", "minimum_driver", "native_driver", "build", "run"}
+    assert set(toolkits["12.2.2"]) == {"cuda", "verdict", "minimum_driver", "native_driver", "run"}
     verdicts = {Version(cuda).major_minor: row["verdict"] for cuda, row in toolkits.items()}
     assert [verdicts[minor] for minor in ("13.0", "12.4", "12.2", "11.8")] == [
         *("impossible", "minor-version", "native", "native")
@@ -103,7 +103,7 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
     def whole(*_: object) -> None:
         raise AssertionError("the whole report was collected")
 
-    monkeypatch.setattr("tenv.workflows.host.collect", whole)
+    monkeypatch.setattr("tenv.host.collect.collect", whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda121").status == 0
 
@@ -140,15 +140,37 @@ def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text in ("99.9", "", "soon"):
+    for text, codes in (("99.9", ["TE107", "TE101"]), ("", ["TE101"]), ("soon", ["TE107", "TE101"])):
         monkeypatch.setenv("CONDA_OVERRIDE_CUDA", text)
-        (row,) = ask(write(tmp_path / "host.json", report()), "cuda121")["targets"]
+        file = write(tmp_path / "host.json", report())
+        found = json.loads(call("check-driver", "cuda121", "--host-report", file, "--json").out)
+        (row,) = found["data"]["targets"]
         assert (row["verdict"], row["run"]) == ("unknown", False)
+        assert [finding["code"] for finding in found["findings"]] == codes
+
+
+def test_an_override_that_is_left_aside_is_told_without_a_target_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "cuda12.4")
+    ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is no version of CUDA" in ended.out
+    assert "native" in ended.out
+    assert ended.status == 0
+
+
+def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
+    file = write(tmp_path / "host.json", report("535.104.12"))
+    data = ask(file, "cuda121")
+    assert data["driver"] == {"missing": "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"}
+    assert (data["targets"][0]["verdict"], call("check", "cuda121", "--host-report", file).status) == ("unknown", 1)
+    assert ask(file, "cuda121", "--assume-driver", "535.104.12")["targets"][0]["verdict"] == "native"
 
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
-    monkeypatch.setattr("tenv.workflows.host.collect", lambda *_: whole)
+    monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
 
@@ -191,3 +213,68 @@ def test_of_another_platform_nothing_else_is_said(here: Path, tmp_path: Path) ->
     ended = call("check", "other", "--host-report", write(tmp_path / "host.json", report("535.104.12")), "--json")
     assert (ended.data["build"], ended.data["run"]) == (False, False)
     assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE705"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "build", "run", "codes"),
+    [
+        ('platforms = ["linux-64"]\n', True, True, []),
+        ('platforms = ["win-64"]\n', False, False, ["TE705"]),
+        ('platforms = ["win-64"]\n[requirements]\ncuda = "10.2"\n', False, False, ["TE705"]),
+        ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.1.*"\n', True, True, []),
+        ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n', False, False, ["TE309"]),
+        (
+            'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.4.*"\n',
+            *(False, True, ["TE309"]),
+        ),
+    ],
+)
+def test_build_is_no_where_the_manifest_alone_forbids_it(
+    manifest: str, build: bool, run: bool, codes: list[str], here: Path, tmp_path: Path
+) -> None:
+    (here / "manifests" / "own.toml").write_text(manifest)
+    cuda = {"path": "/opt/cuda", "found_by": ["CUDA_HOME"], "version": "12.1"}
+    file = write(tmp_path / "host.json", report("535.104.12", toolkits=[cuda]))
+    ended = call("check-driver", "own", "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["build"], row["run"], ended.status) == (build, run, 0 if build and run else 1)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == codes
+    assert call("check-driver", "own", "--host-report", file, "--build-only").status == (0 if build else 1)
+    assert call("check-driver", "own", "--host-report", file, "--run-only").status == (0 if run else 1)
+    told = call("check-driver", "own", "--host-report", file).out.splitlines()[2].split()
+    assert told[-3:-1] == ["yes" if answer else "no" for answer in (build, run)]
+    both = call("check", "own", "--host-report", file, "--json").data
+    assert (both["build"], both["run"]) == (build, run)
+
+
+def test_a_toolkit_that_nobody_looked_for_is_no_no(here: Path, tmp_path: Path) -> None:
+    (here / "manifests" / "own.toml").write_text('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n')
+    file = write(tmp_path / "host.json", report("535.104.12", toolkits=""))
+    ended = call("check-driver", "own", "--host-report", file, "--json", "--build-only")
+    assert (ended.data["targets"][0]["build"], ended.status) == (True, 0)
+    assert [finding["severity"] for finding in json.loads(ended.out)["findings"]] == ["warning"]
+
+
+def test_toolkits_of_this_machine_are_looked_for_where_a_target_takes_one(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.1.*"\n'
+    (here / "manifests" / "own.toml").write_text(text)
+    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    monkeypatch.setattr("tenv.host.toolkits.probe", lambda *_: Fact((), "nowhere"))
+    (row,) = call("check-driver", "own", "--json").data["targets"]
+    assert (row["build"], row["run"]) == (False, True)
+
+
+@pytest.mark.parametrize("command", ["check", "check-driver"])
+def test_one_verdict_alone_is_asked_for(command: str) -> None:
+    ended = call(command, "cuda130", "--build-only", "--run-only")
+    assert (ended.status, "`--build-only` and `--run-only` leave nothing to ask" in ended.err) == (2, True)
+
+
+def test_a_fleet_tells_where_nothing_is_built(here: Path, tmp_path: Path) -> None:
+    (here / "manifests" / "other.toml").write_text('platforms = ["win-64"]\n')
+    file = write(tmp_path / "m" / "a.json", report("535.104.12"))
+    ended = call("check-driver", "other", "--against", file)
+    assert (ended.status, ended.out.splitlines()[1].split()[-3:]) == (1, ["native,", "no", "build"])
+    assert call("check-driver", "--against", file).status == 0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, show_machines, summarize
+from tenv.cli.check import against_option, answer, show_machines, summarize, verdict_options
 from tenv.cli.command import command
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, print_findings
@@ -20,13 +20,15 @@ __all__ = ["check_driver"]
 
 @command("check-driver", short_help="Tell whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
-@click.option("--build-only", is_flag=True, help="Ask only whether it can be built here; that needs no driver.")
+@verdict_options
 @against_option
 @host_options
-def check_driver(voice: Voice, *, target: str | None, build_only: bool, against: Path | None, **options: Any) -> Result:
+def check_driver(voice: Voice, *, target: str | None, asked: str, against: Path | None, **options: Any) -> Result:
     """Compare this machine's NVIDIA driver with what TARGET needs; without TARGET, with every target and CUDA toolkit.
 
-    Status 1 when what TARGET builds is not known to run here. Building needs no driver.
+    BUILD is what the manifest alone tells: its platforms, and the CUDA toolkit that it takes from the machine. `check`
+    asks every rule. Status 1 when TARGET can't be built here or is not known to run here; with --build-only or
+    --run-only that one question counts.
     """
     from tenv.workflows.check_driver import check  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
@@ -34,33 +36,38 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
 
     host = HostOptions(**options)
     if against is not None:
-        return _fleet(voice, target, build_only, against, host)
+        return _fleet(voice, target, asked, against, host)
     report = check(Context(), target, host)
-    failed = target is not None and not build_only and not all(row.verdict.run for row in report.rows)
-    findings = [row.verdict.finding.to_json() for row in report.rows if row.verdict.finding]
+    failed = target is not None and not all(answer(row, asked) for row in report.rows)
+    useless = [finding.to_json() for finding in report.findings]
+    findings = [*useless, *(finding.to_json() for row in report.rows for finding in row.findings)]
 
     def show() -> None:
         _show(report)
         if target:
             _explain(report)
-            print_findings(findings)
+        print_findings(findings if target else useless)
 
     status = Exit.CHECK if failed else Exit.DONE
     return Result(report.to_json(), text=show, findings=findings, status=status)
 
 
-def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, host: Any) -> Result:
+def _fleet(voice: Voice, target: str | None, asked: str, against: Path, host: Any) -> Result:
     from tenv.workflows.check_driver import check_fleet  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
-    asked = list(check_fleet(Context(), target, against, host))
-    failed = any(row.problem or not all(answer.verdict.run for answer in row.answers) for row in asked)
+    machines = list(check_fleet(Context(), target, against, host))
+    failed = any(machine.problem or not all(answer(row, asked) for row in machine.answers) for machine in machines)
     return Result(
-        {"machines": [row.to_json(lambda answer: answer.to_json()) for row in asked] if voice.json else []},
-        text=lambda: show_machines(asked, lambda row: str(row.verdict.verdict.value)),
-        summary=summarize(asked),
-        status=Exit.CHECK if target and failed and not build_only else Exit.DONE,
+        {"machines": [machine.to_json(lambda row: row.to_json()) for machine in machines] if voice.json else []},
+        text=lambda: show_machines(machines, _cell),
+        summary=summarize(machines),
+        status=Exit.CHECK if target and failed else Exit.DONE,
     )
+
+
+def _cell(row: "Row") -> str:
+    return _verdict(row) if row.build else f"{_verdict(row)}, no build"
 
 
 def _show(report: "Report") -> None:
@@ -68,7 +75,7 @@ def _show(report: "Report") -> None:
     print_table(
         ("TARGET", "CUDA", "MINIMUM DRIVER", "BUILD", "RUN", "VERDICT"),
         [
-            (row.target, row.cuda or "none", row.minimum or "none", "yes", _run(row), _verdict(row))
+            (row.target, row.cuda or "none", row.minimum or "none", _yes(row.build), _yes(row.run), _verdict(row))
             for row in report.rows
         ],
     )
@@ -76,7 +83,7 @@ def _show(report: "Report") -> None:
         click.echo()
         print_table(
             ("CUDA TOOLKIT", "MINIMUM DRIVER", "RUN", "VERDICT"),
-            [(row.cuda, row.minimum or "none", _run(row), _verdict(row)) for row in report.toolkits],
+            [(row.cuda, row.minimum or "none", _yes(row.run), _verdict(row)) for row in report.toolkits],
         )
 
 
@@ -84,15 +91,15 @@ def _explain(report: "Report") -> None:
     """Say on what a verdict stands that has no finding."""
     for row in report.rows:
         native = row.verdict.native
-        if row.verdict.finding is None and native is not None:
+        if row.run and row.verdict.finding is None and native is not None:
             doubt = "" if native.confirmed else " (not confirmed)"
             click.echo(f"\nnative: CUDA {row.cuda} came with driver {native.driver}{doubt}, and this one is not older")
             click.echo(f"  evidence: driver {report.driver_text()}")
             click.echo(f"  source: {native.source}")
 
 
-def _run(row: "Row") -> str:
-    return "yes" if row.verdict.run else "no"
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
 
 
 def _verdict(row: "Row") -> str:

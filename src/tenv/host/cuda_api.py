@@ -12,9 +12,13 @@ from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.versions import Version
 
-__all__ = ["OVERRIDE", "override", "parse", "probe"]
+__all__ = ["NO_CUDA", "OVERRIDE", "is_misread", "override", "parse", "probe"]
 
 OVERRIDE = "CONDA_OVERRIDE_CUDA"
+NO_CUDA = f"{OVERRIDE} is empty, which means no CUDA"
+"""The reason for a CUDA version that is missing because a person says so."""
+
+_MISREAD = f"{OVERRIDE} is `"
 # cuInit is not called: the version needs none, and where the driver is unwell it may hang.
 _CHILD = """\
 import ctypes, sys
@@ -36,10 +40,15 @@ def override(environ: Mapping[str, str]) -> Fact[Version] | Missing | None:
         return None
     text = text.strip()
     if not text:
-        return Missing(f"{OVERRIDE} is empty, which means no CUDA")
+        return Missing(NO_CUDA)
     if not re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", text, re.ASCII):
-        return Missing(f"{OVERRIDE} is `{text}`, which is no version")
+        return Missing(f"{_MISREAD}{text}`, which is no version")
     return Fact(Version(text), OVERRIDE)
+
+
+def is_misread(cuda: Fact[Version] | Missing) -> bool:
+    """Tell whether the CUDA version is missing because the variable holds no version."""
+    return isinstance(cuda, Missing) and cuda.reason.startswith(_MISREAD)
 
 
 def parse(text: str) -> Version | Missing:

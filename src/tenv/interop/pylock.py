@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import tomli
+
 from tenv import __version__
 from tenv.errors import LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
@@ -78,13 +80,11 @@ def _package(subject: Subject, name: str, version: str, rows: list[tuple[str, Wh
 
 
 def _read(source: Source) -> Imported:
-    import tomllib  # noqa: PLC0415 (12 ms)
-
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError  # noqa: PLC0415 (late)
 
     try:
-        pylock = Pylock.from_dict(tomllib.loads(text_of(source, LockCorruptError)))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        pylock = Pylock.from_dict(tomli.loads(text_of(source, LockCorruptError)))
+    except (tomli.TOMLDecodeError, RecursionError) as error:
         raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: is no pylock.toml: {error}") from error

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from tenv import __version__
 from tenv.errors import CancelledError, HashMismatchError, NetworkError
@@ -60,6 +59,8 @@ class Fetched:
 
 def _local(address: str) -> Path:
     """Return the file that a ``file:`` address of a mirror names."""
+    from urllib.request import url2pathname  # noqa: PLC0415 (late: 20 ms, since it brings all of HTTP along)
+
     return Path(url2pathname(urlsplit(address).path))
 
 

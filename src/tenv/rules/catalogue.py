@@ -18,7 +18,7 @@ from tenv.rules import (
     toolkit_parts,
 )
 from tenv.rules.common import only
-from tenv.rules.driver import driver_rule
+from tenv.rules.driver import driver_rule, override_rule
 from tenv.rules.interface import Case, Finding, Rule, Scope
 
 __all__ = ["RULES"]
@@ -36,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     Rule("TE104", "a CUDA that the table of drivers does not know", Scope.RUN, only("TE104", driver_rule)),
     Rule("TE105", "forward compatibility", Scope.RUN, only("TE105", driver_rule)),
     Rule(driver_library.OLDER, "a libcuda older than the driver", Scope.RUN, driver_library.older_library),
+    Rule("TE107", "a CONDA_OVERRIDE_CUDA that says nothing", Scope.BOTH, override_rule),
     Rule(gpu.TOO_OLD, "a GPU that the toolkit has dropped", Scope.RUN, gpu.gpu_too_old),
     Rule(gpu.TOO_NEW, "a GPU that is newer than the toolkit", Scope.RUN, gpu.gpu_too_new),
     Rule(gpu.MIXED, "GPUs of several compute capabilities", Scope.RUN, gpu.gpu_mixed),
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule(pytorch.PYTHON, "a Python that PyTorch refuses", Scope.BUILD, pytorch.python),
     Rule(pytorch.CMAKE, "a CMake that PyTorch can't use", Scope.BUILD, pytorch.cmake),
     Rule(pytorch.REVISION, "a revision that the target is not for", Scope.BUILD, pytorch.other_revision),
+    Rule(pytorch.UNLISTED, "a revision that the table does not have", Scope.BUILD, pytorch.unlisted),
     Rule(libraries.REVISION, "a library of another time", Scope.BUILD, libraries.library_of_other_revision),
     Rule(era.STANDARD, "a C++ standard that nvcc does not know", Scope.BUILD, era.cxx_standard),
     Rule(era.ABI, "the ABI of libstdc++", Scope.BUILD, era.abi),
@@ -70,5 +72,5 @@ RULES: tuple[Rule, ...] = (
     Rule(machine.DISK, "a disk that is too small", Scope.BOTH, machine.small_disk),
     Rule(machine.NETWORK, "a network file system", Scope.BOTH, machine.network_disk),
     Rule(machine.PTRACE, "a debugger that may not attach", Scope.RUN, machine.ptrace),
-    Rule(machine.PLATFORM, "a platform that the target is not for", Scope.BOTH, machine.platform),
+    Rule(from_machine.PLATFORM, "a platform that the target is not for", Scope.BOTH, from_machine.platform),
 )

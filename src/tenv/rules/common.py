@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
 from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
@@ -15,6 +14,7 @@ from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
 
 if TYPE_CHECKING:
+    from tenv.facts.cuda_gpu_arch import GpuClass
     from tenv.lock import CondaPackage, Wheel
 
 __all__ = [
@@ -59,7 +59,7 @@ class KnownGpu:
 
     name: str
     capability: Version | None
-    kind: GpuClass | None
+    kind: "GpuClass | None"
     origin: str
     basis: Basis | None
 

@@ -9,15 +9,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
-from tenv.facts.cuda_gpu_arch import GpuClass
-from tenv.host.cuda_api import OVERRIDE
+from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.rules.common import KnownGpu, cuda_of, doubt, known_gpus, on_windows
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
 
-__all__ = ["DriverVerdict", "Verdict", "driver_of", "driver_rule", "judge", "of_windows"]
+__all__ = [
+    "DriverVerdict",
+    "Verdict",
+    "driver_of",
+    "driver_rule",
+    "judge",
+    "of_windows",
+    "override_rule",
+    "useless_override",
+]
 
 
 class Verdict(StrEnum):
@@ -102,14 +110,59 @@ def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[V
     """Return the driver by which a machine is judged.
 
     Where none could be read and ``CONDA_OVERRIDE_CUDA`` says which CUDA the driver offers, it is the oldest driver that
-    does. A driver that was read is stronger than what the variable says.
+    does, or where no toolkit has that number (drivers of branch 565 say 12.7), the oldest that offers the toolkit
+    before it. A driver that was read is stronger than a version; set to nothing, the variable says that there is none.
     """
+    if isinstance(host.cuda, Missing) and host.cuda.reason == NO_CUDA:
+        return host.cuda
     if isinstance(host.driver, Fact) or not isinstance(host.cuda, Fact) or host.cuda.origin != OVERRIDE:
         return host.driver
-    first = table.native(host.cuda.value, windows)
-    if first is None:
-        return host.driver
-    return Fact(first.driver, f"the first that offers CUDA {host.cuda.value}, which {OVERRIDE} says")
+    said = host.cuda.value
+    for row in table.toolkits:  # newest first
+        offered = Version(row.major_minor)
+        if offered.major == said.major and offered <= Version(said.major_minor):
+            first = table.native(offered, windows)
+            if first is not None:
+                told = f"which {OVERRIDE} says" if offered == said else f"and {OVERRIDE} says {said}"
+                return Fact(first.driver, f"the first that offers CUDA {offered}, {told}")
+    return host.driver
+
+
+def override_rule(case: Case) -> Iterator[Finding]:
+    """Yield a warning where ``CONDA_OVERRIDE_CUDA`` says nothing that can be used."""
+    windows = on_windows(case) or of_windows(case.host)
+    if (finding := useless_override(case.host, case.facts.cuda_driver, windows)) is not None:
+        yield finding
+
+
+def useless_override(host: HostReport, table: CudaDriverTable, windows: bool) -> Finding | None:
+    """Return what there is to say about a ``CONDA_OVERRIDE_CUDA`` that is left aside, None where it is not.
+
+    It is left aside where it is no version, and where it should stand for a driver that could not be read and is a
+    version of which the table knows no driver.
+    """
+    if isinstance(host.cuda, Missing):
+        if not is_misread(host.cuda):
+            return None
+        message, evidence = "is no version of CUDA, so nothing follows from it", host.cuda.reason
+    else:
+        if host.cuda.origin != OVERRIDE or isinstance(driver_of(host, table, windows), Fact):
+            return None
+        newest, oldest = table.toolkits[0].major_minor, table.toolkits[-1].major_minor
+        message = f"stands for no driver that is known: the table of drivers goes from CUDA {oldest} to {newest}"
+        evidence = f"{OVERRIDE} is {host.cuda.value}"
+    return Finding(
+        code="TE107",
+        severity=Severity.WARNING,
+        subject=OVERRIDE,
+        message=message,
+        evidence=evidence,
+        source="docs/host.md: it means what it means to conda and pixi, the CUDA version that the driver offers",
+        fix=(
+            f"export {OVERRIDE}=12.4 (the CUDA version at the head of what nvidia-smi prints), or set it to nothing "
+            "for a machine without CUDA, or unset it"
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +240,8 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
 
 def _below(needs: _Needs, driver: Fact[Version], table: CudaDriverTable, gpus: Sequence[KnownGpu]) -> DriverVerdict:
     """Return the verdict on a driver that is older than the minimum."""
+    from tenv.facts.cuda_gpu_arch import GpuClass  # noqa: PLC0415 (late: few drivers are that old)
+
     forward = None if needs.windows else table.forward(needs.cuda, driver.value)
     if forward is not None and forward.verdict is not ForwardVerdict.COMPATIBLE:
         forward = None
@@ -221,6 +276,8 @@ def _closed(forward: Forward | None, gpus: Sequence[KnownGpu]) -> str:
     """Return why forward compatibility is no way out; nothing where no GPU is known of that could tell."""
     if forward is None or not gpus:
         return ""
+    from tenv.facts.cuda_gpu_arch import GpuClass  # noqa: PLC0415
+
     if any(gpu.kind is GpuClass.GEFORCE for gpu in gpus):
         return (
             f"; {forward.package} does not help: forward compatibility is closed to GeForce GPUs "

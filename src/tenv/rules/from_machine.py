@@ -1,4 +1,8 @@
-"""Whether the machine has what the target takes from it: the CUDA toolkit and the compiler of ``[system]``."""
+"""Whether the target is for the machine's platform, and the machine has what the target takes from it.
+
+That is the CUDA toolkit and the compiler of ``[system]``. Both questions can be answered by the manifest and a probe or
+two, so that they are asked where there is no time for all rules.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +14,10 @@ from tenv.rules.common import chosen_gcc, toolkit_on
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Range
 
-__all__ = ["LACKING", "lacking", "lacking_toolkit"]
+__all__ = ["LACKING", "PLATFORM", "lacking", "lacking_toolkit", "other_platform", "platform"]
 
 LACKING = "TE309"
+PLATFORM = "TE705"
 
 _VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX"}
 _NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC"}
@@ -36,6 +41,28 @@ def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
     if accepted is None or (choice is not None and choice.taken is not None):
         return None
     return _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
+
+
+def platform(case: Case) -> Iterator[Finding]:
+    """Yield an error where the target is not for the platform of the machine."""
+    if (finding := other_platform(case.manifest, case.platform, case.host)) is not None:
+        yield finding
+
+
+def other_platform(manifest: Manifest, platform: str, host: HostReport) -> Finding | None:
+    """Return what there is to say where a target is not for a platform."""
+    if not manifest.platforms or platform in manifest.platforms:
+        return None
+    told = f"this machine ({host.platform.origin})" if isinstance(host.platform, Fact) else "no platform was read"
+    return Finding(
+        code=PLATFORM,
+        severity=Severity.ERROR,
+        subject=platform,
+        message=f"is not among the platforms of `{manifest.name}`: {', '.join(manifest.platforms)}",
+        evidence=told,
+        source=f"platforms of {manifest.file}",
+        fix=f'choose another target, or add "{platform}" to the platforms of the manifest and lock again',
+    )
 
 
 def _finding(name: str, accepted: Range, refused: tuple[str, ...], looked: Fact[Any] | Missing) -> Finding:

@@ -4,29 +4,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tenv.host.interface import Missing
-from tenv.host.report import HostReport
 from tenv.lock import Wheel
 from tenv.rules.common import cuda_of
 from tenv.rules.interface import Case, Finding, Severity
 
-__all__ = [
-    "DISK",
-    "MEMORY",
-    "NETWORK",
-    "PLATFORM",
-    "PTRACE",
-    "memory",
-    "network_disk",
-    "platform",
-    "ptrace",
-    "small_disk",
-]
+__all__ = ["DISK", "MEMORY", "NETWORK", "PTRACE", "memory", "network_disk", "ptrace", "small_disk"]
 
 MEMORY = "TE701"
 DISK = "TE702"
 NETWORK = "TE703"
 PTRACE = "TE704"
-PLATFORM = "TE705"
 
 _GIB = 1 << 30
 _HEAVY_FILE = 9 * _GIB // 2
@@ -144,25 +131,6 @@ def _debuggers(case: Case) -> list[str]:
     found = [name for name in _DEBUGGERS if name in names]
     python = here.dependencies.get("python")
     return [*found, "a debug Python"] if python and "debug" in python.build else found
-
-
-def platform(case: Case) -> Iterator[Finding]:
-    """Yield an error where the target is not for the platform of the machine."""
-    platforms = case.manifest.platforms
-    if platforms and case.platform not in platforms:
-        yield Finding(
-            code=PLATFORM,
-            severity=Severity.ERROR,
-            subject=case.platform,
-            message=f"is not among the platforms of `{case.manifest.name}`: {', '.join(platforms)}",
-            evidence=_told(case.host),
-            source=f"platforms of {case.manifest.file}",
-            fix=f'choose another target, or add "{case.platform}" to the platforms of the manifest and lock again',
-        )
-
-
-def _told(host: HostReport) -> str:
-    return "no platform was read" if isinstance(host.platform, Missing) else f"this machine ({host.platform.origin})"
 
 
 def _gib(size: int) -> str:

@@ -12,15 +12,30 @@ from tenv.rules.interface import Case, Finding, Severity
 from tenv.source import Asked, SourceTree
 from tenv.versions import Range, Version
 
-__all__ = ["CMAKE", "CUDA", "PYTHON", "REVISION", "cmake", "cuda_too_old", "other_revision", "python"]
+__all__ = [
+    "CMAKE",
+    "CUDA",
+    "PYTHON",
+    "REVISION",
+    "UNLISTED",
+    "cmake",
+    "cuda_too_old",
+    "other_revision",
+    "python",
+    "unlisted",
+]
 
 CUDA = "TE601"
 PYTHON = "TE602"
 CMAKE = "TE603"
 REVISION = "TE604"
+UNLISTED = "TE609"
 
 _CMAKE_4 = Version("4")
-_TAKES_CMAKE_4 = Version("2.8")
+_TAKES_CMAKE_4 = Version("2.7")
+"""The first release that sets CMAKE_POLICY_VERSION_MINIMUM for its submodules (pytorch/pytorch#150203, #150460)."""
+
+_UPSTREAM = "github.com/pytorch/pytorch"
 
 
 def cuda_too_old(case: Case) -> Iterator[Finding]:
@@ -89,14 +104,32 @@ def cmake(case: Case) -> Iterator[Finding]:
             message = f"is too old for {_name(case.source)}: that takes {wanted}"
             fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'
             yield _cmake(Severity.ERROR, found, message, evidence, asked.origin, fix)
-        elif found and found >= _CMAKE_4 and case.source.release < _TAKES_CMAKE_4:
-            message = (
-                f"has dropped the policies of CMake before 3.5, which submodules of {_name(case.source)} ask for: "
-                "its configuration fails (not confirmed: that PyTorch takes CMake 4 from 2.8 on)"
-            )
-            fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
-            source = "CMake 4.0 release notes"
-            yield _cmake(Severity.WARNING, found, message, evidence, source, fix)
+        elif found and found >= _CMAKE_4:
+            yield from _cmake_4(case, case.source, found, section, evidence)
+
+
+def _cmake_4(case: Case, source: SourceTree, found: Version, section: str, evidence: str) -> Iterator[Finding]:
+    """Yield a warning where a CMake from 4 on stops the build: it has dropped the policies of CMake before 3.5.
+
+    From 2.7 on PyTorch asks for them in its submodules' stead. NNPACK, which x86-64 builds by default, configures one
+    more project in a CMake of its own, for a copy of the Python package six; where the environment has six, nobody
+    misses that copy.
+    """
+    fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
+    if source.release < _TAKES_CMAKE_4:
+        message = (
+            f"has dropped the policies of CMake before 3.5, which submodules of {_name(source)} ask for: its "
+            f"configuration fails; PyTorch takes CMake 4 from {_TAKES_CMAKE_4} on"
+        )
+        told = f"CMake 4.0 release notes; {_UPSTREAM}/issues/150149, {_UPSTREAM}/pull/150460"
+        yield _cmake(Severity.WARNING, found, message, evidence, told, fix)
+    elif case.platform == "linux-64" and not (any(locked(case, "six")) or any(locked_conda(case, "six"))):
+        message = (
+            "has dropped the policies of CMake before 3.5, which NNPACK's download of six asks for: the build of "
+            f"{_name(source)} fails at its kernels (2d-fourier-8x8.py.o) where Python has no six of its own"
+        )
+        told = f"cmake/DownloadSix.cmake of NNPACK; {_UPSTREAM}/issues/154096, {_UPSTREAM}/issues/190066"
+        yield _cmake(Severity.WARNING, found, message, evidence, told, f'ask for six = "*" in [{section}], or {fix}')
 
 
 def other_revision(case: Case) -> Iterator[Finding]:
@@ -112,6 +145,34 @@ def other_revision(case: Case) -> Iterator[Finding]:
             source=f"pytorch of {case.manifest.file}",
             fix="choose a target for this revision, or widen `pytorch` in the manifest once the build is known to work",
         )
+
+
+def unlisted(case: Case) -> Iterator[Finding]:
+    """Yield a note where the table has no row for the revision's minor version, which says what it is judged by."""
+    if case.source is None:
+        return
+    releases, row = case.facts.pytorch_build.releases, case.facts.pytorch_build.release(case.source.version.value)
+    if row is not None and row.version.major_minor == case.source.release.major_minor:
+        return
+    by = f"by the row of {row.version}, the last before it" if row else "by nothing"
+    if case.source.root is None:
+        told = f"what it asks for is judged {by}"
+    else:
+        told = f"what its own files do not tell (the cuDNN, GPUs and ABI of its wheels, cuSPARSELt) is judged {by}"
+    yield Finding(
+        code=UNLISTED,
+        severity=Severity.NOTE,
+        subject=_name(case.source),
+        message=f"has no row in the table of releases: {told}",
+        evidence=f"{case.source.version.value} ({case.source.version.origin})",
+        source=(
+            f"the table goes from {releases[0].version} to {releases[-1].version}: tenv/facts/data/pytorch_build.toml"
+        ),
+        fix=(
+            "check the version; for a release that is newer than this tenv, install a newer one or add a row of your "
+            "own (TENV_FACTS, `tenv facts pytorch_build`)"
+        ),
+    )
 
 
 def _name(source: SourceTree) -> str:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tenv.errors import ManifestError, NoTargetError
-from tenv.host.cuda_api import OVERRIDE
+from tenv.errors import ManifestError, NoTargetError, UsageError
+from tenv.host.cuda_api import NO_CUDA
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.manifest import Manifest
 from tenv.rules.common import cuda_on, takes_toolkit
-from tenv.rules.driver import Verdict, driver_of, of_windows
+from tenv.rules.driver import Verdict, driver_of, of_windows, useless_override
 from tenv.rules.interface import Finding, Scope, Severity
 from tenv.targets import AUTO, Target
 from tenv.versions import Version
@@ -103,9 +103,13 @@ def choose(context: Context, around: Surroundings) -> Choice:
 
     Raises:
         NoTargetError: None suits.
+        UsageError: CONDA_OVERRIDE_CUDA should stand for the driver, and is of no use.
         ManifestError: A target is called `auto`.
     """
-    driver = driver_of(around.host, around.facts.cuda_driver, of_windows(around.host))
+    table, windows = around.facts.cuda_driver, of_windows(around.host)
+    driver, useless = driver_of(around.host, table, windows), useless_override(around.host, table, windows)
+    if useless and isinstance(driver, Missing):  # a target without CUDA is not what the variable meant
+        raise UsageError(f"{useless.subject} {useless.message} ({useless.evidence})", hint=useless.fix)
     around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
     targets = sorted(_targets(context, around.host), key=_rank, reverse=True)
@@ -151,7 +155,7 @@ def _platform(host: HostReport) -> str:
 
 def _gpu(host: HostReport) -> tuple[bool, str]:
     """Tell whether targets with CUDA are meant, and by what: a GPU, or at least a driver."""
-    if isinstance(host.cuda, Missing) and OVERRIDE in host.cuda.reason:
+    if isinstance(host.cuda, Missing) and host.cuda.reason == NO_CUDA:
         return False, host.cuda.reason
     if isinstance(host.gpus, Fact) and host.gpus.value:
         names = dict.fromkeys(gpu.name or gpu.pci_id or "a GPU without a name" for gpu in host.gpus.value)

@@ -18,8 +18,8 @@ from tenv.lock import Lock
 from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
+from tenv.rules.from_machine import PLATFORM
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
-from tenv.rules.machine import PLATFORM
 from tenv.source import SourceTree, from_release, read_source
 from tenv.targets import Target
 from tenv.toolchain import discover

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv.errors import ManifestError
 from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
@@ -21,14 +21,17 @@ from tenv.host.report import HostReport
 from tenv.host.system import host_platform, wsl
 from tenv.manifest import Manifest
 from tenv.rules.common import cuda_on, identify, takes_toolkit
-from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows
-from tenv.rules.from_machine import lacking_toolkit
+from tenv.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows, useless_override
+from tenv.rules.from_machine import PLATFORM, lacking_toolkit, other_platform
+from tenv.rules.interface import Finding, Severity
 from tenv.targets import Target
 from tenv.versions import Version
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
+
+if TYPE_CHECKING:
+    from tenv.workflows.fleet import Asked
 
 __all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "judge_target", "newest_toolkits"]
 
@@ -41,16 +44,39 @@ class Row:
         target: The target's name; empty for a toolkit.
         cuda: The CUDA release, or None.
         verdict: The verdict.
+        obstacle: What the manifest alone has against the machine: its platform, or that it lacks the CUDA toolkit that
+            the target takes from it.
     """
 
     target: str
     cuda: Version | None
     verdict: DriverVerdict
+    obstacle: Finding | None = None
 
     @property
     def minimum(self) -> str:
         """The oldest driver that will do; empty when none is needed or known."""
         return str(self.verdict.minimum.driver) if self.verdict.minimum else ""
+
+    @property
+    def build(self) -> bool:
+        """Whether nothing that can be told so fast is against building it there; `check` asks every rule."""
+        return self.obstacle is None or self.obstacle.severity is not Severity.ERROR
+
+    @property
+    def run(self) -> bool:
+        """Whether what it builds is known to run there."""
+        return self.verdict.run and not self._foreign
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What there is to say about it; of a target for other platforms that alone."""
+        told = (self.obstacle,) if self._foreign else (self.obstacle, self.verdict.finding)
+        return tuple(dict.fromkeys(finding for finding in told if finding is not None))
+
+    @property
+    def _foreign(self) -> bool:
+        return self.obstacle is not None and self.obstacle.code == PLATFORM
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain values."""
@@ -60,8 +86,8 @@ class Row:
             "verdict": self.verdict.verdict.value,
             "minimum_driver": self.minimum,
             "native_driver": str(self.verdict.native.driver) if self.verdict.native else "",
-            "build": True,
-            "run": self.verdict.run,
+            "build": self.build,
+            "run": self.run,
         }
 
 
@@ -73,11 +99,13 @@ class Report:
         driver: The driver that is judged (see `driver_of`), or why none is known.
         rows: The verdict on each target.
         toolkits: The verdict on each release of the CUDA toolkit; empty when one target was asked about.
+        findings: What there is to say about the driver whatever is asked about.
     """
 
     driver: Fact[Version] | Missing
     rows: tuple[Row, ...]
     toolkits: tuple[Row, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def driver_text(self) -> str:
         """Return the driver in words."""
@@ -89,12 +117,9 @@ class Report:
         """Return the report as plain values."""
         toolkits = [row.to_json() for row in self.toolkits]
         for row in toolkits:
-            del row["target"]
-        return {
-            "driver": fact_to_json(self.driver),
-            "targets": [row.to_json() for row in self.rows],
-            "toolkits": toolkits,
-        }
+            del row["target"], row["build"]  # a release alone is not built
+        targets = [row.to_json() for row in self.rows]
+        return {"driver": fact_to_json(self.driver), "targets": targets, "toolkits": toolkits}
 
 
 def check(context: Context, name: str | None, options: HostOptions | None = None) -> Report:
@@ -122,13 +147,15 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
 def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool) -> Report:
     rows = tuple(_row(target, host, facts) for target in targets)
     releases = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
-    driver = driver_of(host, facts.cuda_driver, of_windows(host))
-    return Report(driver, rows, tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in releases))
+    toolkits = tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in releases)
+    table, windows = facts.cuda_driver, of_windows(host)
+    useless = useless_override(host, table, windows)
+    return Report(driver_of(host, table, windows), rows, toolkits, (useless,) if useless else ())
 
 
 def _takes_toolkit(target: Target) -> bool:
-    """Tell whether the machine's toolkit decides which CUDA a target is built with."""
-    return takes_toolkit(target.manifest.on(current_platform()))
+    """Tell whether a target takes the CUDA toolkit of the machine."""
+    return "cuda-toolkit" in target.manifest.on(current_platform()).system
 
 
 def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverTable) -> bool:
@@ -145,7 +172,7 @@ def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverT
     return forward is not None and forward.verdict is ForwardVerdict.COMPATIBLE
 
 
-def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> Iterator[Asked[Row]]:
+def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> "Iterator[Asked[Row]]":
     """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
 
     Args:
@@ -157,6 +184,8 @@ def check_fleet(context: Context, name: str | None, path: Path, options: HostOpt
     Raises:
         UsageError: There is no report, or another host is named too.
     """
+    from tenv.workflows.fleet import Memos, ask, refuse_host_options  # noqa: PLC0415 (late: one machine needs none)
+
     refuse_host_options(options)
     facts = user_facts(context)
     return ask(path, Memos(partial(_row, target, facts=facts) for target in find_targets(context, name)))
@@ -197,9 +226,10 @@ def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
 
 
 def _row(target: Target, host: HostReport, facts: Facts) -> Row:
-    platform = host.platform.value if isinstance(host.platform, Fact) else ""
+    platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
     manifest = target.manifest.on(platform)
-    return Row(target.name, cuda_on(manifest, host), judge_target(manifest, host, facts))
+    obstacle = other_platform(manifest, platform, host) or lacking_toolkit(manifest, host)
+    return Row(target.name, cuda_on(manifest, host), judge_target(manifest, host, facts), obstacle)
 
 
 def _probed(context: Context) -> HostReport:

@@ -240,7 +240,6 @@ def _check_and_lock(
     more about the new one.
     """
     from tenv.workflows import precheck  # noqa: PLC0415 (late: 30 ms that a create with nothing to do can't spare)
-    from tenv.workflows.lock import lock_target  # noqa: PLC0415
 
     stale = None if request.mode is LockMode.FROZEN else _staleness(target)
     # A lock that somebody hands over is used or refused, never written.
@@ -250,6 +249,8 @@ def _check_and_lock(
     findings = precheck.require_build(target, around, locked=not stale) if around else ()
     tell(findings)
     if stale:
+        from tenv.workflows.lock import lock_target  # noqa: PLC0415 (late, as above)
+
         locked = lock_target(context, target)
         context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
         target = replace(target, lock_file=locked.path)
