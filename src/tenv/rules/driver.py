@@ -183,7 +183,7 @@ class _Needs:
         """Return from which driver on nothing is missing, where that is a newer one."""
         if self.native is None or self.native.driver <= self.minimum.driver:
             return ""
-        knows = f"which knows all of CUDA {self.cuda.major_minor}{_doubt(self.native)}"
+        knows = f"which knows all of CUDA {self.cuda.major_minor}{doubt(self.native.basis)}"
         return f" (better {self.native.driver} or newer, {knows})"
 
 
@@ -204,21 +204,21 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         subject=f"CUDA {needs.cuda}",
         message=(
             f"no NVIDIA driver could be read {f'for the {names} of this machine' if names else 'here'}: building needs "
-            f"none, but running needs {needs.driver()}{_doubt(needs.minimum)}"
+            f"none, but running needs {needs.driver()}{doubt(needs.minimum.basis)}"
         ),
         evidence=driver.reason,
-        source=needs.minimum.source,
+        source=needs.minimum.basis.source,
         fix=f"install {needs.driver()}{needs.better()}, and restart the machine" if names else fix,
     )
 
 
 def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> Finding:
-    cuda, minimum, native, source = needs.cuda, needs.minimum, needs.native, needs.minimum.source
+    cuda, minimum, native, source = needs.cuda, needs.minimum, needs.native, needs.minimum.basis.source
     if native is None:
         own, newer = f"which driver CUDA {cuda.major_minor} came with is not known", "a newer driver"
     else:
         own, newer = f"CUDA {cuda.major_minor} came with driver {native.driver}", f"driver {native.driver} or newer"
-        own, source = own + _doubt(native), f"{source}; {native.source}"
+        own, source = own + doubt(native.basis), f"{source}; {native.basis.source}"
     capabilities = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
     archs = f'build with TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"'
     if not capabilities:
@@ -229,8 +229,8 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
         subject=f"CUDA {cuda}",
         message=(
             f"runs by minor-version compatibility: {own}, and any driver from {minimum.driver} on runs what was built "
-            f"with CUDA {cuda.major}.x{_doubt(minimum)}; this driver can't compile the PTX of the newer toolkit, so "
-            "code must be built for the GPU's own architecture"
+            f"with CUDA {cuda.major}.x{doubt(minimum.basis)}; this driver can't compile the PTX of the newer toolkit, "
+            "so code must be built for the GPU's own architecture"
         ),
         evidence=f"driver {driver.value} ({driver.origin})",
         source=source,
@@ -260,8 +260,9 @@ def _forward(needs: _Needs, driver: Fact[Version], forward: Forward) -> Finding:
         severity=Severity.NOTE,
         subject=f"CUDA {needs.cuda}",
         message=(
-            f"runs by forward compatibility alone: the driver is older than {minimum.driver}{_doubt(minimum)}, and the "
-            f"package {forward.package} brings what it lacks, on data-centre GPUs like these{doubt(forward.basis)}"
+            f"runs by forward compatibility alone: the driver is older than {minimum.driver}{doubt(minimum.basis)}, "
+            f"and the package {forward.package} brings what it lacks, on data-centre GPUs like these"
+            f"{doubt(forward.basis)}"
         ),
         evidence=f"driver {driver.value} ({driver.origin})",
         source=forward.basis.source,
@@ -294,9 +295,9 @@ def _too_old(needs: _Needs, driver: Fact[Version], closed: str, choice: str) -> 
         code="TE103",
         severity=Severity.ERROR,
         subject=f"CUDA {needs.cuda}",
-        message=f"the driver is too old to run it: that needs {needs.driver()}{_doubt(needs.minimum)}{closed}",
+        message=f"the driver is too old to run it: that needs {needs.driver()}{doubt(needs.minimum.basis)}{closed}",
         evidence=f"driver {driver.value} ({driver.origin})",
-        source=needs.minimum.source,
+        source=needs.minimum.basis.source,
         fix=f"install {needs.driver()}{needs.better()}, or choose a target with {choice}",
     )
 
@@ -321,9 +322,3 @@ def _unlisted(cuda: Version, table: CudaDriverTable) -> Finding:
         source="tenv/facts/data/cuda_driver.toml",
         fix="check the version of CUDA in the manifest, or install a newer tenv",
     )
-
-
-def _doubt(minimum: Minimum) -> str:
-    if minimum.confirmed:
-        return ""
-    return f" (not confirmed: {minimum.note.rstrip('.')})" if minimum.note else " (not confirmed)"
