@@ -21,7 +21,7 @@ from tenv.targets import find_places
 from tests.conda import PLACEHOLDER, Channel, Link, make_conda, make_python, write_lock
 from tests.fakes import Fault, Index
 from tests.faults.test_storage import mounted, needs_mounts
-from tests.projects import HERE, Ended, Project, call, snapshot
+from tests.projects import HERE, Ended, Project, call, snapshot, write_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with links and shell scripts")
 
@@ -292,9 +292,7 @@ def test_a_damaged_cache_is_repaired_from_the_mirror(conda: Conda) -> None:
     conda.create()
     there = conda.project.lock.read_text()
     conda.project.lock.write_text(there.replace(conda.channel.root, "https://channel.invalid"))
-    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-    settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text(f'[mirrors]\n"https://channel.invalid" = ["{conda.channel.root}"]\n')
+    write_config(f'[mirrors]\n"https://channel.invalid" = ["{conda.channel.root}"]\n')
     file = cache_folder() / "data-1-0" / "share" / "data.txt"
     file.unlink()
     file.write_text("OLD\n")
