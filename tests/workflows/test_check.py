@@ -13,17 +13,11 @@ from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.versions import Version
 from tenv.workflows.check import with_environment
 from tests.projects import Ended, call
-from tests.workflows.check_hosts import make_project, report, write
+from tests.workflows.check_hosts import report, write
+
+pytestmark = pytest.mark.usefixtures("here")
 
 GOOD = report("580.65.06", "NVIDIA H200", "9.0")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_project(tmp_path / "project")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PWD", str(folder))
-    return folder
 
 
 @pytest.fixture

@@ -11,15 +11,9 @@ from tenv.host.report import Gpu
 from tenv.host.report_json import from_json
 from tenv.versions import Version
 from tests.projects import call
-from tests.workflows.check_hosts import CUDAS, make_project, report, write
+from tests.workflows.check_hosts import CUDAS, report, write
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_project(tmp_path / "project")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PWD", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def ask(file: str, *words: str) -> dict[str, Any]:

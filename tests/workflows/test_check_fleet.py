@@ -13,17 +13,11 @@ from tenv.host.report import HostReport
 from tenv.host.report_json import from_json
 from tenv.workflows.fleet import Memos, ask
 from tests.projects import call
-from tests.workflows.check_hosts import make_project, report, write
+from tests.workflows.check_hosts import report, write
+
+pytestmark = pytest.mark.usefixtures("here")
 
 DRIVERS = ("580.65.06", "535.104.12", "515.76", "")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_project(tmp_path / "project")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PWD", str(folder))
-    return folder
 
 
 def machines(count: int) -> Iterator[dict[str, Any]]:
