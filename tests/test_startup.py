@@ -53,7 +53,9 @@ def test_activate_stays_small(created: Project) -> None:
 def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(created: Project) -> None:
     modules = loaded(created.folder, "create", "tiny")
     assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
-    assert modules.isdisjoint({"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install"})
+    assert modules.isdisjoint(
+        {"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install", "tenv.engine.cache"}
+    )
 
 
 def test_check_driver_stays_small(project: Project) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tenv.engine import install as engine
-from tenv.engine.install import cache_folder, downloads_folder
+from tenv.engine import download
+from tenv.engine.cache import cache_folder, downloads_folder
 from tenv.files import digest
 from tenv.host.machine import current_platform
 from tenv.lock import Wheel
@@ -186,7 +186,7 @@ def nothing_changed(conda: Conda, before: dict[str, str]) -> None:
 def test_bytes_that_are_not_the_locks_are_refused_and_nothing_is_touched(
     conda: Conda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_PAUSE", 0.01)
+    monkeypatch.setattr(download, "_PAUSE", 0.01)
     conda.lock("tool")
     conda.create()
     before = snapshot(conda.prefix)
@@ -210,7 +210,7 @@ def test_bytes_that_are_not_the_locks_are_refused_and_nothing_is_touched(
 def test_a_channel_that_fails_leaves_the_environment_as_it_was(
     conda: Conda, fault: Fault, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_PAUSE", 0.01)
+    monkeypatch.setattr(download, "_PAUSE", 0.01)
     conda.lock("tool")
     conda.create()
     before = snapshot(conda.prefix)
