@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fetched", "Fetcher", "Patience", "Wanted", "shown"]
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17  # small enough to stay in the processor's cache until it is hashed and written
 _MAX_TEXT = 32 << 20
 _OK = 200
 _LATER = (408, 425, 429, 500, 502, 503, 504)

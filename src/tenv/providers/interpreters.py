@@ -130,7 +130,7 @@ def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
 def inspect(program: Path, environment: Mapping[str, str]) -> Interpreter | None:
     """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
     clean = {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
-    done = process.run([str(program), "-I", "-c", _ASK], environment=clean, timeout=_SECONDS)
+    done = process.run([str(program), "-I", "-S", "-c", _ASK], environment=clean, timeout=_SECONDS)
     if isinstance(done, process.Missing) or done.status:
         return None
     lines = done.stdout.splitlines()
