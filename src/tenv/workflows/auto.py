@@ -13,10 +13,11 @@ from tenv.host.report import HostReport
 from tenv.manifest import Manifest
 from tenv.rules.common import cuda_on, takes_toolkit
 from tenv.rules.driver import Verdict, driver_of, of_windows, useless_override
+from tenv.rules.gpu import TOO_OLD
 from tenv.rules.interface import Finding, Scope, Severity
 from tenv.targets import AUTO, Target
 from tenv.versions import Version
-from tenv.workflows.check import Judge
+from tenv.workflows.check import Judge, Verdicts
 from tenv.workflows.check_driver import judge_target
 from tenv.workflows.context import Context
 from tenv.workflows.precheck import Surroundings
@@ -175,7 +176,8 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     words = f"CUDA {cuda}{' of this machine' if taken else ''}" if cuda else "the CUDA of this machine"
     if candidate(False, "").gpu and not gpu:
         return candidate(False, f"it has {words}, and {seen}")
-    if against := _against(target, around):
+    verdicts, against = _against(target, around)
+    if against:
         return candidate(False, *against)
     if cuda is None:
         return candidate(
@@ -185,28 +187,29 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     if driver.verdict is Verdict.FORWARD and driver.finding:
         words = f"{words} runs by forward compatibility alone on driver {_driver(around.host)}"
         return candidate(False, words, driver.finding.fix)
-    return candidate(True, how)
+    unused = ", ".join(found.subject for found in verdicts.findings if found.code == TOO_OLD) if verdicts else ""
+    return candidate(True, f"{how}, and leaves {unused} unused, for which it has no code (TE201)" if unused else how)
 
 
 def _driver(host: HostReport) -> str:
     return str(host.driver.value) if isinstance(host.driver, Fact) else "(unknown)"
 
 
-def _against(target: Target, around: Surroundings) -> tuple[str, str] | None:
-    """Return what is against a target and what to do about it; None when nothing is."""
+def _against(target: Target, around: Surroundings) -> tuple[Verdicts | None, tuple[str, str] | None]:
+    """Return the verdicts on a target where it was judged, and what is against it and what to do about it."""
     platform, source, wanted = _platform(around.host), around.source, target.manifest.pytorch
     if platform not in target.manifest.platforms:
-        return f"it is for {', '.join(target.manifest.platforms)}, and this is {platform}", ""
+        return None, (f"it is for {', '.join(target.manifest.platforms)}, and this is {platform}", "")
     if source and wanted and str(source.release) not in wanted:
-        return f"it is for PyTorch {wanted}, and this is {source.version.value}", ""
+        return None, (f"it is for PyTorch {wanted}, and this is {source.version.value}", "")
     judge = Judge(target, source, around.facts)
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
-        return problem, f"`tenv lock {target.name}` makes a lock"
+        return None, (problem, f"`tenv lock {target.name}` makes a lock")
     verdicts = judge(around.host)
     if not verdicts.build:
-        return _worst(verdicts.about(Scope.BUILD, Scope.BOTH))
-    return None if verdicts.run else _worst(verdicts.about(Scope.RUN))
+        return verdicts, _worst(verdicts.about(Scope.BUILD, Scope.BOTH))
+    return verdicts, None if verdicts.run else _worst(verdicts.about(Scope.RUN))
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
