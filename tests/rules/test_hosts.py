@@ -106,3 +106,9 @@ def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
         assert "may take 63.0 GiB" in finding.message
         assert finding.evidence.startswith("[activation.env] of manifests/t.toml; ")
     assert found("TE701", case(None, manifest={"environment": {"MAX_JOBS": jobs}}, memory=60 * GIB)) == []
+
+
+def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
+    reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no number of its own"
+    (finding,) = found("TE101", case(driver=Missing(reason), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64"))
+    assert finding.fix == "install a JetPack with CUDA 13.0 or newer: the driver of a Jetson comes with it"

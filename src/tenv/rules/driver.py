@@ -11,6 +11,7 @@ from enum import StrEnum
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
 from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuClass, sm_of
 from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
+from tenv.host.driver import JETSON
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus, on_windows
@@ -213,6 +214,9 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
     fix = (
         f"run the programs on a machine with {needs.driver()}, or pass `--build-only` to be answered for building alone"
     )
+    install = f"install {needs.driver()}{needs.better()}, and restart the machine"
+    if JETSON in driver.reason:
+        install = f"install a JetPack with CUDA {needs.cuda.major_minor} or newer: the driver of a Jetson comes with it"
     return Finding(
         code="TE101",
         severity=Severity.WARNING,
@@ -223,7 +227,7 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         ),
         evidence=driver.reason,
         source=needs.minimum.source,
-        fix=needs.fix(gpus, f"install {needs.driver()}{needs.better()}, and restart the machine" if names else fix),
+        fix=needs.fix(gpus, install if names else fix),
     )
 
 
