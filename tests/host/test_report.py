@@ -144,6 +144,7 @@ def test_a_report_of_a_newer_tenv(data: dict[str, Any]) -> None:
             "x: cores.value: expected a whole number, got true or false",
         ),
         ({"schema": 1, "cores": {"value": 1.5, "origin": ""}}, "x: cores.value: expected a whole number, got a number"),
+        ({"schema": 1, "memory": {"value": -5, "origin": ""}}, "x: memory.value: expected no less than 0, got -5"),
         ({"schema": 1, "cores": {"missing": 1}}, "x: cores.missing: expected a text, got a whole number"),
         (
             {"schema": 1, "driver": {"value": "x", "origin": ""}},
@@ -167,6 +168,7 @@ def test_faults_have_a_path(data: object, said: str) -> None:
     with pytest.raises(HostReportError) as raised:
         from_json(data, "x")
     assert raised.value.message == said
+    assert "`tenv host`" in said or raised.value.hint.startswith("`tenv host --json")
 
 
 def test_an_assumed_driver_brings_its_own_libraries(report: HostReport) -> None:

@@ -1,5 +1,6 @@
 """What a target takes from the machine: found where people put it, refused with a reason, and named when it lacks."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -274,7 +275,10 @@ def test_takes_the_newest_toolset_of_visual_studio(tmp_path: Path) -> None:
     for version in ("14.29.30133", "14.44.35207", "14.50.1"):
         put(studio / "VC/Tools/MSVC" / version / "bin/Hostx64/x64/cl.exe", version)
     (studio / "VC/Tools/MSVC/14.50.1/bin/Hostx64/x64/cl.exe").unlink()
-    program(tmp_path / "x86/Microsoft Visual Studio/Installer/vswhere.exe", f"echo {studio}")
+    program(
+        tmp_path / "x86/Microsoft Visual Studio/Installer/vswhere.exe",
+        f"echo '{json.dumps([{'installationPath': str(studio)}])}'",
+    )
     variables = {"ProgramFiles(x86)": str(tmp_path / "x86")}
     tool = taken(tmp_path, msvc=">=14.29", variables=variables)["msvc"]
     assert (tool.version, tool.found_by) == ("14.44.35207", "vswhere")

@@ -11,9 +11,9 @@ import pytest
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Disk, Libstdcxx
+from tenv.manifest import CondaRequest
 from tenv.rules.catalogue import RULES
-from tenv.source import SourceTree, read_source
-from tenv.versions import Range, Version
+from tenv.versions import CondaRange, Range, Version
 
 _spec = importlib.util.spec_from_file_location("rule_cases", Path(__file__).with_name("cases.py"))
 assert _spec
@@ -128,6 +128,7 @@ SETUPTOOLS = (wheel("setuptools", "80.0"), wheel("ninja", "1.13"))
 T4G = gpu("NVIDIA T4G", "7.5")
 OLD_COMPAT = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.14"
 
+DEBUG = {"dependencies": {"cuda-gdb": CondaRequest(CondaRange("12.1.*"))}}
 SOON = {"driver": Missing("no probe answered"), "offers": Fact(Version("99.9"), "CONDA_OVERRIDE_CUDA")}
 LIMITS |= {
     "TE107": (
@@ -244,10 +245,11 @@ LIMITS |= {
     ),
     "TE704": (
         "note",
-        {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": 1},
+        {"manifest": DEBUG, "ptrace_scope": 1},
         [
-            {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": 0},
-            {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": Missing("no Yama")},
+            {"manifest": DEBUG, "ptrace_scope": 0},
+            {"manifest": DEBUG, "ptrace_scope": Missing("no Yama")},
+            {"conda": (conda("cuda-gdb", "12.1.105"),), "ptrace_scope": 3},
             {"ptrace_scope": 3},
         ],
     ),
@@ -358,22 +360,6 @@ def test_what_is_inferred_of_an_old_toolkit_says_so() -> None:
         assert ("(not confirmed: inferred from the headers of 11.7" in finding.message) is said
 
 
-def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
-    (finding,) = found("TE609", case(torch="1.9.0"))
-    assert "judged by the row of 1.8.1, the last before it" in finding.message
-    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.27)\nproject(Torch CXX C)\n")
-    for version, told in (("2.16.0a0+git12", "by the row of 2.15.0, the last before it"), ("0.0.1", "by nothing")):
-        (tmp_path / "version.txt").write_text(version)
-        source = read_source(tmp_path)
-        assert isinstance(source, SourceTree)
-        (finding,) = found("TE609", replace(case(), source=source))
-        assert finding.message == (
-            "has no row in the table of releases: what its own files do not tell (the cuDNN, GPUs and ABI of its "
-            f"wheels, cuSPARSELt) is judged {told}"
-        )
-        assert finding.evidence == f"{version} (version.txt)"
-
-
 def test_the_fix_for_glibc_is_a_cuda_that_works_with_it() -> None:
     (finding,) = found("TE501", case("12.6", libc=Version("2.42")))
     assert finding.fix.startswith("choose a target with a CUDA newer than 13.1, ")
@@ -421,21 +407,3 @@ def test_a_g_plus_plus_in_place_of_a_new_one_suits_pytorch_too() -> None:
 def test_where_only_nvidia_s_guide_excludes_a_g_plus_plus_it_is_a_warning() -> None:
     findings = [found("TE403", case("12.6", compilers=(gxx(version),))) for version in ("5.5.0", "6.1.0")]
     assert [[str(finding.severity) for finding in row] for row in findings] == [["warning"], []]
-
-
-def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:
-    for said in ("99.9", "6.5"):
-        (finding,) = found("TE107", case(**(SOON | {"offers": Fact(Version(said), "CONDA_OVERRIDE_CUDA")})))
-        assert finding.message.startswith("stands for no driver that is known: the table of drivers goes from CUDA 7.0")
-        assert finding.evidence == f"CONDA_OVERRIDE_CUDA is {said}"
-
-
-def test_no_cuda_means_no_driver() -> None:
-    asked = case("12.1", offers=Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA"))
-    (finding,) = found("TE101", asked)
-    assert finding.evidence == "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
-
-
-def test_a_cuda_between_two_toolkits_stands_for_the_driver_of_the_older_one() -> None:
-    (finding,) = found("TE102", case("12.8", **(SOON | {"offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")})))
-    assert finding.evidence == ("driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA says 12.7)")

@@ -1,10 +1,12 @@
 """The compilers that are not g++ by default, and the header that wins over the table."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenv.host.interface import Fact
 from tenv.host.toolkits import compiler_limits, parse_host_config
 from tests.rules.cases import case, found, gxx, limits, toolkit
 
@@ -104,6 +106,27 @@ def test_a_visual_c_plus_plus_that_nvcc_refuses(cuda: str | None, version: str, 
         number = 1950 if code == "TE402" else 1916
         assert finding.message == f"is _MSC_VER {number}; nvcc of CUDA 13.0 accepts _MSC_VER 1920 to 1949"
         assert finding.source.startswith(TABLE)
+
+
+def test_windows_without_visual_c_plus_plus() -> None:
+    for looked, codes in (("PATH, the developer's prompt, vswhere.exe", ["TE401"]), ("PATH", [])):
+        asked = case(compilers=Fact((), looked), platform="win-64")
+        findings = found("TE401", asked)
+        assert [finding.code for finding in findings] == codes
+        for finding in findings:
+            assert finding.message.startswith("there is no Visual C++ here")
+            assert finding.evidence == f"looked in: {looked}"
+            assert finding.fix.startswith("winget install Microsoft.VisualStudio.2022.BuildTools")
+    assert found("TE401", case(compilers=Fact((msvc("19.44.35207"),), looked), platform="win-64")) == []
+
+
+def test_several_toolsets_of_visual_c_plus_plus() -> None:
+    older = replace(msvc("19.29.30133"), path="C:/VC/29/cl.exe", default=False)
+    (finding,) = found("TE404", case(compilers=(msvc("19.44.35207"), older), platform="win-64"))
+    assert finding.subject == "msvc"
+    assert finding.message == "there are several; a build takes msvc 19.44.35207 (C:/VC/bin/cl.exe)"
+    assert finding.fix == "build in the prompt of another one: `vcvarsall x64 -vcvars_ver=14.NN`"
+    assert found("TE404", case(compilers=(msvc("19.44.35207"),), platform="win-64")) == []
 
 
 def test_the_one_that_nvcc_takes_is_told_where_it_is_another() -> None:

@@ -176,6 +176,32 @@ def test_an_override_of_no_use_chooses_nothing(text: str, auto: Any, monkeypatch
     assert ("warning[TE107]" in ended.err) is text.startswith("c")
 
 
+def test_a_gpu_that_is_left_unused_is_told(auto: Any) -> None:
+    gpus = [
+        {"name": H100, "compute_capability": "9.0", "memory": None},
+        {"name": "Tesla V100", "compute_capability": "7.0", "memory": None},
+    ]
+    assert said(auto("595.58.03", gpus=gpus))[0] == (
+        "auto: cuda132, since CUDA 13.2 runs natively on driver 595.58.03, and leaves Tesla V100 unused, for which it "
+        "has no code (TE201)"
+    )
+    assert said(auto("595.58.03", gpus=gpus[1:]))[0].startswith("auto: cuda124, since CUDA 12.4 runs natively")
+
+
+def test_a_gpu_that_is_newer_than_the_toolkit_is_told(auto: Any) -> None:
+    assert said(auto("570.86.10", "NVIDIA GeForce RTX 5090", capability="12.0"))[0] == (
+        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10, and does not know NVIDIA GeForce RTX 5090: "
+        "code of an older architecture runs there (TE202)"
+    )
+
+
+def test_on_a_platform_of_no_target_no_other_machine_is_advised(auto: Any) -> None:
+    ended = auto(platform="osx-arm64")
+    assert (ended.status, "hint: `tenv targets` lists the targets" in ended.err) == (4, True)
+    ended = auto(compilers=[])
+    assert (ended.status, "chooses for a machine with a GPU, built here" in ended.err) == (4, True)
+
+
 def test_forward_compatibility_is_not_taken_for_granted(auto: Any, targets: Project) -> None:
     for name in ("cuda118", "cuda124"):
         targets.manifest.with_name(f"{name}.toml").unlink()

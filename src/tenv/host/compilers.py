@@ -1,4 +1,4 @@
-"""The C and C++ compilers on PATH, and those that CC, CXX and CUDAHOSTCXX name."""
+"""The C and C++ compilers on PATH, and those that CC, CXX and CUDAHOSTCXX name; on Windows, Visual C++ too."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tenv.host import msvc
 from tenv.host.interface import Fact, Missing
 from tenv.host.parallel import each
 from tenv.host.places import Places
@@ -92,8 +93,12 @@ def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
             found.append(Compiler(kind, candidate.program, version, candidate.default, candidate.found_by()))
         else:
             problems.append(f"{candidate.program} is left out: neither GCC nor clang")
+    looked = f"PATH, {', '.join(_VARIABLES)}"
+    if msvc.is_asked(places):
+        looked = f"{looked}, {msvc.LOOKED_AT}"
+        found = [*msvc.compilers(places, problems), *found]
     found.sort(key=lambda compiler: not compiler.default)
-    return Fact(tuple(found), "; ".join([f"PATH, {', '.join(_VARIABLES)}", *dict.fromkeys(problems)]))
+    return Fact(tuple(found), "; ".join([looked, *dict.fromkeys(problems)]))
 
 
 def _candidates(places: Places, problems: list[str]) -> list[_Candidate]:
@@ -137,7 +142,9 @@ def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
             words = [places.environ[variable]]
         if len(words) > 1 and Path(words[0]).name in _LAUNCHERS:
             words = words[1:]
-        if not words:
+        if (
+            not words or Path(words[0].replace("\\", "/")).stem.lower() == "cl"
+        ):  # Visual C++ tells its version otherwise
             continue
         program = places.find(words[0])
         if program:

@@ -15,7 +15,10 @@ from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places, is_wsl, read
 from tenv.versions import Version
 
-__all__ = ["Places", "is_wsl", "parse_proc", "parse_sys", "parse_tegra", "probe"]
+__all__ = ["JETSON", "Places", "is_wsl", "parse_proc", "parse_sys", "parse_tegra", "probe"]
+
+JETSON = "Jetson Linux"
+"""What the reason for a driver that is not known names on a Jetson."""
 
 # The closed module says `x86_64 Kernel Module  535.183.01`, the open one `Open Kernel Module for x86_64  580.65.06`.
 _MODULE = re.compile(r"\bModule\b[^\n]*?\s(?P<driver>\d{1,4}(\.\d{1,4}){1,3})(?!\S)", re.ASCII)
@@ -67,7 +70,7 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
             return Fact(module, f"{origin}, where {name} says {answer}")
         reasons.append(f"{name}: {answer.reason}")
     if release := _jetson_linux(nvidia.places):
-        reasons.append(f"{_L4T}: Jetson Linux {release}, whose driver has no number of its own")
+        reasons.append(f"{_L4T}: {JETSON} {release}, whose driver has no number of its own")
     return Missing("; ".join(reasons))
 
 

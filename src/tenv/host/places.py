@@ -45,6 +45,10 @@ class Places:
         """Return a path as it is called on that machine."""
         return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
 
+    def variable(self, name: str) -> str:
+        """Return an environment variable, an empty string where it is not set; Windows gives names in capitals."""
+        return self.environ.get(name) or self.environ.get(name.upper(), "")
+
     def folders(self) -> list[Path]:
         """Return the folders of PATH, each once; relative ones have no place in a report on a machine."""
         text = self.environ.get("PATH", os.defpath) if self.path is None else self.path

@@ -95,7 +95,7 @@ def _of_variables(places: Places) -> Iterator[Way]:
         if value := places.environ.get(variable):
             for path in sorted([*Path(value).glob("cuda/[0-9]*"), *Path(value).glob("*/*/cuda/[0-9]*")]):
                 yield Way(variable, path)
-    if programs := places.environ.get("ProgramFiles"):
+    if programs := places.variable("ProgramFiles"):
         yield from (Way(str(path), path) for path in sorted(Path(programs).glob(_WINDOWS)))
 
 

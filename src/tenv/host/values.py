@@ -11,6 +11,7 @@ __all__ = ["Values"]
 
 T = TypeVar("T")
 
+_HINT = "`tenv host --json > FILE` writes one that can be read; docs/host.md has the form"
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -49,8 +50,11 @@ class Values:
         return self._get(key, str)
 
     def number(self, key: str) -> int:
-        """Return a whole number."""
-        return self._get(key, int)
+        """Return a whole number; none of a report is below 0."""
+        value = self._get(key, int)
+        if value < 0:
+            raise HostReportError(f"{self.source}: {self._at(key)}: expected no less than 0, got {value}", hint=_HINT)
+        return value
 
     def flag(self, key: str) -> bool:
         """Return true or false."""
@@ -61,7 +65,7 @@ class Values:
         try:
             return Version(self.text(key))
         except ValueError as error:
-            raise HostReportError(f"{self.source}: {self._at(key)}: {error}") from error
+            raise HostReportError(f"{self.source}: {self._at(key)}: {error}", hint=_HINT) from error
 
     def optional(self, get: Callable[[str], T], key: str) -> T | None:
         """Return what a getter of this object gives, None where the value is null or not there."""
@@ -87,4 +91,4 @@ class Values:
 
 def _fault(source: str, path: str, expected: str, value: object) -> HostReportError:
     got = "null" if value is None else _NAMES.get(type(value), "a number")
-    return HostReportError(f"{source}: {path or 'the report'}: expected {expected}, got {got}")
+    return HostReportError(f"{source}: {path or 'the report'}: expected {expected}, got {got}", hint=_HINT)

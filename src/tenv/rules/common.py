@@ -14,7 +14,7 @@ from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
 
 if TYPE_CHECKING:
-    from tenv.facts.cuda_gpu_arch import GpuClass
+    from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuClass
     from tenv.lock import CondaPackage, Wheel
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "c_compiler",
     "chosen_gcc",
     "chosen_toolkit",
+    "compiled_for",
     "cuda_of",
     "cuda_on",
     "doubt",
@@ -203,6 +204,13 @@ def known_gpus(case: Case) -> tuple[KnownGpu, ...]:
     if isinstance(case.host.gpus, Missing):
         return ()
     return tuple(identify(gpu, case.facts) for gpu in case.host.gpus.value)
+
+
+def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: "GpuArchTable | None") -> list[Version]:
+    """Return the compute capabilities of GPUs for which nvcc of a CUDA release compiles; all, where it is not known."""
+    row = archs.archs(cuda) if archs else None
+    found = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
+    return [one for one in found if not (row and (row.has_dropped(one) or row.is_older_than(one)))]
 
 
 def only(code: str, find: Callable[[Case], Iterable[Finding]]) -> Callable[[Case], Iterator[Finding]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tenv.facts.cuda_host_compiler import HostCompilers
 from tenv.host.interface import Missing
+from tenv.host.msvc import LOOKED_AT
 from tenv.host.report import Compiler
 from tenv.rules.common import (
     asked_doubt,
@@ -44,9 +45,12 @@ _DROPPED = 10
 def no_compiler(case: Case) -> Iterator[Finding]:
     """Yield an error where no C++ compiler is there."""
     compilers = case.host.compilers
-    if on_windows(case) or own_compiler(case) or isinstance(compilers, Missing):
+    if own_compiler(case) or isinstance(compilers, Missing):
         return
-    if not any(compiler.kind in ("g++", "clang++") for compiler in compilers.value):
+    if on_windows(case):
+        if LOOKED_AT in compilers.origin and not installed(case, "msvc"):
+            yield _no_visual_cpp(compilers.origin)
+    elif not any(compiler.kind in ("g++", "clang++") for compiler in compilers.value):
         yield Finding(
             code=NONE,
             severity=Severity.ERROR,
@@ -56,6 +60,18 @@ def no_compiler(case: Case) -> Iterator[Finding]:
             source="nvcc calls a host compiler for each file (CUDA Compiler Driver NVCC, section 2.1)",
             fix="apt install g++",
         )
+
+
+def _no_visual_cpp(looked: str) -> Finding:
+    return Finding(
+        code=NONE,
+        severity=Severity.ERROR,
+        subject="C++ compiler",
+        message="there is no Visual C++ here, without which neither PyTorch nor its CUDA files compile on Windows",
+        evidence=f"looked in: {looked}",
+        source="nvcc calls cl.exe for each file on Windows (CUDA Compiler Driver NVCC, section 2.1)",
+        fix="winget install Microsoft.VisualStudio.2022.BuildTools, with the workload for C++",
+    )
 
 
 def too_new(case: Case) -> Iterator[Finding]:
@@ -136,7 +152,8 @@ def several(case: Case) -> Iterator[Finding]:
     taken, for_cuda = taken_compiler(case), taken_compiler(case, cuda=True)
     if taken is None or own_compiler(case) or isinstance(case.host.compilers, Missing):
         return
-    found = [compiler for compiler in case.host.compilers.value if compiler.kind in _MAKERS]
+    kinds = ("msvc",) if on_windows(case) else tuple(_MAKERS)
+    found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]
     if len({compiler.path for compiler in found}) > 1:
         nvcc = f", and nvcc {_named(for_cuda)}" if for_cuda and for_cuda != taken else ""
         yield Finding(
@@ -145,8 +162,16 @@ def several(case: Case) -> Iterator[Finding]:
             subject=" and ".join(dict.fromkeys(compiler.kind for compiler in found)),
             message=f"there are several; a build takes {_named(taken)}{nvcc}",
             evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.found_by})" for compiler in found),
-            source="CMakeDetermineCXXCompiler.cmake: CXX, else the first of c++, g++, clang++ on PATH",
-            fix="set CXX (and CC) to take another one, CUDAHOSTCXX for nvcc alone",
+            source=(
+                "the developer's prompt, else Microsoft.VCToolsVersion.default.txt of the newest Visual Studio"
+                if on_windows(case)
+                else "CMakeDetermineCXXCompiler.cmake: CXX, else the first of c++, g++, clang++ on PATH"
+            ),
+            fix=(
+                "build in the prompt of another one: `vcvarsall x64 -vcvars_ver=14.NN`"
+                if on_windows(case)
+                else "set CXX (and CC) to take another one, CUDAHOSTCXX for nvcc alone"
+            ),
         )
 
 

@@ -5,16 +5,21 @@ under WSL the driver is the one of Windows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
 from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
+from tenv.host.driver import JETSON
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
-from tenv.rules.common import KnownGpu, cuda_of, doubt, known_gpus, on_windows
+from tenv.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus, on_windows
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
+
+if TYPE_CHECKING:
+    from tenv.facts.cuda_gpu_arch import GpuArchTable
 
 __all__ = [
     "DriverVerdict",
@@ -63,6 +68,7 @@ def judge(
     table: CudaDriverTable,
     windows: bool,
     gpus: Sequence[KnownGpu] = (),
+    archs: "GpuArchTable | None" = None,
 ) -> DriverVerdict:
     """Judge a driver against a toolkit.
 
@@ -72,6 +78,7 @@ def judge(
         table: What NVIDIA says about the two.
         windows: Whether the driver is one for Windows; true under WSL too.
         gpus: The GPUs of the machine; forward compatibility is open to data-centre GPUs alone.
+        archs: For which GPUs toolkits compile; a newer driver is no way out for a GPU that the toolkit has dropped.
 
     Returns:
         The verdict. Without forward compatibility a driver runs a toolkit's programs exactly when it is not older than
@@ -82,7 +89,7 @@ def judge(
     minimum, native = table.minimum(cuda, windows), table.native(cuda, windows)
     if minimum is None:
         return DriverVerdict(Verdict.UNKNOWN, None, _unlisted(cuda, table), run=False)
-    needs = _Needs(cuda, minimum, native, windows)
+    needs = _Needs(cuda, minimum, native, windows, archs)
     if isinstance(driver, Missing):
         return DriverVerdict(Verdict.UNKNOWN, minimum, _unread(needs, driver, gpus), run=False, native=native)
     if driver.value < minimum.driver:
@@ -95,7 +102,8 @@ def judge(
 def driver_rule(case: Case) -> Iterator[Finding]:
     """Yield what there is to say about the machine's driver and the target's CUDA."""
     table, windows = case.facts.cuda_driver, on_windows(case) or of_windows(case.host)
-    judged = judge(cuda_of(case), driver_of(case.host, table, windows), table, windows, known_gpus(case))
+    gpus, driver = known_gpus(case), driver_of(case.host, table, windows)
+    judged = judge(cuda_of(case), driver, table, windows, gpus, case.facts.cuda_gpu_arch if gpus else None)
     if judged.finding is not None:
         yield judged.finding
 
@@ -173,6 +181,17 @@ class _Needs:
     minimum: Minimum
     native: Minimum | None
     windows: bool
+    archs: "GpuArchTable | None"
+
+    def fix(self, gpus: Sequence[KnownGpu], fix: str) -> str:
+        """Return a fix; another where the toolkit has dropped all GPUs, whose last driver may be older than its own."""
+        row = self.archs.archs(self.cuda) if self.archs else None
+        known = [gpu.capability for gpu in gpus if gpu.capability is not None]
+        if self.archs is None or row is None or not known or len(known) < len(gpus) or not row.has_dropped(max(known)):
+            return fix
+        served = self.archs.range(max(known))
+        last = f"CUDA {served[1].major_minor}" if served else "an older CUDA"
+        return f"choose a target with {last} or older: no driver makes the {gpus[0].name} run CUDA {self.cuda} (TE201)"
 
     def driver(self) -> str:
         """Return the driver that is asked for, in words."""
@@ -198,6 +217,9 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
     fix = (
         f"run the programs on a machine with {needs.driver()}, or pass `--build-only` to be answered for building alone"
     )
+    install = f"install {needs.driver()}{needs.better()}, and restart the machine"
+    if JETSON in driver.reason:
+        install = f"install a JetPack with CUDA {needs.cuda.major_minor} or newer: the driver of a Jetson comes with it"
     return Finding(
         code="TE101",
         severity=Severity.WARNING,
@@ -208,7 +230,7 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         ),
         evidence=driver.reason,
         source=needs.minimum.basis.source,
-        fix=f"install {needs.driver()}{needs.better()}, and restart the machine" if names else fix,
+        fix=needs.fix(gpus, install if names else fix),
     )
 
 
@@ -219,7 +241,7 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
     else:
         own, newer = f"CUDA {cuda.major_minor} came with driver {native.driver}", f"driver {native.driver} or newer"
         own, source = own + doubt(native.basis), f"{source}; {native.basis.source}"
-    capabilities = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
+    capabilities = compiled_for(gpus, cuda, needs.archs)
     archs = f'build with TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"'
     if not capabilities:
         archs = "list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST"
@@ -249,7 +271,8 @@ def _below(needs: _Needs, driver: Fact[Version], table: CudaDriverTable, gpus: S
         verdict, finding = Verdict.FORWARD, _forward(needs, driver, forward)
     else:
         choice = _newest(driver.value, table, needs.windows)
-        verdict, finding = Verdict.IMPOSSIBLE, _too_old(needs, driver, _closed(forward, gpus), choice)
+        finding = _too_old(needs, driver, _closed(forward, gpus), choice)
+        verdict, finding = Verdict.IMPOSSIBLE, replace(finding, fix=needs.fix(gpus, finding.fix))
     return DriverVerdict(verdict, needs.minimum, finding, run=verdict is Verdict.FORWARD, native=needs.native)
 
 

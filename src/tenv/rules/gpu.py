@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tenv.facts.cuda_gpu_arch import ToolkitArchs, sm_of
 from tenv.host.interface import Missing
-from tenv.rules.common import KnownGpu, cuda_of, doubt, known_gpus
+from tenv.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Version
 
@@ -22,29 +22,36 @@ DROPPED = "TE204"
 
 
 def gpu_too_old(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs that the toolkit has dropped."""
-    for gpu, capability, archs in _judged(case):
-        if sm_of(capability) < archs.min:
+    """Yield the GPUs that the toolkit has dropped: an error, or a warning where it serves another of the machine."""
+    judged = list(_judged(case))
+    others = ", ".join(dict.fromkeys(gpu.name for gpu, capability, archs in judged if not archs.has_dropped(capability)))
+    runs = f", while it runs on {others}" if others else ""
+    avoid = "keep programs off it (CUDA_VISIBLE_DEVICES names those that they may use)"
+    for gpu, capability, archs in judged:
+        if archs.has_dropped(capability):
             served = case.facts.cuda_gpu_arch.range(capability)
             last = f"CUDA {served[1].major_minor}{doubt(served[1].basis)}" if served else "an older CUDA"
             yield Finding(
                 code=TOO_OLD,
-                severity=Severity.ERROR,
+                severity=Severity.WARNING if others else Severity.ERROR,
                 subject=gpu.name,
                 message=(
                     f"has compute capability {capability}; nvcc of CUDA {archs.major_minor} compiles for "
-                    f"{_capability(archs.min)} and up, so nothing that it builds runs on this GPU{doubt(archs.basis)}"
+                    f"{_capability(archs.min)} and up, so nothing that it builds runs on this GPU{runs}"
+                    f"{doubt(archs.basis)}"
                 ),
                 evidence=_evidence(gpu, case),
                 source=archs.basis.source,
-                fix=f"choose a target with {last} or older, or run the programs on a newer GPU",
+                fix=(
+                    f"choose a target with {last} or older, or {avoid if others else 'run the programs on a newer GPU'}"
+                ),
             )
 
 
 def gpu_too_new(case: Case) -> Iterator[Finding]:
     """Yield the GPUs that are newer than what the toolkit knows."""
     for gpu, capability, archs in _judged(case):
-        if sm_of(capability) > archs.max:
+        if archs.is_older_than(capability):
             served = case.facts.cuda_gpu_arch.range(capability)
             first = f"CUDA {served[0].major_minor}{doubt(served[0].basis)}" if served else "a newer CUDA"
             newest = _capability(archs.max)
@@ -67,10 +74,14 @@ def gpu_too_new(case: Case) -> Iterator[Finding]:
 
 def gpu_mixed(case: Case) -> Iterator[Finding]:
     """Yield a note on a machine whose GPUs are of several compute capabilities."""
-    gpus = known_gpus(case)
+    gpus, cuda = known_gpus(case), cuda_of(case)
     capabilities = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
-    if cuda_of(case) is None or len(capabilities) < 2 or isinstance(case.host.gpus, Missing):  # noqa: PLR2004 (two)
+    if cuda is None or len(capabilities) < 2 or isinstance(case.host.gpus, Missing):  # noqa: PLR2004 (two)
         return
+    built = compiled_for(gpus, cuda, case.facts.cuda_gpu_arch)
+    if not built:
+        return  # TE201 and TE202 tell all there is
+    which = "of them" if built == capabilities else f"that nvcc of CUDA {cuda.major_minor} knows"
     unknown = [gpu.name for gpu in gpus if gpu.capability is None]
     rest = f"; not known for {', '.join(unknown)}" if unknown else ""
     told = dict.fromkeys(f"{gpu.name}: {gpu.capability}" for gpu in gpus if gpu.capability is not None)
@@ -84,7 +95,7 @@ def gpu_mixed(case: Case) -> Iterator[Finding]:
         ),
         evidence=f"{'; '.join(told)} ({case.host.gpus.origin})",
         source="CUDA C++ Programming Guide, binary compatibility",
-        fix=f'build for all of them: TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"',
+        fix=f'build for all {which}: TORCH_CUDA_ARCH_LIST="{";".join(map(str, built))}"',
     )
 
 

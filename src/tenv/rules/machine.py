@@ -1,10 +1,11 @@
 """Whether the machine has the memory and the disk for it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from tenv.host.interface import Missing
-from tenv.lock import Wheel
+from tenv.lock import Lock
 from tenv.rules.common import cuda_of
 from tenv.rules.interface import Case, Finding, Severity
 
@@ -19,7 +20,7 @@ _GIB = 1 << 30
 _HEAVY_FILE = 9 * _GIB // 2
 """Bytes; what one job with CUDA is given when activation chooses MAX_JOBS (docs/activation.md)."""
 _UNPACKED = 2
-"""How many bytes a byte of a wheel takes on disk, about; wheels of libraries pack to a half."""
+"""How many bytes a byte of a package takes on disk, about; libraries pack to a half, and to less as .conda files."""
 _DEBUGGERS = ("gdb", "cuda-gdb", "lldb", "python-debug")
 _LAST_THAT_CHANGES = 2
 """The highest ptrace_scope that root can change while the machine runs."""
@@ -30,9 +31,13 @@ _NETWORK = (
 
 
 def memory(case: Case) -> Iterator[Finding]:
-    """Yield a warning where there is less memory than one heavy CUDA file may need."""
+    """Yield a warning where there is less memory than one heavy CUDA file, or MAX_JOBS of the manifest, may need."""
     found = case.host.memory
-    if cuda_of(case) is not None and not isinstance(found, Missing) and found.value < _HEAVY_FILE:
+    if cuda_of(case) is None or isinstance(found, Missing):
+        return
+    asked = case.manifest.environment.get("MAX_JOBS", "").strip()
+    jobs = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else 0
+    if found.value < _HEAVY_FILE:
         yield Finding(
             code=MEMORY,
             severity=Severity.WARNING,
@@ -45,6 +50,19 @@ def memory(case: Case) -> Iterator[Finding]:
             source="docs/activation.md, MAX_JOBS",
             fix="raise the limit of the container or add swap, and build with MAX_JOBS=1",
         )
+    elif found.value < jobs * _HEAVY_FILE:
+        yield Finding(
+            code=MEMORY,
+            severity=Severity.WARNING,
+            subject=f"MAX_JOBS={jobs}",
+            message=(
+                f"may take {_gib(jobs * _HEAVY_FILE)}, since the heaviest CUDA files of PyTorch take up to "
+                f"{_gib(_HEAVY_FILE)} each, and there are {_gib(found.value)}: jobs may be killed"
+            ),
+            evidence=f"[activation.env] of {case.manifest.file}; {found.value} bytes ({found.origin})",
+            source="docs/activation.md, MAX_JOBS",
+            fix="take MAX_JOBS out of [activation.env]: activation sets one that fits the machine",
+        )
 
 
 def small_disk(case: Case) -> Iterator[Finding]:
@@ -52,7 +70,7 @@ def small_disk(case: Case) -> Iterator[Finding]:
     disk = case.host.disk
     if case.lock is None or isinstance(disk, Missing):
         return
-    packed = _packed(case.lock.wheels.get(case.platform, ()), enough=disk.value.free // _UNPACKED)
+    packed = _packed(case.lock, case.platform, enough=disk.value.free // _UNPACKED)
     if disk.value.free < packed * _UNPACKED:
         yield Finding(
             code=DISK,
@@ -62,21 +80,24 @@ def small_disk(case: Case) -> Iterator[Finding]:
                 f"has {_gib(disk.value.free)} free; the packages of `{case.lock.target}` take about "
                 f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch comes on top"
             ),
-            evidence=f"{disk.value.free} bytes free ({disk.origin}); wheels of {packed} bytes in the lock",
+            evidence=f"{disk.value.free} bytes free ({disk.origin}); packages of {packed} bytes in the lock",
             source=f"the sizes in the lock of `{case.lock.target}`",
             fix="free some space (`tenv clean` removes what no environment needs), or keep environments elsewhere",
         )
 
 
-def _packed(wheels: tuple[Wheel, ...], enough: int) -> int:
+def _packed(lock: Lock, platform: str, enough: int) -> int:
     """Return the bytes of what the Python minor with the most to install takes; 0 where `enough` holds all there is."""
-    if sum(wheel.size or 0 for wheel in wheels) <= enough:
+    wheels = lock.wheels.get(platform, ())
+    rest = sum(package.size or 0 for package in lock.conda.get(platform, ()))
+    rest += sum(archive.size or 0 for archive in lock.archives.get(platform, ()))
+    if rest + sum(wheel.size or 0 for wheel in wheels) <= enough:
         return 0
     sizes: Counter[str] = Counter()
     for wheel in wheels:
         for minor in wheel.python:
             sizes[minor] += wheel.size or 0
-    return max(sizes.values(), default=0)
+    return rest + max(sizes.values(), default=0)
 
 
 def network_disk(case: Case) -> Iterator[Finding]:
@@ -124,10 +145,9 @@ def ptrace(case: Case) -> Iterator[Finding]:
 
 
 def _debuggers(case: Case) -> list[str]:
-    """Return what shows that the target is one for debugging."""
+    """Return what shows that the target is one for debugging: what was asked for, not what a toolkit comes with."""
     here = case.manifest
     names = {*here.dependencies, *here.wheels, *here.system}
-    names |= {package.name for package in case.lock.conda.get(case.platform, ())} if case.lock else set()
     found = [name for name in _DEBUGGERS if name in names]
     python = here.dependencies.get("python")
     return [*found, "a debug Python"] if python and "debug" in python.build else found

@@ -13,10 +13,11 @@ from tenv.host.report import HostReport
 from tenv.manifest import Manifest
 from tenv.rules.common import cuda_on, takes_toolkit
 from tenv.rules.driver import Verdict, driver_of, of_windows, useless_override
+from tenv.rules.gpu import TOO_NEW, TOO_OLD
 from tenv.rules.interface import Finding, Scope, Severity
 from tenv.targets import AUTO, Target
 from tenv.versions import Version
-from tenv.workflows.check import Judge
+from tenv.workflows.check import Judge, Verdicts
 from tenv.workflows.check_driver import judge_target
 from tenv.workflows.context import Context
 from tenv.workflows.precheck import Surroundings
@@ -119,6 +120,8 @@ def choose(context: Context, around: Surroundings) -> Choice:
     ranking = (*wanted, *others) if gpu else (*others, *wanted)
     best = next((index for index, candidate in enumerate(wanted) if candidate.suits), None)
     if best is None:
+        here = {target.name for target, _ in targets if _platform(around.host) in target.manifest.platforms}
+        others = [candidate for candidate in others if candidate.target in here]
         raise _none(wanted, others, ranking, gpu=gpu, seen=seen)
     taken = wanted[best]
     revision = f", for PyTorch {around.source.version.value}" if around.source else ""
@@ -175,8 +178,9 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     words = f"CUDA {cuda}{' of this machine' if taken else ''}" if cuda else "the CUDA of this machine"
     if candidate(False, "").gpu and not gpu:
         return candidate(False, f"it has {words}, and {seen}")
-    if against := _against(target, around):
-        return candidate(False, *against)
+    verdicts = _against(target, around)
+    if not isinstance(verdicts, Verdicts):
+        return candidate(False, *verdicts)
     if cuda is None:
         return candidate(
             True, f"{seen}, and it needs none" if not gpu else f"it has no CUDA and would leave {seen} unused"
@@ -185,15 +189,25 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     if driver.verdict is Verdict.FORWARD and driver.finding:
         words = f"{words} runs by forward compatibility alone on driver {_driver(around.host)}"
         return candidate(False, words, driver.finding.fix)
-    return candidate(True, how)
+    return candidate(True, f"{how}{_unserved(verdicts)}")
+
+
+def _unserved(verdicts: Verdicts) -> str:
+    """Return which GPUs a target that suits has no code for, or none that is made for them."""
+    unused, new = (
+        ", ".join(dict.fromkeys(found.subject for found in verdicts.findings if found.code == code))
+        for code in (TOO_OLD, TOO_NEW)
+    )
+    told = f", and leaves {unused} unused, for which it has no code ({TOO_OLD})" if unused else ""
+    return f"{told}, and does not know {new}: code of an older architecture runs there ({TOO_NEW})" if new else told
 
 
 def _driver(host: HostReport) -> str:
     return str(host.driver.value) if isinstance(host.driver, Fact) else "(unknown)"
 
 
-def _against(target: Target, around: Surroundings) -> tuple[str, str] | None:
-    """Return what is against a target and what to do about it; None when nothing is."""
+def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]:
+    """Return what is against a target and what to do about it; the verdicts where nothing is."""
     platform, source, wanted = _platform(around.host), around.source, target.manifest.pytorch
     if platform not in target.manifest.platforms:
         return f"it is for {', '.join(target.manifest.platforms)}, and this is {platform}", ""
@@ -206,7 +220,7 @@ def _against(target: Target, around: Surroundings) -> tuple[str, str] | None:
     verdicts = judge(around.host)
     if not verdicts.build:
         return _worst(verdicts.about(Scope.BUILD, Scope.BOTH))
-    return None if verdicts.run else _worst(verdicts.about(Scope.RUN))
+    return verdicts if verdicts.run else _worst(verdicts.about(Scope.RUN))
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:

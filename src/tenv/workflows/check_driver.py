@@ -198,7 +198,8 @@ def judge_host(cuda: Version | None, host: HostReport, facts: Facts) -> DriverVe
     judged = judge(cuda, driver, table, windows)
     if judged.verdict is Verdict.NATIVE or isinstance(host.gpus, Missing) or not host.gpus.value:
         return judged  # the tables of GPUs are not read
-    return judge(cuda, driver, table, windows, [identify(gpu, facts) for gpu in host.gpus.value])
+    gpus = [identify(gpu, facts) for gpu in host.gpus.value]
+    return judge(cuda, driver, table, windows, gpus, facts.cuda_gpu_arch)
 
 
 def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVerdict:

@@ -1,0 +1,168 @@
+"""Microsoft's compiler: the toolsets of Visual Studio and its Build Tools, as their installer and the prompt tell.
+
+A toolset 14.NN brings cl.exe 19.NN, whose ``_MSC_VER`` is 1900 + NN (Microsoft's list of ``_MSC_VER`` by product): the
+number is the folder's name, so that no compiler is started. vswhere.exe has a fixed place below Program Files.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.host.interface import Missing
+from tenv.host.places import Places, read
+from tenv.host.report import Compiler
+from tenv.versions import Version
+
+__all__ = [
+    "LOOKED_AT",
+    "Studio",
+    "Toolset",
+    "cl_of",
+    "compilers",
+    "is_asked",
+    "parse_toolset",
+    "parse_vswhere",
+    "toolsets",
+]
+
+LOOKED_AT = "the developer's prompt, vswhere.exe"
+"""Where `toolsets` looks, for messages."""
+
+_INSTALLER = "Microsoft Visual Studio/Installer/vswhere.exe"
+_COMPONENT = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
+_OPTIONS = ("-products", "*", "-requires", _COMPONENT, "-format", "json", "-utf8")
+_PROMPT = ("VCToolsInstallDir", "VCToolsVersion", "VSINSTALLDIR")
+_TOOLSETS = "VC/Tools/MSVC"
+_DEFAULT = "VC/Auxiliary/Build/Microsoft.VCToolsVersion.default.txt"
+_TOOLSET = re.compile(r"14\.(\d{1,3})(?:\.(\d+))?(\.\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """A Visual Studio, or its Build Tools.
+
+    Attributes:
+        folder: Where it is installed.
+        version: Its own version (17.14 for Visual Studio 2022), by which the newest is found; None when not told.
+    """
+
+    folder: Path
+    version: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """A folder that should hold a toolset.
+
+    Attributes:
+        folder: The folder, named by the toolset's version.
+        found_by: A variable of the developer's prompt, or ``vswhere``.
+        default: Whether a build would take it.
+    """
+
+    folder: Path
+    found_by: str
+    default: bool
+
+
+def parse_vswhere(text: str) -> tuple[Studio, ...] | Missing:
+    """Return what vswhere's JSON names, the newest first; an installation that it calls incomplete is left out."""
+    try:
+        rows: Any = json.loads(text.removeprefix("\ufeff") or "[]")
+    except (ValueError, RecursionError) as error:
+        return Missing(f"vswhere.exe prints no JSON: {error}")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return Missing("vswhere.exe prints no list of installations")
+    found = [
+        Studio(Path(folder), Version.find(str(row.get("installationVersion", ""))))
+        for row in rows
+        if isinstance(folder := row.get("installationPath"), str) and folder and row.get("isComplete") is not False
+    ]
+    return tuple(sorted(found, key=lambda studio: studio.version or Version("0"), reverse=True))
+
+
+def parse_toolset(name: str) -> Version | None:
+    """Return the version of the cl.exe in a toolset (19.44.35207 of 14.44.35207), None where the name is no toolset."""
+    match = _TOOLSET.fullmatch(name.strip())
+    return Version(f"19.{match[1]}.{match[2] or 0}") if match else None
+
+
+def cl_of(toolset: Path) -> Path:
+    """Return where a toolset has the compiler that runs on x86-64 and compiles for it."""
+    return toolset / "bin" / "Hostx64" / "x64" / "cl.exe"
+
+
+def is_asked(places: Places) -> bool:
+    """Tell whether there is anything to look for: Windows, or a prompt of Visual Studio's."""
+    return sys.platform == "win32" or any(map(places.variable, _PROMPT))
+
+
+def toolsets(places: Places, problems: list[str]) -> Iterator[Toolset]:
+    """Yield the toolsets: that of the developer's prompt, then those of every Visual Studio, the newest first.
+
+    The default is the prompt's, else the one that the newest Visual Studio names as its own.
+
+    Args:
+        places: Where to look.
+        problems: Gets why an installation could not be asked.
+    """
+    prompt = _of_prompt(places)
+    if prompt is not None:
+        yield prompt
+    taken = prompt is not None
+    for studio in _studios(places, problems):
+        own = _default_of(studio.folder)
+        for folder in sorted((studio.folder / _TOOLSETS).glob("*")):
+            if prompt is None or folder != prompt.folder:
+                default = not taken and folder.name == own
+                taken = taken or default
+                yield Toolset(folder, "vswhere", default)
+
+
+def compilers(places: Places, problems: list[str]) -> list[Compiler]:
+    """Return each toolset's cl.exe, as `tenv.host.compilers.probe` returns the others."""
+    found = []
+    for toolset in toolsets(places, problems):
+        version, program = parse_toolset(toolset.folder.name), cl_of(toolset.folder)
+        if version is None or not program.is_file():
+            problems.append(f"{toolset.folder} is left out: there is no cl.exe for x64 in it")
+        else:
+            found.append(Compiler("msvc", str(program), version, toolset.default, toolset.found_by))
+    return found
+
+
+def _of_prompt(places: Places) -> Toolset | None:
+    """Return the toolset that the variables of a developer's prompt name."""
+    if folder := places.variable("VCToolsInstallDir"):
+        return Toolset(Path(folder), "VCToolsInstallDir", default=True)
+    if studio := places.variable("VSINSTALLDIR"):
+        version = places.variable("VCToolsVersion").strip()
+        name = version or _default_of(Path(studio))
+        found_by = "VSINSTALLDIR, VCToolsVersion" if version else "VSINSTALLDIR"
+        return Toolset(Path(studio) / _TOOLSETS / name, found_by, default=True) if name else None
+    return None
+
+
+def _default_of(studio: Path) -> str:
+    """Return the toolset that a Visual Studio takes by default, an empty string when it does not say."""
+    text = read(studio / _DEFAULT)
+    return "" if isinstance(text, Missing) else text.strip()
+
+
+def _studios(places: Places, problems: list[str]) -> tuple[Studio, ...]:
+    for variable in ("ProgramFiles(x86)", "ProgramFiles"):
+        installer = Path(places.variable(variable)) / _INSTALLER
+        if not places.variable(variable) or not installer.is_file():
+            continue
+        done = places.run(str(installer), *_OPTIONS)
+        if not isinstance(done, Missing) and done.status:
+            done = Missing(f"{installer} ends with status {done.status}")
+        answer = done if isinstance(done, Missing) else parse_vswhere(done.stdout)
+        if not isinstance(answer, Missing):
+            return answer
+        problems.append(answer.reason)
+    return ()
