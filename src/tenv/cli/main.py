@@ -38,7 +38,7 @@ COMMANDS = {
 """Every command: its module below ``tenv.cli`` and its name there."""
 
 
-_COLLECT_AFTER = 50_000
+_COLLECT_AFTER = 100_000
 
 
 def main() -> None:
@@ -50,6 +50,8 @@ def main() -> None:
         _run(arguments)
     except KeyboardInterrupt:  # while the program was still being loaded
         sys.exit(130)
+    finally:  # else the interpreter looks for cycles once more at its end, for memory that the system frees anyway
+        gc.freeze()
 
 
 def _run(arguments: list[str]) -> None:
