@@ -13,7 +13,6 @@ check every hash. A first round that is not counted fills the caches. Figures ar
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,9 @@ from uv import find_uv_bin
 
 from tenv import __version__
 from tenv.environment import Environment
-from tenv.lock import Wheel, read_lock
+from tenv.inventory import Wheels
+from tenv.lock import Wheel
+from tenv.lock_file import read_lock
 from tenv.providers.indexes import uv_settings
 from tenv.targets import find_places
 
@@ -105,8 +106,7 @@ class Bench:
     def __init__(self, target: str, folder: Path) -> None:
         self.target = target
         self.folder = folder
-        self.ours = folder / "tenv"
-        self.theirs = folder / "uv"
+        self.ours = self.theirs = folder
         self.requirements = folder / "requirements.txt"
         # Without PYTHONDONTWRITEBYTECODE and its like: the uncounted round compiles what an installer would have.
         dropped = ("PWD", "VIRTUAL_ENV", "PYTHON")
@@ -119,12 +119,20 @@ class Bench:
     def bare(self) -> Run:
         return run([sys.executable, "-c", "pass"], self.folder, self.plain)
 
+    def fresh(self) -> Path:
+        """Return a folder that was never there.
+
+        None is removed between two runs: for a minute ext4 gives nobody the inodes of removed files, and to look for
+        others takes longer than to make a few hundred links.
+        """
+        return Path(tempfile.mkdtemp(dir=self.folder)) / "environment"
+
     def create(self) -> Run:
-        shutil.rmtree(self.ours, ignore_errors=True)
+        self.ours = self.fresh()
         return self.tenv("create", self.target, "--frozen", "--prefix", self.ours, "--quiet")
 
     def install(self) -> Run:
-        shutil.rmtree(self.theirs, ignore_errors=True)
+        self.theirs = self.fresh()
         made = run([UV, "venv", self.theirs, "--python", self.python()], self.folder, self.uv)
         words = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--index-strategy", "unsafe-best-match")
         program = self.theirs / "bin" / "python"
@@ -167,16 +175,15 @@ class Bench:
 
     def check_same(self) -> None:
         """Stop when the two sides did not do the same work."""
-        ours, theirs = Environment(self.ours), Environment(self.theirs)
-        if ours.installed() != theirs.installed():
+        if Wheels(self.ours).versions() != Wheels(self.theirs).versions():
             raise SystemExit("the two environments do not hold the same packages")
-        if self.links(ours) != self.links(theirs):
+        if self.links(self.ours) != self.links(self.theirs):
             raise SystemExit("the two environments are not linked to the cache in the same way")
 
     @staticmethod
-    def links(environment: Environment) -> str:
+    def links(prefix: Path) -> str:
         """Tell how a package's files came from the cache."""
-        record = environment.distributions()[0] / "METADATA"
+        record = Wheels(prefix).distributions()[0] / "METADATA"
         return "hard links" if record.stat().st_nlink > 1 else "copies or reflinks"
 
 
@@ -271,7 +278,7 @@ def main() -> None:
         if any(case.name.startswith("create") for case in chosen):
             wheels = bench.prepare()
             size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
-            about = f"{len(wheels)} wheels of {size:.0f} MiB, {bench.links(Environment(bench.ours))}, "
+            about = f"{len(wheels)} wheels of {size:.0f} MiB, {bench.links(bench.ours)}, "
         print(f"tenv {__version__}, {about}Python {sys.version.split()[0]}, ", end="")
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.runs}\n")
         print(f"{'':<62}{'tenv':>10}{'other':>10}{'':>12}{'aim':>9}")

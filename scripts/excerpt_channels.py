@@ -19,9 +19,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tenv.engine import session  # noqa: E402 (the path is set above)
+from tenv.__main__ import leave  # noqa: E402 (the path is set above)
 from tenv.engine.network import Network  # noqa: E402
-from tenv.lock import read_lock  # noqa: E402
+from tenv.lock_file import read_lock  # noqa: E402
 from tenv.providers.conda import Conda  # noqa: E402
 from tenv.providers.interface import Silent  # noqa: E402
 from tenv.targets import find_places  # noqa: E402
@@ -91,4 +91,4 @@ def _dump(data: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    session.leave(main())
+    leave(main())

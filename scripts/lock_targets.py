@@ -23,11 +23,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tenv.engine import session  # noqa: E402 (the path is set above)
+from tenv.__main__ import leave  # noqa: E402 (the path is set above)
 from tenv.engine.lockfile import read_records  # noqa: E402
 from tenv.engine.network import Network  # noqa: E402
 from tenv.errors import NoSolutionError, TenvError  # noqa: E402
-from tenv.lock import Lock, read_lock  # noqa: E402
+from tenv.lock import Lock  # noqa: E402
+from tenv.lock_file import read_lock  # noqa: E402
 from tenv.targets import Target, find_places  # noqa: E402
 from tenv.workflows.context import Context  # noqa: E402
 from tenv.workflows.lock import lock_target  # noqa: E402
@@ -157,4 +158,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    session.leave(main())
+    leave(main())

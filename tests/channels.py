@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+from tests.fakes import Answers, Service
 
 __all__ = [
     "CANONICAL",
@@ -86,7 +87,7 @@ def read_folder(folder: Path, incomplete: Iterable[str] | None = None) -> dict[s
     return found
 
 
-class Channels:
+class Channels(Service):
     """Channels by name.
 
     Attributes:
@@ -99,24 +100,13 @@ class Channels:
     """
 
     def __init__(self, lists: Mapping[str, Any] | None = None) -> None:
+        super().__init__(_Handler)
         self.lists = dict(lists or {})
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.authorization: set[str] = set()
         self.trouble: Trouble | None = None
         self.where = ""
-        self.stopping = threading.Event()
-        self._server = _Server(self)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
 
     def add(self, channel: str, *records: dict[str, Any], platform: str = "linux-64") -> None:
         """Add records to a channel; it has a list for noarch, too, from then on."""
@@ -145,24 +135,7 @@ class Channels:
         self.trouble = None
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, channels: Channels) -> None:
-        self.channels = channels
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that went away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def log_message(self, *_: object) -> None:
-        pass
-
+class _Handler(Answers, BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._answer(body=False)
 
@@ -170,7 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=True)
 
     def _answer(self, *, body: bool) -> None:
-        channels = self.server.channels
+        channels = self.server.service
+        assert isinstance(channels, Channels)
         channels.asked.append(self.path)
         channels.authorization.add(self.headers.get("Authorization", ""))
         trouble = channels.trouble if channels.where in self.path else None

@@ -21,7 +21,8 @@ import zstandard
 
 from tenv.engine.lockfile import write_conda_part
 from tenv.host.machine import current_platform
-from tenv.lock import Lock, Wheel, from_manifest, read_lock, render_lock
+from tenv.lock import Lock, Wheel, from_manifest
+from tenv.lock_file import read_lock, render_lock
 from tenv.targets import Target
 from tenv.versions import Version
 from tests.fakes import Index

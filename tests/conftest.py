@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tenv.engine import session
 from tenv.host.report import HostReport
 from tenv.workflows import precheck
 from tenv.workflows.context import Context
@@ -22,7 +21,7 @@ from tenv.workflows.host import HostOptions
 from tenv.workflows.host import report as look_at_machine
 from tests.channels import Channels
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
-from tests.projects import HERE, TINY, Project
+from tests.projects import HERE, TINY, Project, write_config
 
 _FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
@@ -45,7 +44,6 @@ def _isolated(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Keep a test that is not marked `real` away from the user's files, settings and network."""
-    monkeypatch.setattr(session, "leave", sys.exit)  # this process has tests to go on with, and a report to write
     if request.node.get_closest_marker("real"):
         yield
         return
@@ -166,12 +164,19 @@ def project(
 
 
 @pytest.fixture
+def empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project without a target; the test stands in its folder."""
+    folder = tmp_path / "project"
+    (folder / "manifests").mkdir(parents=True)
+    _stand_in(monkeypatch, folder)
+    return folder
+
+
+@pytest.fixture
 def channels(tmp_path: Path) -> Iterator[Channels]:
     """Conda channels of this test's own, to which tenv's settings lead; they are empty."""
     with Channels() as served:
-        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        settings.write_text(served.settings())
+        write_config(served.settings())
         yield served
 
 

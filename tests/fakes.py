@@ -19,7 +19,19 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote
 
-__all__ = ["MINORS", "Fault", "Index", "change_byte", "make_native", "make_nvidia", "make_wheel", "noise", "unpack"]
+__all__ = [
+    "MINORS",
+    "Answers",
+    "Fault",
+    "Index",
+    "Service",
+    "change_byte",
+    "make_native",
+    "make_nvidia",
+    "make_wheel",
+    "noise",
+    "unpack",
+]
 
 MINORS = ("3.11", "3.12") if sys.version_info < (3, 13) else ("3.13", "3.14")
 """Two Python minors that the fake targets are for; the one that runs the tests is among them."""
@@ -168,24 +180,19 @@ class Fault(StrEnum):
     SLOW = "sends a few bytes at a time"
 
 
-class Index:
-    """A PEP 503 index of the wheels in a folder, on a free port of 127.0.0.1.
+class Service:
+    """Something served on a free port of 127.0.0.1 while the body runs.
 
     Attributes:
-        folder: The wheels; what is put there later is served too.
-        fault: How it fails now, or None.
-        where: A pattern for the paths that fail.
-        asked: Every path that was asked for.
+        url: Its address.
+        stopping: Set when it ends, so that no answer that is under way outlives it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.fault: Fault | None = None
-        self.where = ""
-        self.asked: list[str] = []
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self.stopping = threading.Event()
-        self._server = _Server(self)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/simple"
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self._server.service = self
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -200,6 +207,45 @@ class Index:
             self.stopping.set()
             self._server.shutdown()
             self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    service: Service
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that went away."""
+
+
+class Answers(BaseHTTPRequestHandler):
+    """What all services answer with: connections that are kept, and nothing on standard error."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class calls it so)
+        """Write nothing to standard error."""
+
+
+class Index(Service):
+    """A PEP 503 index of the wheels in a folder, on a free port of 127.0.0.1.
+
+    Attributes:
+        folder: The wheels; what is put there later is served too.
+        fault: How it fails now, or None.
+        where: A pattern for the paths that fail.
+        asked: Every path that was asked for.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(_Pages)
+        self.url += "/simple"
+        self.folder = folder
+        self.fault: Fault | None = None
+        self.where = ""
+        self.asked: list[str] = []
 
     def fail(self, fault: Fault | None, where: str = r"\.whl$") -> None:
         """Fail from now on wherever the path holds a pattern."""
@@ -230,22 +276,11 @@ class Index:
         return 404, b"no such file"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def __init__(self, index: Index) -> None:
-        self.index = index
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that went away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
+class _Pages(Answers):
+    @property
+    def index(self) -> Index:
+        assert isinstance(self.server.service, Index)
+        return self.server.service
 
     def do_GET(self) -> None:
         self._answer(body=True)
@@ -253,12 +288,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._answer(body=False)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class calls it so)
-        """Write nothing to standard error."""
-
     def _answer(self, *, body: bool) -> None:
         path = unquote(self.path)
-        index = self.server.index
+        index = self.index
         index.asked.append(path)
         fault = index.fault if index.fault and re.search(index.where, path) else None
         if fault is Fault.SILENT:
@@ -290,7 +322,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _drip(self, data: bytes) -> None:
         for start in range(0, len(data), 1024):
             self.wfile.write(data[start : start + 1024])
-            if self.server.index.stopping.wait(0.05):
+            if self.index.stopping.wait(0.05):
                 return
 
 

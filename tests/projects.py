@@ -7,17 +7,31 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tenv.cli import main as program
+from tenv.files import exclusive
 from tenv.host.machine import current_platform
 from tests.fakes import MINORS, Index
 
-__all__ = ["HERE", "PLATFORMS", "TINY", "Ended", "Project", "call", "finish", "snapshot", "until"]
+__all__ = [
+    "HERE",
+    "PLATFORMS",
+    "TINY",
+    "Ended",
+    "Project",
+    "call",
+    "finish",
+    "held",
+    "snapshot",
+    "until",
+    "write_config",
+]
 
 SOURCE = Path(__file__).parent.parent / "src"
 HERE = f"3.{sys.version_info.minor}"
@@ -172,6 +186,34 @@ def call(*words: str) -> Ended:
         except SystemExit as end:
             status = int(end.code or 0)
     return Ended(status, out.getvalue(), err.getvalue())
+
+
+def write_config(text: str) -> Path:
+    """Write tenv's own ``config.toml`` of the user of this test, and return it."""
+    path = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@contextlib.contextmanager
+def held(folder: Path, purpose: str = "tenv create tiny") -> Iterator[threading.Event]:
+    """Hold a folder, as another process would, until the event is set or the body ends."""
+    holding, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with exclusive(folder, purpose, lambda _: None):
+            holding.set()
+            release.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert holding.wait(20)
+    try:
+        yield release
+    finally:
+        release.set()
+        holder.join()
 
 
 def until(true: Callable[[], object], seconds: float = 20) -> None:

@@ -11,15 +11,16 @@ import json
 import lzma
 import re
 import tarfile
-import threading
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote
+
+from tests.fakes import Answers, Service
 
 __all__ = [
     "Files",
@@ -205,7 +206,7 @@ class Files:
         )
 
 
-class Server:
+class Server(Service):
     """A server of some files, which knows Range and If-Range unless it is told not to.
 
     Attributes:
@@ -221,6 +222,7 @@ class Server:
     """
 
     def __init__(self, files: Mapping[str, bytes | Path] | None = None) -> None:
+        super().__init__(_Handler)
         self.files: dict[str, bytes | Path] = dict(files or {})
         self.asked: list[tuple[str, int]] = []
         self.headers: list[dict[str, str]] = []
@@ -231,46 +233,20 @@ class Server:
         self.piece = 16
         self.redirect: tuple[str, str] | None = None
         self.tag = '"one"'
-        self.stopping = threading.Event()
-        self._server = _Http(self)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self.stopping.is_set():
-            self.stopping.set()
-            self._server.shutdown()
-            self._server.server_close()
 
     def paths(self) -> list[str]:
         """Return what was asked for, without a leading slash's difference."""
         return [path for path, _ in self.asked]
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, served: Server) -> None:
-        self.served = served
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that went away."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Http
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class calls it so)
-        """Write nothing to standard error."""
+class _Handler(Answers, BaseHTTPRequestHandler):
+    @property
+    def served(self) -> Server:
+        assert isinstance(self.server.service, Server)
+        return self.server.service
 
     def do_GET(self) -> None:
-        served = self.server.served
+        served = self.served
         path = unquote(self.path.partition("?")[0])
         match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         start = int(match[1]) if match else 0
@@ -294,7 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send(self, path: str, start: int) -> None:
-        served = self.server.served
+        served = self.served
         found = served.files[path]
         size = found.stat().st_size if isinstance(found, Path) else len(found)
         fresh = self.headers.get("If-Range", served.tag) == served.tag
@@ -312,7 +288,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._body(found, start, size)
 
     def _body(self, found: bytes | Path, start: int, size: int) -> None:
-        served = self.server.served
+        served = self.served
         if isinstance(found, Path):
             with found.open("rb") as file:
                 self.connection.sendfile(file, start)

@@ -16,14 +16,15 @@ import pytest
 from tenv.engine.lockfile import read_records
 from tenv.engine.network import Network
 from tenv.facts.tables import load_facts
-from tenv.lock import Lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.providers.conda import Conda
 from tenv.providers.interface import Silent
 from tenv.targets import Place, Places, find_places
 from tenv.versions import Version
 from tests.channels import EXCERPT, Channels, differences, read_folder, records_of
-from tests.projects import Project, call
+from tests.projects import Project, call, write_config
 from tests.redist import Server
 from tests.trap import MENDED, TRAP, read_trap
 
@@ -73,9 +74,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Channels]:
     """The real package lists, or the excerpt of them, served."""
     monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
     with Channels(read_folder(Path(WHOLE) if WHOLE else EXCERPT, ())) as served:
-        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        settings.write_text(served.settings())
+        write_config(served.settings())
         yield served
 
 
@@ -188,8 +187,7 @@ def test_cuda121_is_locked_the_same_when_nvidia_s_own_list_is_there(
     monkeypatch.chdir(project)
     monkeypatch.setenv("PWD", str(project))
     with Server({path: text}) as server:
-        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-        settings.write_text(f'{real.settings()}"https://developer.download.nvidia.com" = ["{server.url}"]\n')
+        write_config(f'{real.settings()}"https://developer.download.nvidia.com" = ["{server.url}"]\n')
         ended = call("update", "cuda121", "cusparselt", "--json")
         assert ended.status == 0, ended.err
         assert server.paths() == [path]

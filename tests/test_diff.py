@@ -1,6 +1,5 @@
 """What lies between two locks, in the terms of those who build PyTorch."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,32 +7,11 @@ import pytest
 
 from tenv.diff import Difference, compare
 from tenv.facts.tables import load_facts
-from tenv.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.lock import Lock
+from tests.locks import archive, conda, lock, wheel
 
 FACTS = load_facts()
 LINUX, ARM, WINDOWS = "linux-64", "linux-aarch64", "win-64"
-
-
-def conda(name: str, version: str, build: str = "h0_0", size: int | None = 10) -> CondaPackage:
-    channel = "https://conda.anaconda.org/conda-forge"
-    url = f"{channel}/linux-64/{name}-{version}-{build}.conda"
-    return CondaPackage(name, version, build, "linux-64", channel, url, f"{name}{version}{build}", size=size)
-
-
-def wheel(name: str, version: str, *python: str, size: int = 10, tag: str = "py3-none-any") -> Wheel:
-    file = f"{name.replace('-', '_')}-{version}-{tag}.whl"
-    return Wheel(name, version, file, f"{file}", size, python or ("3.11", "3.12"))
-
-
-def archive(name: str, version: str) -> Archive:
-    return Archive(name, version, f"https://x.org/{name}", f"{name}{version}", 10, "tar.xz")
-
-
-def lock(*packages: CondaPackage | Wheel | Archive, platforms: Sequence[str] = (LINUX,), **requirements: str) -> Lock:
-    def of(kind: type) -> Any:
-        return {platform: tuple(row for row in packages if isinstance(row, kind)) for platform in platforms}
-
-    return Lock("t", tuple(platforms), of(Wheel), requirements, {}, "", conda=of(CondaPackage), archives=of(Archive))
 
 
 def between(old: Lock, new: Lock) -> Difference:
@@ -120,7 +98,7 @@ def test_packages_that_came_went_and_changed() -> None:
 
 
 def test_another_build_of_a_version_is_a_change() -> None:
-    [row] = between(lock(conda("p", "1", "h0_0")), lock(conda("p", "1", "h1_1"))).changed
+    [row] = between(lock(conda("p", "1", build="h0_0")), lock(conda("p", "1", build="h1_1"))).changed
     assert (row.old, row.new) == ("1", "1")
     old, new = row.pieces[LINUX]
     assert old

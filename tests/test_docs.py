@@ -102,7 +102,7 @@ def test_the_documented_exit_statuses_are_those_of_the_program() -> None:
 
 
 def test_the_versions_in_the_readme_are_those_of_the_locks() -> None:
-    from tenv.lock import read_lock
+    from tenv.lock_file import read_lock
 
     rows = re.findall(r"^\| `(cuda\d+)` \| [^|]+ \| (.+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert len(rows) == 2

@@ -1,16 +1,13 @@
-"""What tenv knows about a prefix, and what in it is not its own."""
+"""What tenv knows about a prefix."""
 
 import json
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tenv.environment import Environment, State, Status
-from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError, StorageError
-from tests.fakes import make_wheel, unpack
+from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 
 WHOLE = State(
     Status.READY,
@@ -24,24 +21,12 @@ WHOLE = State(
     bytes=12,
     written_by="0.0.1",
 )
-SITE = "lib/python3.12/site-packages"
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Environment:
-    """A prefix with two packages, one of them not tenv's, and loose files."""
+    """A prefix of which no more is there than its state."""
     made = Environment(tmp_path / "tiny")
-    site = made.prefix / SITE
-    unpack(make_wheel(tmp_path / "wheels", "alpha", "1.0", files={"alpha/core.py": ""}), site)
-    with (site / "alpha-1.0.dist-info" / "RECORD").open("a") as record:
-        record.write("../../../bin/alpha,,\n")
-    unpack(make_wheel(tmp_path / "wheels", "By_Hand", "2.0", files={"hand.py": ""}), site)
-    for name in ("pyvenv.cfg", "bin/python3.12", "bin/alpha", "bin/activate.csh", "notes.txt", f"{SITE}/loose.pth"):
-        (made.prefix / name).parent.mkdir(parents=True, exist_ok=True)
-        (made.prefix / name).write_text("")
-    for name in (f"{SITE}/_virtualenv.py", f"{SITE}/alpha/__pycache__/core.pyc", "cuda/lib/x.so", ".tenv.lock"):
-        (made.prefix / name).parent.mkdir(parents=True, exist_ok=True)
-        (made.prefix / name).write_text("")
     made.write_state(WHOLE)
     return made
 
@@ -134,80 +119,6 @@ def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
         assert caught.value.message == (
             f"{tmp_path / name} holds something else (such as {inside}), so nothing is installed there"
         )
-
-
-# What is in it.
-
-
-def test_installed_packages_are_known_by_their_normalized_names(environment: Environment) -> None:
-    assert environment.installed() == {"alpha": "1.0", "by-hand": "2.0"}
-
-
-def test_the_files_of_a_package_are_those_of_its_record_and_its_notes(environment: Environment) -> None:
-    (environment.prefix / SITE / "alpha-1.0.dist-info" / "INSTALLER").write_text("uv")
-    found = {*environment.files_of(["alpha"])}
-    assert found == {
-        f"{SITE}/alpha/core.py",
-        "bin/alpha",
-        *(f"{SITE}/alpha-1.0.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "INSTALLER")),
-    }
-
-
-def test_what_is_not_tenvs_is_told_from_what_it_makes(environment: Environment) -> None:
-    (environment.prefix / "linked").symlink_to("/somewhere")
-    assert environment.foreign_files(["alpha"]) == (
-        f"{SITE}/By_Hand-2.0.dist-info/METADATA",
-        f"{SITE}/By_Hand-2.0.dist-info/RECORD",
-        f"{SITE}/By_Hand-2.0.dist-info/WHEEL",
-        f"{SITE}/hand.py",
-        f"{SITE}/loose.pth",
-        "linked",
-        "notes.txt",
-    )
-
-
-def test_wiping_removes_all_but_tenvs_notes(environment: Environment) -> None:
-    environment.wipe(())
-    assert {path.name for path in environment.prefix.iterdir()} == {"tenv-meta", ".tenv.lock"}
-    assert environment.state() == WHOLE
-
-
-def test_wiping_keeps_what_it_is_told_to_keep(environment: Environment) -> None:
-    (environment.prefix / "linked").symlink_to("/somewhere")
-    kept = environment.foreign_files(["alpha"])
-    environment.wipe(kept)
-    left = {
-        os.path.relpath(path, environment.prefix)
-        for path in environment.prefix.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    }
-    assert left == {*kept, "tenv-meta/state.json", ".tenv.lock"}
-    assert {path.name for path in environment.prefix.iterdir()} == {
-        "lib",
-        "linked",
-        "notes.txt",
-        "tenv-meta",
-        ".tenv.lock",
-    }
-
-
-def test_wiping_follows_no_link(environment: Environment, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "file").write_text("mine")
-    (environment.prefix / "linked").symlink_to(outside)
-    environment.wipe(["notes.txt"])
-    assert not (environment.prefix / "linked").is_symlink()
-    environment.wipe(())
-    assert (outside / "file").read_text() == "mine"
-
-
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
-def test_what_can_not_be_removed_is_told(environment: Environment) -> None:
-    (environment.prefix / "bin").chmod(0o500)
-    with pytest.raises(StorageError, match="can't clear"):
-        environment.wipe(())
-    (environment.prefix / "bin").chmod(0o700)
 
 
 def test_the_last_three_locks_are_kept_and_the_same_one_once(environment: Environment) -> None:

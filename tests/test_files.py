@@ -7,15 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tenv import files
 from tenv.errors import EnvironmentBusyError, ForeignFolderError, StorageError
-from tests.projects import SOURCE
+from tests.projects import SOURCE, held
 
 
 def test_digest_is_the_sha256_of_the_bytes(tmp_path: Path) -> None:
@@ -111,26 +109,6 @@ def test_a_file_where_a_folder_should_be_is_told(tmp_path: Path) -> None:
 
 
 # Holding a folder.
-
-
-@contextmanager
-def held(folder: Path, purpose: str = "tenv create tiny") -> Iterator[threading.Event]:
-    """Hold a folder in another thread until the event is set or the body ends."""
-    holding, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with files.exclusive(folder, purpose, lambda _: None):
-            holding.set()
-            release.wait(20)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert holding.wait(20)
-    try:
-        yield release
-    finally:
-        release.set()
-        holder.join()
 
 
 def test_a_second_one_waits_and_is_told_for_whom(tmp_path: Path) -> None:

@@ -5,40 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
-from tenv.lock import Archive, CondaPackage, Lock, Wheel, parse_lock, render_lock
+from tenv.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.lock_file import parse_lock, render_lock
 from tenv.merge import _conda_text, begin_with, newer
+from tests.locks import archive, conda, lock, wheel
 
 LINUX, ARM = "linux-64", "linux-aarch64"
 
 
-def wheel(name: str, version: str, *python: str) -> Wheel:
-    digest = (name.encode().hex() + version.encode().hex()).ljust(64, "0")
-    return Wheel(name, version, f"{name}-{version}-py3-none-any.whl", digest, 10, python or ("3.11", "3.12"))
-
-
-def conda(name: str, version: str) -> CondaPackage:
-    channel = "https://conda.anaconda.org/c"
-    url = f"{channel}/linux-64/{name}-{version}-h0_0.conda"
-    return CondaPackage(name, version, "h0_0", LINUX, channel, url, "1" * 64, size=3, depends=("x >=1",))
-
-
-def archive(name: str, version: str) -> Archive:
-    return Archive(name, version, f"https://x.org/{name}-{version}", version.encode().hex().ljust(64, "0"), 3, "zip")
-
-
-def lock(*packages: Wheel | CondaPackage | Archive, platforms: tuple[str, ...] = (LINUX,)) -> Lock:
-    wheels = tuple(row for row in packages if isinstance(row, Wheel))
-    condas = tuple(row for row in packages if isinstance(row, CondaPackage))
-    archives = dict.fromkeys(platforms, tuple(row for row in packages if isinstance(row, Archive)))
-    made = Lock(
-        *("t", platforms, dict.fromkeys(platforms, wheels), {}, {}, "m"),
-        conda=dict.fromkeys(platforms, condas),
-        archives=archives,
-    )
-    rows = [{"conda": row.url, "sha256": row.sha256, "size": row.size, "depends": list(row.depends)} for row in condas]
-    import yaml
-
+def read(*packages: Wheel | CondaPackage | Archive, platforms: tuple[str, ...] = (LINUX,)) -> Lock:
+    """Return a lock as it is read from its file."""
+    made = lock(*packages, platforms=platforms)
+    conda = [row for row in packages if isinstance(row, CondaPackage)]
+    rows = [{"conda": row.url, "sha256": row.sha256, "size": row.size, "depends": list(row.depends)} for row in conda]
     text = render_lock(made, _conda_text(made, yaml.safe_dump({"packages": rows}).encode()))
     return parse_lock(text, "t.lock", "t")
 
@@ -71,36 +52,36 @@ def kept(base: Lock | None, ours: Lock, theirs: Lock) -> dict[str, str]:
     ],
 )
 def test_each_package_by_itself(kind: Callable[..., Any], base: str, ours: str, theirs: str, version: str) -> None:
-    sides = [lock(*([kind("p", text)] if text else []), kind("other", "1")) for text in (base, ours, theirs)]
+    sides = [read(*([kind("p", text)] if text else []), kind("other", "1")) for text in (base, ours, theirs)]
     assert kept(sides[0], sides[1], sides[2]) == {"other": "1", **({"p": version} if version else {})}
 
 
 def test_without_an_ancestor_the_newer_is_taken() -> None:
-    assert kept(None, lock(wheel("p", "1"), wheel("q", "2")), lock(wheel("p", "2"))) == {"p": "2", "q": "2"}
+    assert kept(None, read(wheel("p", "1"), wheel("q", "2")), read(wheel("p", "2"))) == {"p": "2", "q": "2"}
 
 
 def test_each_python_is_chosen_for_by_itself() -> None:
-    base = lock(wheel("p", "1"))
-    ours = lock(wheel("p", "2", "3.11"), wheel("p", "1", "3.12"))
-    theirs = lock(wheel("p", "1", "3.11"), wheel("p", "3", "3.12"))
+    base = read(wheel("p", "1"))
+    ours = read(wheel("p", "2", "3.11"), wheel("p", "1", "3.12"))
+    theirs = read(wheel("p", "1", "3.11"), wheel("p", "3", "3.12"))
     found = begin_with(base, ours, theirs).wheels[LINUX]
     assert [(row.version, row.python) for row in found] == [("2", ("3.11",)), ("3", ("3.12",))]
 
 
 def test_what_the_channel_says_of_a_package_stays() -> None:
-    found = begin_with(None, lock(conda("p", "1")), lock(conda("q", "1")))
+    found = begin_with(None, read(conda("p", "1", "x >=1")), read(conda("q", "1", "x >=1")))
     assert [(row.name, row.depends, row.size) for row in found.conda[LINUX]] == [
-        ("p", ("x >=1",), 3),
-        ("q", ("x >=1",), 3),
+        ("p", ("x >=1",), 10),
+        ("q", ("x >=1",), 10),
     ]
 
 
 def test_the_platforms_of_both_are_there() -> None:
-    assert begin_with(None, lock(platforms=(LINUX,)), lock(platforms=(ARM,))).platforms == (LINUX, ARM)
+    assert begin_with(None, read(platforms=(LINUX,)), read(platforms=(ARM,))).platforms == (LINUX, ARM)
 
 
 def test_it_passes_for_the_lock_of_no_manifest() -> None:
-    assert begin_with(None, replace(lock(), manifest="x"), lock()).manifest == "0" * 64
+    assert begin_with(None, replace(read(), manifest="x"), read()).manifest == "0" * 64
 
 
 @pytest.mark.parametrize(

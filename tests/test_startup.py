@@ -1,13 +1,14 @@
 """What the everyday commands load: a heavy library that creeps in is noticed here, not on somebody's prompt."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.projects import SOURCE, Project
+from tests.projects import SOURCE, Project, call
 
 HEAVY = {"rattler", "requests", "rich", "filelock", "yaml", "pynvml", "uv", "asyncio", "hypothesis"}
 
@@ -52,10 +53,36 @@ def test_activate_stays_small(created: Project) -> None:
 def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(created: Project) -> None:
     modules = loaded(created.folder, "create", "tiny")
     assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
-    assert modules.isdisjoint({"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install"})
+    assert modules.isdisjoint(
+        {"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install", "tenv.engine.cache"}
+    )
 
 
 def test_check_driver_stays_small(project: Project) -> None:
     modules = loaded(project.folder, "check-driver")
     assert "tenv.workflows.check_driver" in modules
+    assert modules.isdisjoint({"tenv.host.collect", "tenv.workflows.fleet", "tenv.environment", "tenv.settings"})
+    assert modules.isdisjoint({"tenv.facts.cuda_gpu_arch", "importlib.resources", "difflib", "traceback", "tomllib"})
     assert modules.isdisjoint({*HEAVY, "packaging.specifiers", "logging", "tenv.providers.pypi", "tenv.engine.network"})
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux alone")
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["targets"]])
+def test_what_cannot_be_written_is_told(project: Project, words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tenv", *words],
+            cwd=project.folder,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (8, "error[storage]: standard output: No space left on device\n")
+
+
+def test_a_process_ends_with_the_status_and_all_that_was_said(project: Project) -> None:
+    for words, status in ((["targets"], 0), (["show", "nothing"], 2)):
+        here, alone = call(*words), project.run(*words)
+        assert (alone.status, alone.out, alone.err) == (status, here.out, here.err)

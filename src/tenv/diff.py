@@ -234,7 +234,7 @@ def _cuda_demands(cuda: Version, facts: Facts, windows: bool) -> Iterator[tuple[
             ("driver-native", "NVIDIA driver of that release", facts.cuda_driver.native(cuda, on_windows)),
         ):
             if found:
-                yield name + suffix, title + where, (str(found.driver),), found.source
+                yield name + suffix, title + where, (str(found.driver),), found.basis.source
     if archs := facts.cuda_gpu_arch.archs(cuda):
         names = tuple(_arch(number, facts.cuda_gpu_arch) for number in archs.sm)
         yield "gpu", "GPU architectures", names, archs.basis.source

@@ -5,13 +5,8 @@ anything in the prefix is touched it says ``creating``: whatever stops a command
 activation scripts gone, and enough knowledge for the next ``create`` to repair.
 """
 
-import contextlib
-import csv
 import json
-import os
-import re
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,17 +14,11 @@ from typing import Any
 
 from tenv import __version__
 from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
-from tenv.files import storage_errors, write_atomic
-from tenv.manifest import normalize
+from tenv.files import write_atomic
+from tenv.prefix import MARKER, META, OWN
 from tenv.tables import Table, nearest
 
-__all__ = ["MARKER", "META", "Environment", "State", "Status", "environments_in", "name_of"]
-
-META = "tenv-meta"
-"""The folder in a prefix that holds what tenv knows about it."""
-
-MARKER = f"{META}/state.json"
-"""The file that only tenv makes, by which an environment is known."""
+__all__ = ["Environment", "State", "Status", "environments_in"]
 
 _SCHEMA = 1
 _KEPT_LOCKS = 3
@@ -164,9 +153,7 @@ class Environment:
         if (self.prefix / MARKER).exists():
             return
         if self.prefix.is_dir():
-            names = [
-                entry.name for entry in self.prefix.iterdir() if entry.name not in (META, ".tenv.lock", ".tenv.owner")
-            ]
+            names = [entry.name for entry in self.prefix.iterdir() if entry.name not in OWN]
         else:
             names = [self.prefix.name] if self.prefix.exists() or self.prefix.is_symlink() else []
         if names:
@@ -193,121 +180,6 @@ class Environment:
                 hint=f"`tenv create {target}` finishes or repairs it",
             )
         return state
-
-    def foreign_files(self, packages: Iterable[str], conda: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the files in the prefix that tenv did not put there, relative to it.
-
-        Args:
-            packages: The normalized names of the wheels that are tenv's.
-            conda: The names of the conda packages that are tenv's.
-        """
-        ours = {*self.files_of(packages), *self.conda_files(conda), *self.archive_files()}
-        return tuple(sorted(name for name in _walk(self.prefix) if name not in ours and not _is_made(name)))
-
-    def files_of(self, packages: Iterable[str]) -> Iterator[str]:
-        """Yield the files that the records of packages name, relative to the prefix."""
-        names = set(packages)
-        for info in self.distributions():
-            if name_of(info) in names:
-                yield from _recorded(info, self.prefix)
-
-    def conda_files(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the files that the notes of conda packages name, and those notes, relative to the prefix."""
-        known = self.conda_notes()
-        for name in names:
-            for note in known.get(name, ()):
-                yield f"conda-meta/{note}"
-                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                    yield from json.loads((self.prefix / "conda-meta" / note).read_bytes())["files"]
-
-    def without_note(self, names: Iterable[str]) -> set[str]:
-        """Return those of some conda packages of which no note can be read."""
-        known = self.conda_notes()
-        found = set(names)
-        for name in tuple(found):
-            for note in known.get(name, ()):
-                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                    if isinstance(json.loads((self.prefix / "conda-meta" / note).read_bytes())["files"], list):
-                        found.discard(name)
-        return found
-
-    def archive_files(self) -> Iterator[str]:
-        """Yield the files that the records of archives name, relative to the prefix."""
-        for record in sorted(self.meta.glob("archives/*.json")):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                data = json.loads(record.read_bytes())
-                yield from map(os.path.normpath, (*data["files"], *data["links"]))
-
-    def has_archives(self, archives: Mapping[str, tuple[str, str]]) -> bool:
-        """Tell whether archives are there, by the names of their files alone."""
-        if not archives:
-            return True
-        kept = {}
-        for record in self.meta.glob("archives/*.json"):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                data = json.loads(record.read_bytes())
-                kept[data["name"]] = data["sha256"]
-        same = all(kept.get(name) == sha256 for name, (_, sha256) in archives.items())
-        return same and all(os.path.lexists(self.prefix / name) for name in self.archive_files())
-
-    def conda_notes(self) -> dict[str, list[str]]:
-        """Return the names of the files in ``conda-meta``, one for each conda package, by the package's name."""
-        found: dict[str, list[str]] = {}
-        folder = self.prefix / "conda-meta"
-        for note in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
-            if note.endswith(".json") and note.count("-") > 1:
-                found.setdefault(note.rsplit("-", 2)[0], []).append(note)
-        return found
-
-    def has_conda(self, packages: Mapping[str, tuple[str, str, str]]) -> bool:
-        """Tell whether all of some conda packages are there, by the names of their notes alone."""
-        if not packages:
-            return True
-        notes = {note for notes in self.conda_notes().values() for note in notes}
-        return all(f"{name}-{version}-{build}.json" in notes for name, (version, build, _) in packages.items())
-
-    def folders_of(self, packages: Iterable[str], below: Path) -> tuple[Path, ...]:
-        """Return the folders directly in `below` (a folder of site-packages) that hold files of packages, sorted."""
-        names = set(packages)
-        found = set()
-        for info in self.distributions():
-            if name_of(info) in names and (info / "RECORD").is_file():
-                record = (info / "RECORD").read_text("utf-8")
-                found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
-        return tuple(below / name for name in sorted(found))
-
-    def distributions(self) -> list[Path]:
-        """Return the ``.dist-info`` folders of the prefix, sorted."""
-        # conda's Python has a link `lib/python3.1` to its own folder, whose packages must not count twice.
-        folders = [path for path in self.prefix.glob("lib/python3*") if not path.is_symlink()]
-        homes = [folder / "site-packages" for folder in (*folders, self.prefix / "Lib")]
-        return sorted(info for home in homes for info in home.glob("*.dist-info"))
-
-    def installed(self) -> dict[str, str]:
-        """Return the version of every installed package by its normalized name."""
-        found = {}
-        for info in self.distributions():
-            name, _, version = info.name.removesuffix(".dist-info").partition("-")
-            found[normalize(name)] = version
-        return found
-
-    def wipe(self, keep: Iterable[str]) -> None:
-        """Remove everything in the prefix but tenv's own notes and the files to keep.
-
-        Args:
-            keep: Files relative to the prefix.
-        """
-        kept = set(keep)
-        with storage_errors(f"can't clear {self.prefix}"):
-            if not kept:
-                for entry in list(self.prefix.iterdir()) if self.prefix.is_dir() else []:
-                    if entry.name not in (META, ".tenv.lock", ".tenv.owner"):
-                        _remove(entry)
-                return
-            for name in _walk(self.prefix):
-                if name not in kept:
-                    (self.prefix / name).unlink(missing_ok=True)
-            _prune(self.prefix)
 
     def tidy(self) -> None:
         """Remove what writes that were killed have left among tenv's notes."""
@@ -341,59 +213,3 @@ class Environment:
 def environments_in(folder: Path) -> list[Environment]:
     """Return the environments that tenv made in a folder, by name."""
     return [Environment(path.parent.parent) for path in sorted(folder.glob(f"[!.]*/{MARKER}"))]
-
-
-def name_of(info: Path) -> str:
-    """Return the normalized name of a package by its ``.dist-info`` folder."""
-    return normalize(info.name.partition("-")[0])
-
-
-def _walk(prefix: Path) -> Iterator[str]:
-    """Yield every file and link in a prefix but tenv's notes, relative to it."""
-    for folder, folders, names in os.walk(prefix):
-        relative = os.path.relpath(folder, prefix)
-        if relative == ".":
-            folders[:] = [name for name in folders if name != META]
-            names = [name for name in names if name not in (".tenv.lock", ".tenv.owner")]  # noqa: PLW2901
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118 (fast)
-        for name in (*names, *links):
-            yield os.path.normpath(os.path.join(relative, name))  # noqa: PTH118
-
-
-_MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock", "conda-meta/history"}
-_MADE_PROGRAMS = ("python", "activate", "deactivate", "pydoc")
-
-
-def _is_made(name: str) -> bool:
-    """Tell whether a file is one of those that making the environment writes, beside the wheels' own."""
-    first, _, rest = name.partition(os.sep)
-    if name in _MADE_FILES or first in ("cuda", "__clobbers__") or "__pycache__" in name:
-        return True
-    if first in ("bin", "Scripts"):
-        return rest.startswith(_MADE_PROGRAMS)
-    return rest.endswith(("_virtualenv.py", "_virtualenv.pth"))
-
-
-def _recorded(info: Path, prefix: Path) -> Iterator[str]:
-    """Yield the files that a RECORD names, relative to the prefix."""
-    base = os.path.relpath(info.parent, prefix)
-    with contextlib.suppress(OSError), (info / "RECORD").open(newline="", encoding="utf-8") as file:
-        for row in csv.reader(file):
-            if row:
-                yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118 (fast)
-    yield from (os.path.relpath(path, prefix) for path in info.rglob("*") if not path.is_dir())
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _prune(prefix: Path) -> None:
-    """Remove folders that have become empty."""
-    for folder, folders, names in os.walk(prefix, topdown=False):
-        if not names and Path(folder) != prefix and not any((Path(folder) / name).exists() for name in folders):
-            with contextlib.suppress(OSError):
-                Path(folder).rmdir()

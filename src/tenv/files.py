@@ -2,12 +2,9 @@
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -31,11 +28,15 @@ _ELSEWHERE = "choose a folder that you may write (for an environment with `--pre
 
 def digest_bytes(data: bytes) -> str:
     """Return the sha256 of `data` in hex."""
+    import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+
     return hashlib.sha256(data).hexdigest()
 
 
 def digest(path: Path) -> str:
     """Return the sha256 of a file's bytes in hex."""
+    import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -78,6 +79,8 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False) -> Non
         data: Its whole content.
         durable: Wait until the disk has it, so that what is written next can't be there without it.
     """
+    import tempfile  # noqa: PLC0415 (late: a command that only reads needs none of it)
+
     raw = data.encode() if isinstance(data, str) else data
     with storage_errors(f"can't write {path}"):
         path = path.resolve()  # a link stays a link, and what it leads to is written
@@ -176,6 +179,9 @@ def remove_tree(folder: Path, marker: str) -> None:
         ForeignFolderError: The marker is not there.
         StorageError: The folder can't be removed.
     """
+    import shutil  # noqa: PLC0415 (late: a command that only reads needs none of it)
+    import tempfile  # noqa: PLC0415
+
     if not (folder / marker).exists():
         raise ForeignFolderError(
             f"{folder} was not made by tenv (it has no {marker}), so it is left alone",

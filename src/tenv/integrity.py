@@ -1,13 +1,12 @@
 """Whether the files of a prefix are still those that were put there.
 
 A wheel says so in its ``RECORD``, a conda package in its note in ``conda-meta``, an archive in its record in
-``tenv-meta/archives``; what tenv itself makes (the toolkit's
-folder, the activation) is written down in ``tenv-meta/made.json`` when it is made.
+``tenv-meta/archives``; what tenv itself makes (the toolkit's folder, the activation) is written down in
+``tenv-meta/made.json`` when it is made.
 """
 
 import base64
 import binascii
-import csv
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.files import digest
+from tenv.inventory import read_note, read_record
 
 __all__ = [
     "Expected",
@@ -71,16 +71,8 @@ def expect_wheel(info: Path, prefix: Path, owner: str) -> Iterator[Expected]:
     base = os.path.relpath(info.parent, prefix)
     record = info / "RECORD"
     yield Expected(os.path.relpath(record, prefix), owner)
-    try:
-        with record.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (
-        OSError,
-        ValueError,
-        csv.Error,
-    ):  # a missing one is told as missing, a broken one by what it no longer lists
-        return
-    for name, *rest in rows:
+    # A missing one is told as missing, a broken one by what it no longer lists.
+    for name, *rest in read_record(info):
         if _BYTECODE not in name:
             yield Expected(os.path.normpath(os.path.join(base, name)), owner, _of_record(*rest[:1]))  # noqa: PTH118
 
@@ -103,10 +95,10 @@ def expect_conda(note: Path) -> Iterator[Expected]:
     prefix = note.parent.parent
     yield Expected(os.path.relpath(note, prefix), note.name.rsplit("-", 2)[0])
     try:
-        data = json.loads(note.read_bytes())
+        data = read_note(note)
         owner, rows = str(data["name"]), data["paths_data"]["paths"]
         yield from (_of_conda(row, owner) for row in rows if _BYTECODE not in row["_path"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         yield Expected(os.path.relpath(note, prefix), note.name.rsplit("-", 2)[0], "sha256:unreadable")
 
 

@@ -11,6 +11,7 @@ from tenv.versions import CondaRange, Range, Version
 
 __all__ = [
     "PLATFORMS",
+    "SECTIONS",
     "ArchiveRequest",
     "CondaRequest",
     "Manifest",
@@ -23,6 +24,9 @@ __all__ = [
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
+
+SECTIONS = ("dependencies", "pypi-dependencies", "archives", "system")
+"""The tables of a manifest that name what is wanted, in the order in which they are told."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",

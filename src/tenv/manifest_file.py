@@ -12,6 +12,7 @@ from pathlib import Path
 from tenv.errors import ManifestError, TenvError
 from tenv.manifest import (
     PLATFORMS,
+    SECTIONS,
     ArchiveRequest,
     CondaRequest,
     Manifest,
@@ -20,6 +21,7 @@ from tenv.manifest import (
     normalize,
     tool_of,
 )
+from tenv.prefix import META
 from tenv.tables import Table, locate, read_toml
 from tenv.versions import CondaRange, Range, Version
 
@@ -29,7 +31,6 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 _BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*")
-_SECTIONS = ("dependencies", "pypi-dependencies", "archives", "system")
 _KEYS = (
     "description",
     "extends",
@@ -38,7 +39,7 @@ _KEYS = (
     "pytorch",
     "python",
     "requirements",
-    *_SECTIONS,
+    *SECTIONS,
     "platform",
     "activation",
 )
@@ -114,7 +115,7 @@ def _platforms(table: Table) -> list[tuple[str, Table]]:
 
 
 def _read_platform(name: str, table: Table) -> Manifest:
-    table.only((*_SECTIONS, "activation"))
+    table.only((*SECTIONS, "activation"))
     return _read_sections(name, table)
 
 
@@ -241,7 +242,7 @@ def _archive_place(table: Table) -> str:
     parts = to.split("/")
     if to.startswith(("/", "~")) or ".." in parts or "\\" in to or ":" in to or not to.isprintable():
         raise table.fail("to", "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself")
-    if any(part.startswith((".tenv", "tenv-meta")) for part in parts):
+    if any(part.startswith((".tenv", META)) for part in parts):
         raise table.fail("to", "that folder is tenv's own")
     return to
 

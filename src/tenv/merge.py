@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tenv.lock import Archive, CondaPackage, Lock, Wheel, parse_lock, render_lock
+from tenv.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.lock_file import parse_lock, render_lock
 from tenv.versions import Version
 
 __all__ = ["begin_with", "newer"]

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -66,6 +65,8 @@ _running: "set[subprocess.Popen[str]]" = set()
 
 def find(name: str, path: str | None = None) -> str | None:
     """Return the absolute path of a program on PATH, or None."""
+    import shutil  # noqa: PLC0415 (late: it loads every kind of compression)
+
     found = shutil.which(name, path=path)
     return os.path.abspath(found) if found else None  # noqa: PTH100 (a link must stay a link)
 

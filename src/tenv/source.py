@@ -6,12 +6,13 @@ from 1.7 on; a value whose place is not there, or is worded in a new way, is mis
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+import tomli
 
 from tenv.process import Missing
 from tenv.versions import Range, Version
@@ -147,8 +148,8 @@ class _Files:
 
     def table(self, name: str) -> dict[str, Any]:
         try:
-            return tomllib.loads(self.text(name))
-        except tomllib.TOMLDecodeError:
+            return tomli.loads(self.text(name))
+        except tomli.TOMLDecodeError:
             return {}
 
 

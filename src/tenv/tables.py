@@ -4,13 +4,13 @@ One small reader per kind of value keeps the modules that describe a format flat
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+import tomli
 
 from tenv.errors import ManifestError, TenvError
 
@@ -25,13 +25,14 @@ _KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a sentence that names the choices most like `word`, or an empty string."""
+    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 (late: for mistakes alone)
+
+    def likeness(other: str) -> float:
+        return SequenceMatcher(None, word, other).ratio()
+
     found = get_close_matches(word, list(choices), n=3, cutoff=0.6)
-    best = [name for name in found if _likeness(word, name) > _likeness(word, found[0]) - 0.05]
+    best = [name for name in found if likeness(name) > likeness(found[0]) - 0.05]
     return f"did you mean {' or '.join(f'`{name}`' for name in best)}?" if best else ""
-
-
-def _likeness(one: str, other: str) -> float:
-    return SequenceMatcher(None, one, other).ratio()
 
 
 def _parts(keys: str) -> tuple[str, ...]:
@@ -44,26 +45,33 @@ def locate(text: str, path: tuple[str, ...]) -> int | None:
     Where the key itself is not found (a missing one, or one inside an inline table), the line of the nearest table
     or key above it is returned; None when not even that is there.
     """
-    best: tuple[int, int] | None = None
-    for full, number in _places(text):
-        shared = full[: len(path)]  # `[a.b]` is where `a` stands, too
-        if shared == path[: len(shared)] and (best is None or len(shared) > best[0]):
-            best = (len(shared), number)
-    return best[1] if best else None
+    standing, above = _places(text)
+    if (line := above.get(path)) is not None:
+        return line
+    shorter = (path[:length] for length in range(len(path) - 1, -1, -1))
+    return next((standing[keys] for keys in shorter if keys in standing), None)
 
 
 @lru_cache(maxsize=64)
-def _places(text: str) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """Return each table and key of a TOML text with its line; kept, since every package of a manifest asks."""
-    found = []
+def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
+    """Return the first line of each table and key of a TOML text, and those with all that stands above them.
+
+    `[a.b]` is where `a` stands, too. Kept, since every package of a manifest asks.
+    """
+    standing: dict[tuple[str, ...], int] = {}
+    above: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.fullmatch(line):
-            table = _parts(header["keys"])
-            found.append((table, number))
+            full = table = _parts(header["keys"])
         elif key := _KEY.match(line):
-            found.append((table + _parts(key["keys"]), number))
-    return tuple(found)
+            full = table + _parts(key["keys"])
+        else:
+            continue
+        standing.setdefault(full, number)
+        for length in range(len(full) + 1):
+            above.setdefault(full[:length], number)
+    return standing, above
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,7 @@ def _name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-_parse = lru_cache(maxsize=64)(tomllib.loads)  # a parent is read once for each of its children
+_parse = lru_cache(maxsize=64)(tomli.loads)  # a parent is read once for each of its children
 
 
 def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = "") -> Table:
@@ -183,7 +191,7 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
     except RecursionError as fault:
         raise error(f"{name}: not TOML: nested too deep") from fault
-    except tomllib.TOMLDecodeError as fault:
+    except tomli.TOMLDecodeError as fault:
         if _CONFLICT.search(text):
             hint = "take what is right of both sides, and the lines with the marks out"
             raise error(f"{name}: holds the marks of an unresolved merge", hint=hint) from fault

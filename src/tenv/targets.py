@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import resources
 from pathlib import Path
 
 from tenv.errors import ManifestError, UnknownTargetError, UsageError
@@ -196,6 +195,6 @@ def _working_folder() -> Path:
 
 def _built_in() -> Path:
     """Return the folder with the built-in targets: inside the wheel, or the checkout of an editable install."""
-    package = Path(str(resources.files("tenv")))
+    package = Path(__file__).parent
     carried = package / "builtin"
     return carried if carried.is_dir() else package.parent.parent

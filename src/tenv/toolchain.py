@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv import conda_layout, wheel_layout
+from tenv.prefix import ARCHIVES
 from tenv.versions import Version
 
 __all__ = ["TOOLKIT", "Toolchain", "discover"]
@@ -108,7 +109,7 @@ def discover(prefix: Path) -> Toolchain:
 def _archive_homes(prefix: Path) -> list[Path]:
     """Return the folders that archives were put into, as their records tell."""
     found = []
-    for record in sorted((prefix / "tenv-meta" / "archives").glob("*.json")):
+    for record in sorted((prefix / ARCHIVES).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found.append(prefix / json.loads(record.read_bytes())["to"])
     return list(dict.fromkeys(found))

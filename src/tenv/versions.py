@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
+    from packaging.version import Version as Release
 
 __all__ = ["CondaRange", "Range", "Version", "is_release", "same_release"]
 
@@ -204,24 +205,22 @@ class CondaRange:
 
 def is_release(text: str) -> bool:
     """Tell whether a text is a version as PyPI has them (PEP 440); conda's need not be."""
-    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms)
-    from packaging.version import Version as Release  # noqa: PLC0415
-
-    try:
-        Release(text)
-    except InvalidVersion:
-        return False
-    return True
+    return _release(text) is not None
 
 
 def same_release(one: str, other: str) -> bool:
     """Tell whether two texts are one version of a package (PEP 440): file names often say ``2023.03`` for 2023.3."""
     if one == other:
         return True
+    release = _release(one)
+    return release is not None and release == _release(other)
+
+
+def _release(text: str) -> "Release | None":
     from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms, and seldom needed)
     from packaging.version import Version as Release  # noqa: PLC0415
 
     try:
-        return Release(one) == Release(other)
+        return Release(text)
     except InvalidVersion:
-        return False
+        return None

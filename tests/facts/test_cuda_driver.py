@@ -26,7 +26,7 @@ def test_rows_stand_newest_first_and_once(table: CudaDriverTable) -> None:
 
 
 def test_every_row_has_a_source_without_abbreviations(table: CudaDriverTable) -> None:
-    for source in [row.source for row in table.toolkits] + [row.source for row in table.floors]:
+    for source in [row.basis.source for row in table.toolkits] + [row.basis.source for row in table.floors]:
         assert source
         assert not re.search(r"\b(RN|SPACK|NIX|CTK)\b", source)
 
@@ -90,7 +90,7 @@ def test_floor(table: CudaDriverTable, cuda: str, linux: str, windows: str) -> N
         minimum = table.floor(Version(cuda), on_windows)
         assert minimum is not None
         assert str(minimum.driver) == expected
-        assert minimum.confirmed
+        assert minimum.basis.confirmed
 
 
 @pytest.mark.parametrize(
@@ -112,20 +112,20 @@ def test_native(table: CudaDriverTable, cuda: str, linux: str, windows: str) -> 
         minimum = table.native(Version(cuda), on_windows)
         assert minimum is not None
         assert str(minimum.driver) == expected
-        assert minimum.confirmed
+        assert minimum.basis.confirmed
 
 
 def test_a_driver_known_by_its_branch_alone_says_so(table: CudaDriverTable) -> None:
     native = table.native(Version("13.4"), windows=False)
     assert native is not None
-    assert native.note == "only the branch R615 is published"
+    assert native.basis.note == "only the branch R615 is published"
 
 
 def test_a_release_seen_only_in_passing_is_not_confirmed(table: CudaDriverTable) -> None:
     floor = table.floor(Version("13.5"), windows=False)
     assert floor is not None
-    assert not floor.confirmed
-    assert floor.note.startswith("seen only as PyPI")
+    assert not floor.basis.confirmed
+    assert floor.basis.note.startswith("seen only as PyPI")
     assert table.native(Version("13.5"), windows=False) is None
 
 
@@ -133,8 +133,8 @@ def test_a_release_that_came_after_the_table_has_the_floor_of_its_major_version(
     floor = table.floor(Version("13.9"), windows=False)
     assert floor is not None
     assert str(floor.driver) == "580"
-    assert not floor.confirmed
-    assert floor.note == "the table has no row for CUDA 13.9"
+    assert not floor.basis.confirmed
+    assert floor.basis.note == "the table has no row for CUDA 13.9"
 
 
 @pytest.mark.parametrize("cuda", ["14.0", "6.5"])
@@ -149,11 +149,11 @@ def test_a_doubtful_row_without_a_note_is_still_doubtful() -> None:
     line = MinorVersionFloor.read(
         Table({"cuda_major": 12, "min_linux": "525.60.13", "confirmed": True, "source": "RN"}), {"RN": "notes"}
     )
-    assert line.source == "notes"
+    assert line.basis.source == "notes"
     floor = CudaDriverTable((line,), (row,)).floor(Version("12.4"), windows=False)
     assert floor is not None
-    assert not floor.confirmed
-    assert floor.note == "the row for CUDA 12.4 is not confirmed"
+    assert not floor.basis.confirmed
+    assert floor.basis.note == "the row for CUDA 12.4 is not confirmed"
 
 
 @pytest.mark.parametrize("absent", ["", "N/A", "none"])

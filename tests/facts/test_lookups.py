@@ -253,10 +253,6 @@ def test_cusparselt(facts: Facts) -> None:
     assert ci is not None
     assert str(ci.version) == "0.6.2.3"
     assert table.for_cuda(Version("13.0")) is None
-    wheel = table.for_torch(Version("2.13.1"))
-    assert wheel is not None
-    assert (wheel.package, str(wheel.version)) == ("nvidia-cusparselt-cu13", "0.8.1")
-    assert table.for_torch(Version("2.0.1")) is None
 
 
 def test_cudnn(facts: Facts) -> None:

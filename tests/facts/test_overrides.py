@@ -34,11 +34,11 @@ def test_a_new_driver_needs_no_release(tmp_path: Path) -> None:
     table = load_facts([write(tmp_path, NEW)]).cuda_driver
     found = table.native(Version("13.9"), windows=False)
     assert found is not None
-    assert (str(found.driver), found.source, found.confirmed) == ("650.10", "the notes of my vendor", True)
+    assert (str(found.driver), found.basis.source, found.basis.confirmed) == ("650.10", "the notes of my vendor", True)
     assert str(table.toolkits[0].toolkit) == "13.9.0"
     old = table.native(Version("12.4"), windows=False)
     assert old is not None
-    assert "docs.nvidia.com" in old.source  # an abbreviation means what its own file says
+    assert "docs.nvidia.com" in old.basis.source  # an abbreviation means what its own file says
 
 
 def test_a_row_is_replaced_as_a_whole(tmp_path: Path) -> None:

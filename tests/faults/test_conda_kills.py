@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.engine.install import cache_folder, downloads_folder
+from tenv.engine.cache import cache_folder, downloads_folder
 from tenv.host.machine import current_platform
 from tenv.targets import find_places
 from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock

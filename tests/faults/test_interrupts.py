@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenv.environment import Environment
+from tenv.inventory import Wheels
 from tests.fakes import Fault, unpack
 from tests.projects import Project, call, finish, snapshot, until
 
@@ -120,7 +120,7 @@ def test_what_was_installed_by_hand_survives_a_kill_and_the_repair(created: Proj
         finish(child)
         check_stopped(created)
     check_finishes(created)
-    assert Environment(created.prefix).installed()["gamma"] == "1.0"
+    assert Wheels(created.prefix).versions()["gamma"] == "1.0"
     assert (created.site() / "gamma.py").is_file()
     assert (created.prefix / "notes.txt").read_text() == "mine"
     created.ok("create", "tiny", "--exact")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.host.interface import Missing
 from tenv.host.places import Places
 
-__all__ = ["HOSTS", "FakeGpu", "library", "needs_compiler", "nvml", "pci", "places", "program", "put", "text"]
+__all__ = ["HOSTS", "FakeGpu", "library", "needs_compiler", "nvml", "pci", "places", "program", "put", "reason", "text"]
 
 HOSTS = Path(__file__).parent / "hosts"
 COMPILER = shutil.which("cc")
@@ -64,6 +65,12 @@ class FakeGpu:
             f'{{"{self.name}", {major}, {minor}, {self.mib}ull << 20, {self.id}, "{self.address}", '
             f"{self.mig}, {self.status}}},"
         )
+
+
+def reason(answer: object) -> str:
+    """Return why a probe has no answer, which it must not have."""
+    assert isinstance(answer, Missing)
+    return answer.reason
 
 
 def text(name: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.host.report import HostReport
+from tenv.host.report_json import from_json, to_json
 from tests.projects import Ended, call
 
 # Hand-made: a workstation whose second GPU is known by its PCI id alone.
@@ -60,7 +60,7 @@ def test_json_is_what_the_option_reads(tmp_path: Path) -> None:
     bare.write_text(json.dumps(data))
     for path in (whole, bare):
         assert host("--json", "--host-report", str(path)).data == data
-    assert HostReport.from_json(data).to_json() == data
+    assert to_json(from_json(data)) == data
 
 
 def test_a_report_from_standard_input(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,12 @@ import pytest
 from tenv.host.cuda_api import parse, probe
 from tenv.host.interface import Fact, Missing
 from tenv.versions import Version
-from tests.host.builders import library, needs_compiler, nvml, places
+from tests.host.builders import library, needs_compiler, nvml, places, reason
 
 
 def libcuda(root: Path, body: str) -> Path:
     source = f"#include <stdlib.h>\n#include <unistd.h>\nint cuDriverGetVersion(int *version) {{ {body} }}\n"
     return library(root / "usr/lib64/libcuda.so.1", source)
-
-
-def reason(answer: object) -> str:
-    assert isinstance(answer, Missing)
-    return answer.reason
 
 
 @pytest.mark.parametrize(

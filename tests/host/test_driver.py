@@ -8,7 +8,7 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.smi import parse
 from tenv.versions import Version
 from tests.host import builders
-from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put
+from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put, reason
 
 NO_LIBRARY = "libtenv-has-no-such-library.so.1"
 
@@ -23,11 +23,6 @@ def smi(root: Path, script: str, folder: str = "bin") -> Path:
 
 def parse_smi(recorded: str) -> Version | Missing:
     return parse(recorded, ("driver_version",)).driver
-
-
-def reason(answer: object) -> str:
-    assert isinstance(answer, Missing)
-    return answer.reason
 
 
 @pytest.mark.parametrize(

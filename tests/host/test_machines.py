@@ -13,6 +13,7 @@ from tenv.host.collect import collect
 from tenv.host.interface import Fact, Missing
 from tenv.host.places import Places
 from tenv.host.report import HostReport
+from tenv.host.report_json import from_json, to_json
 from tests.host.builders import (
     HOSTS,
     FakeGpu,
@@ -258,10 +259,10 @@ def test_a_child_that_can_not_be_killed_is_not_waited_for(tmp_path: Path, monkey
 
 def test_an_empty_folder_is_a_machine(tmp_path: Path) -> None:
     found = report(places(tmp_path))
-    assert HostReport.from_json(found.to_json()) == found
+    assert from_json(to_json(found)) == found
 
 
 def test_this_machine() -> None:
     found = collect(Places(environ=dict(os.environ)), Path.cwd())
-    assert HostReport.from_json(found.to_json()) == found
+    assert from_json(to_json(found)) == found
     assert isinstance(found.cores, Fact)

@@ -94,6 +94,31 @@ def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("script", "asked"),
+    [
+        ('#!/bin/sh\nexec {0} "$@"\n', False),
+        ('#!/bin/bash\n# CUDA of this image\n\n exec "{0}" "$@"', False),
+        ('#!/bin/sh\n[ -n "$NO" ] && exec /no/bin/nvcc "$@"\nexec {0} "$@"\n', True),
+        ('#!/bin/sh\nexec {0} -ccbin g++ "$@"\n', True),
+    ],
+)
+def test_an_nvcc_that_only_starts_another_is_not_asked_for_its_toolkit(
+    tmp_path: Path, script: str, asked: bool
+) -> None:
+    root, noted = tmp_path / "opt/cuda-12.4", tmp_path / "asked"
+    nvcc(root, "12.4", "131")
+    said = f"echo '{NVCC.format('12.4', '131')}'"
+    words = f'[ "$1" != --dryrun ] || {{ : > {noted}; echo "#$ TOP={root}/bin/.." >&2; exit; }}; {said}'
+    put(
+        root / "bin/nvcc",
+        f'#!/bin/sh\ncase "$*" in *--dryrun*) set -- --dryrun;; esac\n{words}\n',
+    )
+    put(tmp_path / "bin/nvcc", script.format(root / "bin/nvcc")).chmod(0o755)
+    found = only(places(tmp_path))
+    assert (found.path, str(found.version), noted.exists()) == (str(root), "12.4", asked)
+
+
 def test_an_nvcc_that_does_not_tell(tmp_path: Path) -> None:
     path = program(tmp_path / "bin/nvcc", "echo oh; exit 1")
     problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints neither TOP nor _HERE_"

@@ -13,11 +13,7 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("a
 EXPLICIT = f"@EXPLICIT\n{HOME}/linux-64/bzip2-1.0.8-hda65f42_8.conda"
 
 
-@pytest.fixture(autouse=True)
-def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "project" / "manifests").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+pytestmark = pytest.mark.usefixtures("empty_project")
 
 
 CASES: list[tuple[str, bytes | str, int, str, str]] = [

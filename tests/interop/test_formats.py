@@ -13,12 +13,7 @@ from tests.interop.lock_index import LockIndex
 from tests.interop.records import SHA, WHEELS, write_conda_lock, write_pixi
 from tests.projects import Ended, call
 
-
-@pytest.fixture(autouse=True)
-def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "project" / "manifests").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+pytestmark = pytest.mark.usefixtures("empty_project")
 
 
 @pytest.fixture

@@ -14,12 +14,7 @@ from tenv.manifest import CondaRequest, WheelRequest
 from tenv.versions import CondaRange, Range
 from tests.projects import Ended, call
 
-
-@pytest.fixture(autouse=True)
-def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "project" / "manifests").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+pytestmark = pytest.mark.usefixtures("empty_project")
 
 
 def imported(name: str, text: str, *words: str) -> tuple[dict[str, Any], list[str]]:

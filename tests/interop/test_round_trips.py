@@ -20,12 +20,7 @@ from tests.interop.round_trip import (
 )
 from tests.projects import call
 
-
-@pytest.fixture(autouse=True)
-def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "project" / "manifests").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("PWD", str(tmp_path / "project"))
+pytestmark = pytest.mark.usefixtures("empty_project")
 
 
 def pixi_trip(file: Path) -> Trip:

@@ -179,7 +179,7 @@ def test_a_row_that_is_not_confirmed_says_so(driver: str | None, code: str) -> N
 def test_a_row_that_is_not_confirmed_and_has_no_note_says_so() -> None:
     floors = tuple(row for row in load().floors if row.cuda_major == 10)
     release = next(row for row in load().toolkits if row.major_minor == "10.0")
-    doubtful = replace(release, confirmed=False, note="")
+    doubtful = replace(release, basis=replace(release.basis, confirmed=False, note=""))
     judged = judge(Version("10.0"), NO_DRIVER, CudaDriverTable(floors, (doubtful,)), windows=False)
     assert finding(judged).message.endswith("NVIDIA driver 410.48 or newer (not confirmed)")
 

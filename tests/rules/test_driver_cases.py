@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tenv.host.report import HostReport
+from tenv.host.report_json import from_json
 from tenv.versions import Version
 from tenv.workflows.check_driver import judge_host
 from tests.rules.cases import facts
@@ -109,7 +109,7 @@ def test_the_verdict(case: Case) -> None:
     gpus = [{"name": name, "compute_capability": capability} for name, capability in GPUS[case.gpu]]
     platform = "win-64" if case.platform == "win-64" else "linux-64"
     told = report(case.driver, platform=platform, wsl=case.platform == "wsl", gpus=gpus)
-    judged = judge_host(Version(case.cuda), HostReport.from_json(told), facts())
+    judged = judge_host(Version(case.cuda), from_json(told), facts())
     assert judged.verdict == case.verdict
     assert judged.run is (case.verdict in ("native", "minor-version", "forward"))
     assert (judged.finding is None) is (case.verdict == "native")

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Gpu, HostReport
+from tenv.host.report import Gpu
+from tenv.host.report_json import from_json
 from tenv.rules.catalogue import RULES
 from tenv.rules.driver import Verdict, judge
 from tenv.rules.interface import Case, Scope, Severity
@@ -50,7 +51,7 @@ def test_a_newer_driver_never_takes_a_native_verdict_from_any_machine(
 ) -> None:
     older, newer = sorted((one, other))
     for gpu in ("NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090"):
-        hosts = [HostReport.from_json(report(str(driver), gpu, "8.0")) for driver in (older, newer)]
+        hosts = [from_json(report(str(driver), gpu, "8.0")) for driver in (older, newer)]
         before, after = (judge_host(cuda, host, cases.facts()) for host in hosts)
         assert before.verdict is not Verdict.NATIVE or after.verdict is Verdict.NATIVE
 

@@ -66,7 +66,7 @@ def test_a_version_0_0_0_is_a_placeholder_only_when_it_is_empty(size: int | None
 
 @pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: path.stem)
 def test_the_built_in_locks_pass(path: Path) -> None:
-    from tenv.lock import read_lock
+    from tenv.lock_file import read_lock
 
     found = read_lock(path, path.stem)
     assert found.platforms

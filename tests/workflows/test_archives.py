@@ -11,7 +11,7 @@ import yaml
 
 from tenv.host.machine import current_platform
 from tests.fakes import change_byte
-from tests.projects import Project
+from tests.projects import Project, write_config
 from tests.redist import Files, Server, pack, regular
 
 NVIDIA = "https://developer.download.nvidia.com"
@@ -37,9 +37,7 @@ def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server
     files.add("cunovel", "7.1.0", "libcunovel", "7.1.0.3", CUSPARSELT, cuda="cuda12")
     files.data["/magma-cuda121-2.6.1-1.tar.bz2"] = pack("tar.bz2", MAGMA)
     with Server(files.data) as server:
-        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')
+        write_config(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')
         monkeypatch.setenv("TENV_HTTP_TIMEOUT", "2")
         monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
         yield server

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import change_byte
-from tests.projects import Project, call, snapshot
+from tests.projects import Project, call, snapshot, write_config
 from tests.redist import Files, Server
 from tests.workflows.test_archives import CUSPARSELT, NVIDIA
 
@@ -30,9 +30,7 @@ def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server
     monkeypatch.setenv("TENV_HTTP_TIMEOUT", "2")
     monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
     with Server(files.data) as server:
-        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')
+        write_config(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')
         project.manifest.write_text(MANIFEST)
         project.ok("create", "tiny")
         yield server

@@ -8,22 +8,16 @@ from typing import Any
 import pytest
 
 from tenv.host.interface import Fact
-from tenv.host.report import HostReport
+from tenv.host.report_json import from_json, to_json
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.versions import Version
 from tenv.workflows.check import with_environment
 from tests.projects import Ended, call
-from tests.workflows.check_hosts import make_project, report, write
+from tests.workflows.check_hosts import report, write
+
+pytestmark = pytest.mark.usefixtures("here")
 
 GOOD = report("580.65.06", "NVIDIA H200", "9.0")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_project(tmp_path / "project")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PWD", str(folder))
-    return folder
 
 
 @pytest.fixture
@@ -195,7 +189,7 @@ def test_the_header_of_the_environment_s_own_toolkit_counts(tmp_path: Path) -> N
     prefix = tmp_path / "env"
     (prefix / "lib" / "python3.11" / "site-packages" / "cuda_toolkit-13.0.3.dist-info").mkdir(parents=True)
     write(prefix / "cuda" / "include" / "cuda_runtime_api.h", "")
-    machine = HostReport.from_json(GOOD)
+    machine = from_json(GOOD)
     assert with_environment(machine, prefix) == machine
     file = write(prefix / "cuda" / "include" / "crt" / "host_config.h", "#if __GNUC__ > 10\n")
     toolkits = with_environment(machine, prefix).toolkits
@@ -204,7 +198,7 @@ def test_the_header_of_the_environment_s_own_toolkit_counts(tmp_path: Path) -> N
     assert (own.version, own.found_by) == (Version("13.0.3"), ("the environment",))
     assert own.compilers
     assert (own.compilers.gcc_max, own.compilers.file) == (10, file)
-    assert HostReport.from_json(with_environment(machine, prefix).to_json()).toolkits == toolkits
+    assert from_json(to_json(with_environment(machine, prefix))).toolkits == toolkits
 
 
 def test_a_target_without_cuda_that_can_t_be_built_is_no_success(tmp_path: Path) -> None:

@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Gpu, HostReport
+from tenv.host.report import Gpu
+from tenv.host.report_json import from_json
 from tenv.versions import Version
 from tests.projects import call
-from tests.workflows.check_hosts import CUDAS, make_project, report, write
+from tests.workflows.check_hosts import CUDAS, report, write
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_project(tmp_path / "project")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PWD", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def ask(file: str, *words: str) -> dict[str, Any]:
@@ -102,7 +97,7 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
     def whole(*_: object) -> None:
         raise AssertionError("the whole report was collected")
 
-    monkeypatch.setattr("tenv.workflows.host.collect", whole)
+    monkeypatch.setattr("tenv.host.collect.collect", whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda121").status == 0
 
@@ -168,8 +163,8 @@ def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = HostReport.from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
-    monkeypatch.setattr("tenv.workflows.host.collect", lambda *_: whole)
+    whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
+    monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
     monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
 

@@ -10,19 +10,14 @@ from typing import Any
 import pytest
 
 from tenv.host.report import HostReport
+from tenv.host.report_json import from_json
 from tenv.workflows.fleet import Memos, ask
 from tests.projects import call
-from tests.workflows.check_hosts import make_project, report, write
+from tests.workflows.check_hosts import report, write
+
+pytestmark = pytest.mark.usefixtures("here")
 
 DRIVERS = ("580.65.06", "535.104.12", "515.76", "")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = make_project(tmp_path / "project")
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("PWD", str(folder))
-    return folder
 
 
 def machines(count: int) -> Iterator[dict[str, Any]]:
@@ -178,7 +173,7 @@ def test_a_question_is_worked_out_once_for_machines_that_look_alike_to_it() -> N
         return f"{text} {host.memory}" if "580" in text else text
 
     memo = Memos([question])
-    hosts = [HostReport.from_json(data) for data in machines(40)]
+    hosts = [from_json(data) for data in machines(40)]
     assert [memo(host) for host in hosts] == [[question(host)] for host in hosts]
     worked.clear()
     memo = Memos([lambda host: question(host) and str(host.driver)])
@@ -198,6 +193,6 @@ def test_questions_that_look_at_the_same_are_told_apart(monkeypatch: pytest.Monk
         lambda host: "nothing",
     ]
     memos = Memos(questions)
-    hosts = [HostReport.from_json(data) for data in machines(60)]
+    hosts = [from_json(data) for data in machines(60)]
     for host in hosts + hosts[::-1]:
         assert memos(host) == [question(host) for question in questions]

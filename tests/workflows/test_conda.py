@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tenv.engine import install as engine
-from tenv.engine.install import cache_folder, downloads_folder
+from tenv.engine import download
+from tenv.engine.cache import cache_folder, downloads_folder
 from tenv.files import digest
 from tenv.host.machine import current_platform
 from tenv.lock import Wheel
@@ -21,7 +21,7 @@ from tenv.targets import find_places
 from tests.conda import PLACEHOLDER, Channel, Link, make_conda, make_python, write_lock
 from tests.fakes import Fault, Index
 from tests.faults.test_storage import mounted, needs_mounts
-from tests.projects import HERE, Ended, Project, call, snapshot
+from tests.projects import HERE, Ended, Project, call, snapshot, write_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with links and shell scripts")
 
@@ -186,7 +186,7 @@ def nothing_changed(conda: Conda, before: dict[str, str]) -> None:
 def test_bytes_that_are_not_the_locks_are_refused_and_nothing_is_touched(
     conda: Conda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_PAUSE", 0.01)
+    monkeypatch.setattr(download, "_PAUSE", 0.01)
     conda.lock("tool")
     conda.create()
     before = snapshot(conda.prefix)
@@ -210,7 +210,7 @@ def test_bytes_that_are_not_the_locks_are_refused_and_nothing_is_touched(
 def test_a_channel_that_fails_leaves_the_environment_as_it_was(
     conda: Conda, fault: Fault, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_PAUSE", 0.01)
+    monkeypatch.setattr(download, "_PAUSE", 0.01)
     conda.lock("tool")
     conda.create()
     before = snapshot(conda.prefix)
@@ -292,9 +292,7 @@ def test_a_damaged_cache_is_repaired_from_the_mirror(conda: Conda) -> None:
     conda.create()
     there = conda.project.lock.read_text()
     conda.project.lock.write_text(there.replace(conda.channel.root, "https://channel.invalid"))
-    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-    settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text(f'[mirrors]\n"https://channel.invalid" = ["{conda.channel.root}"]\n')
+    write_config(f'[mirrors]\n"https://channel.invalid" = ["{conda.channel.root}"]\n')
     file = cache_folder() / "data-1-0" / "share" / "data.txt"
     file.unlink()
     file.write_text("OLD\n")

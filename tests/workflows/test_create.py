@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.environment import Environment
+from tenv.inventory import Wheels
 from tests.fakes import MINORS, Fault, change_byte, make_wheel, unpack
 from tests.projects import HERE, Project, call, snapshot
 
@@ -128,7 +128,7 @@ def test_follows_the_lock_and_keeps_what_is_not_its_own(created: Project) -> Non
     created.narrow()
     created.edit('alpha  = ">=1"', 'alpha  = ">=1.1"')
     created.ok("create", "tiny")
-    installed = Environment(created.prefix).installed()
+    installed = Wheels(created.prefix).versions()
     assert installed == {"alpha": "1.1", "native": "1.0", "large": "1.0"}  # alpha 1.1 needs no beta
 
 
@@ -300,7 +300,7 @@ def test_what_was_installed_by_hand_survives_a_failure_and_its_repair(created: P
             created.fails(6, "network", "create", "tiny")
     created.ok("create", "tiny")
     assert by_hand(created) == EVERYTHING
-    assert Environment(created.prefix).installed().keys() == {"alpha", "beta", "gamma", "large", "native"}
+    assert Wheels(created.prefix).versions().keys() == {"alpha", "beta", "gamma", "large", "native"}
 
 
 def test_exact_removes_what_was_installed_by_hand(created: Project) -> None:
@@ -355,7 +355,7 @@ def test_a_package_in_another_version_is_put_right(created: Project) -> None:
     metadata.unlink()  # uv's cache may hold the same file under another name
     metadata.write_text(text.replace("Version: 1.0", "Version: 0.9"))
     created.ok("create", "tiny")
-    assert Environment(created.prefix).installed()["alpha"] == "1.0"
+    assert Wheels(created.prefix).versions()["alpha"] == "1.0"
 
 
 def test_a_python_that_went_away_is_replaced(created: Project) -> None:

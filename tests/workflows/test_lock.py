@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.lock import Lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import read_lock
 from tests.fakes import MINORS, Fault, Index, make_native, make_wheel
 from tests.projects import PLATFORMS, Project, call
 

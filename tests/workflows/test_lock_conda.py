@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tenv.engine.lockfile import read_records
-from tenv.lock import CondaPackage, Lock, read_lock
+from tenv.lock import CondaPackage, Lock
+from tenv.lock_file import read_lock
 from tests.channels import Channels, Trouble, package
 from tests.fakes import make_wheel
-from tests.projects import HERE, Project
+from tests.projects import HERE, Project, write_config
 
 TOOLS = """\
 platforms = ["linux-64"]
@@ -398,8 +399,7 @@ def test_a_channel_that_never_answers_is_given_up(tools: Project, channels: Chan
 
 
 def test_a_channel_that_nobody_serves_is_told(tools: Project) -> None:
-    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-    settings.write_text('[mirrors]\n"https://conda.anaconda.org" = ["http://127.0.0.1:9"]\n')
+    write_config('[mirrors]\n"https://conda.anaconda.org" = ["http://127.0.0.1:9"]\n')
     err = tools.fails(6, "network", "lock", "tiny")
     assert "https://conda.anaconda.org/main-line: can't be reached: Connection refused" in err
     assert "hint: check the network, proxies and [mirrors]" in err

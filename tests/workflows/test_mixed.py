@@ -1,7 +1,6 @@
 """One target of everything: conda packages, wheels, archives, and what the machine offers."""
 
 import hashlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import yaml
 from tenv.host.machine import current_platform
 from tests.conda import PLACEHOLDER, Channel, make_conda, make_python
 from tests.machine_trees import make_gcc, make_toolkit
-from tests.projects import HERE, Project, call, snapshot
+from tests.projects import HERE, Project, call, snapshot, write_config
 from tests.redist import Server, pack, regular
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")]
@@ -68,9 +67,7 @@ def mixed(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         make_python(channel.folder)
         make_conda(channel.folder, "tool", "1", files={"bin/tool": f"#!/bin/sh\necho {PLACEHOLDER}\n"})
         channel.refresh()
-        settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(f'[mirrors]\n"https://conda.anaconda.org/conda-forge" = ["{channel.root}"]\n')
+        write_config(f'[mirrors]\n"https://conda.anaconda.org/conda-forge" = ["{channel.root}"]\n')
         sha256 = hashlib.sha256(raw).hexdigest()
         project.manifest.write_text(
             MANIFEST.format(platform=current_platform(), python=HERE, url=server.url, sha256=sha256)

@@ -137,3 +137,53 @@ def test_a_python_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
     make_python(tmp_path, "python3", "3.97.4", headers=True)
     uv = Uv({"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
     assert [str(found.version) for found in uv.interpreters(["3.97"])] == ["3.97.4"]
+
+
+def make_pyenv(home: Path) -> Path:
+    """Write a folder of pyenv with three versions; return that of its shims, which must not be started."""
+    root = home / "pyenv"
+    for name, program, version in (
+        ("3.96.2", "python3.96", "3.96.2"),
+        ("3.96.10", "python3.96", "3.96.10"),
+        ("mine", "python3.97", "3.97.1"),
+    ):
+        make_python(root / "versions" / name / "bin", program, version, headers=True)
+    for name in ("python3.96", "python3.97"):
+        shim = root / "shims" / name
+        shim.parent.mkdir(exist_ok=True)
+        shim.write_text(f"#!/bin/sh\ntouch '{home}/started'\nexit 127\n")
+        shim.chmod(0o755)
+    return root / "shims"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ("3.96.2\n", ["3.96.2"]),
+        ("# ours\nmine extra\n3.96\n", ["3.97.1"]),
+        ("python-3.96\n", ["3.96.10"]),
+        ("system\n", []),
+        ("../shims\n", []),
+        ("", []),
+    ],
+)
+def test_pyenv_is_read_and_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, expected: list[str]
+) -> None:
+    shims = make_pyenv(tmp_path)
+    (tmp_path / ".python-version").write_text(chosen)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    uv = Uv({"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
+    assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == expected
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_variable_chooses_before_pyenvs_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shims = make_pyenv(tmp_path)
+    (shims.parent / "version").write_text("3.96.2\n")
+    monkeypatch.chdir(tmp_path)
+    environment = {"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    assert str(Uv(environment, tmp_path).interpreters(["3.96", "3.97"])[0].version) == "3.96.2"
+    named = Uv({**environment, "PYENV_VERSION": "gone:mine"}, tmp_path)
+    assert str(named.interpreters(["3.96", "3.97"])[0].version) == "3.97.1"

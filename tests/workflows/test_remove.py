@@ -2,34 +2,11 @@
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tenv.files import exclusive
-from tests.projects import Project
-
-
-@contextmanager
-def held(prefix: Path) -> Iterator[threading.Event]:
-    """Hold an environment, as a `tenv create` of another process would."""
-    holding, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with exclusive(prefix, "tenv create tiny", lambda _: None):
-            holding.set()
-            release.wait(20)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert holding.wait(20)
-    try:
-        yield release
-    finally:
-        release.set()
-        holder.join()
+from tests.projects import Project, held
 
 
 def test_removes_the_environment_and_says_what_it_freed(created: Project) -> None:

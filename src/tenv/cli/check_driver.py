@@ -92,10 +92,10 @@ def _explain(report: "Report") -> None:
     for row in report.rows:
         native = row.verdict.native
         if row.run and row.verdict.finding is None and native is not None:
-            doubt = "" if native.confirmed else " (not confirmed)"
+            doubt = "" if native.basis.confirmed else " (not confirmed)"
             click.echo(f"\nnative: CUDA {row.cuda} came with driver {native.driver}{doubt}, and this one is not older")
             click.echo(f"  evidence: driver {report.driver_text()}")
-            click.echo(f"  source: {native.source}")
+            click.echo(f"  source: {native.basis.source}")
 
 
 def _yes(answer: bool) -> str:

@@ -3,14 +3,12 @@
 import functools
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
 
 from tenv.cli.output import Result, Voice
-from tenv.engine import session
 from tenv.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
 __all__ = ["JSON_HELP", "command", "hush", "leave", "target_argument", "unusable"]
@@ -64,6 +62,8 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
 
 def _bug(name: str, voice: Voice, error: Exception) -> Exit:
     if os.environ.get("TENV_TRACEBACK"):
+        import traceback  # noqa: PLC0415 (late: for bugs alone)
+
         traceback.print_exc()
     hint = "this is a bug of tenv; run it again with TENV_TRACEBACK=1 and report what it prints"
     return voice.fail(name, BugError(f"{type(error).__name__}: {error}", hint=hint))
@@ -80,7 +80,5 @@ def hush() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process with a status; without the interpreter's own end when rattler was used."""
-    if session.used():
-        session.leave(status)
+    """End the command with a status; the process ends in `tenv.__main__`."""
     sys.exit(status)

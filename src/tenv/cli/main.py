@@ -1,5 +1,6 @@
 """The program ``tenv``: finds the command and loads only that one."""
 
+import contextlib
 import gc
 import importlib
 import sys
@@ -55,8 +56,9 @@ def _run(arguments: list[str]) -> None:
     if arguments in (["--version"], ["-V"]):  # asked by every script that looks for tenv: no library is loaded
         from tenv import __version__  # noqa: PLC0415
 
-        print(f"tenv {__version__}")
-        return
+        with contextlib.suppress(OSError):  # the way of all other commands then says why
+            print(f"tenv {__version__}", flush=True)
+            return
     _main(arguments)
 
 

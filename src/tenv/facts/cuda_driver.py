@@ -7,11 +7,11 @@ native one.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 
-from tenv.facts.interface import Basis, expand, number, required_version
+from tenv.facts.interface import Basis, number, required_version
 from tenv.facts.store import Data, read_data
 from tenv.tables import Table
 from tenv.versions import Version
@@ -47,15 +47,11 @@ class Minimum:
 
     Attributes:
         driver: The version of the kernel driver, in the numbering of the platform that was asked for.
-        source: Where the number was read.
-        confirmed: Whether it was read in a source of NVIDIA's for just this CUDA version.
-        note: What there is to know about the number, or an empty string.
+        basis: How well the number is known for just this CUDA version.
     """
 
     driver: Version
-    source: str
-    confirmed: bool
-    note: str
+    basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,33 +62,22 @@ class MinorVersionFloor:
         cuda_major: The first number of the CUDA version.
         min_linux: The Linux driver; None before CUDA 11, where each release needs its own driver.
         min_windows: The Windows driver, which is also the one that counts under WSL.
-        source: Where the numbers were read.
-        confirmed: Whether they were read in a source of NVIDIA's.
-        note: What there is to know about them, or an empty string.
+        basis: How well this is known.
     """
 
     cuda_major: int
     min_linux: Version | None
     min_windows: Version | None
-    source: str
-    confirmed: bool
-    note: str
+    basis: Basis
 
     @classmethod
     def read(cls, row: Table, sources: Mapping[str, str]) -> "MinorVersionFloor":
-        """Read one row of the data file; raises TenvError with the row's path.
-
-        Args:
-            row: The row.
-            sources: What the abbreviations in its source stand for.
-        """
+        """Read one row of the data file; raises FactsError with the row's path."""
         return cls(
             cuda_major=number(row, "cuda_major"),
             min_linux=_version(row, "min_linux"),
             min_windows=_version(row, "min_windows"),
-            source=expand(row, sources),
-            confirmed=row.flag("confirmed"),
-            note=row.text("note"),
+            basis=Basis.read(row, sources),
         )
 
 
@@ -110,9 +95,7 @@ class ToolkitDriver:
         mvc_min_linux: The Linux driver that a program built with the release needs at run time.
         mvc_min_windows: The Windows driver that such a program needs.
         driver_branch: The branch that the release belongs to, ``R580`` as 580; NVIDIA gives no more for some of 13.x.
-        source: Where the numbers were read.
-        confirmed: Whether they were read in a source of NVIDIA's.
-        note: What there is to know about them, or an empty string.
+        basis: How well this is known.
     """
 
     toolkit: Version
@@ -124,18 +107,11 @@ class ToolkitDriver:
     mvc_min_linux: Version | None
     mvc_min_windows: Version | None
     driver_branch: Version | None
-    source: str
-    confirmed: bool
-    note: str
+    basis: Basis
 
     @classmethod
     def read(cls, row: Table, sources: Mapping[str, str]) -> "ToolkitDriver":
-        """Read one row of the data file; raises TenvError with the row's path.
-
-        Args:
-            row: The row.
-            sources: What the abbreviations in its source stand for.
-        """
+        """Read one row of the data file; raises FactsError with the row's path."""
         return cls(
             toolkit=required_version(row, "toolkit"),
             major_minor=row.required_text("major_minor"),
@@ -146,9 +122,7 @@ class ToolkitDriver:
             mvc_min_linux=_version(row, "mvc_min_linux"),
             mvc_min_windows=_version(row, "mvc_min_windows"),
             driver_branch=_version(row, "driver_branch"),
-            source=expand(row, sources),
-            confirmed=row.flag("confirmed"),
-            note=row.text("note"),
+            basis=Basis.read(row, sources),
         )
 
     def shipped(self, windows: bool) -> Version | None:
@@ -223,7 +197,7 @@ class CudaDriverTable:
             driver = line.min_windows if windows else line.min_linux
             if line.cuda_major == cuda.major and driver is not None:
                 doubt = self._doubt(cuda)
-                return Minimum(driver, line.source, line.confirmed and not doubt, doubt or line.note)
+                return Minimum(driver, line.basis.doubted(doubt) if doubt else line.basis)
         rows = self._rows(cuda)
         exact = [row for row in rows if row.toolkit == cuda]
         return _lowest(exact, windows) or _lowest(rows, windows)
@@ -242,14 +216,14 @@ class CudaDriverTable:
             The driver, or None when the table names none for that version.
         """
         rows = self._rows(cuda)
-        named = [(driver, not row.confirmed, row) for row in rows if (driver := row.shipped(windows)) is not None]
+        named = [(driver, not row.basis.confirmed, row) for row in rows if (driver := row.shipped(windows)) is not None]
         if named:
             driver, _, row = min(named, key=lambda item: item[:2])
-            return Minimum(driver, row.source, row.confirmed, row.note)
-        branches = [(row.driver_branch, not row.confirmed, row) for row in rows if row.driver_branch is not None]
+            return Minimum(driver, row.basis)
+        branches = [(row.driver_branch, not row.basis.confirmed, row) for row in rows if row.driver_branch is not None]
         if branches:
             driver, _, row = min(branches, key=lambda item: item[:2])
-            return Minimum(driver, row.source, row.confirmed, f"only the branch R{driver} is published")
+            return Minimum(driver, replace(row.basis, note=f"only the branch R{driver} is published"))
         return None
 
     def minimum(self, cuda: Version, windows: bool) -> Minimum | None:
@@ -282,17 +256,20 @@ class CudaDriverTable:
         rows = self._rows(cuda)
         if not rows:
             return f"the table has no row for CUDA {cuda.major_minor}"
-        if any(row.confirmed for row in rows):
+        if any(row.basis.confirmed for row in rows):
             return ""
-        return " ".join(row.note for row in rows if row.note) or f"the row for CUDA {cuda.major_minor} is not confirmed"
+        return (
+            " ".join(row.basis.note for row in rows if row.basis.note)
+            or f"the row for CUDA {cuda.major_minor} is not confirmed"
+        )
 
 
 def _lowest(rows: list[ToolkitDriver], windows: bool) -> Minimum | None:
-    needed = [(driver, not row.confirmed, row) for row in rows if (driver := row.required(windows)) is not None]
+    needed = [(driver, not row.basis.confirmed, row) for row in rows if (driver := row.required(windows)) is not None]
     if not needed:
         return None
     driver, _, row = min(needed, key=lambda item: item[:2])
-    return Minimum(driver, row.source, row.confirmed, row.note)
+    return Minimum(driver, row.basis)
 
 
 def _version(row: Table, key: str) -> Version | None:

@@ -70,6 +70,10 @@ class ToolkitArchs:
         """Tell whether the toolkit compiles for a compute capability itself."""
         return sm_of(capability) in self.sm
 
+    def has_dropped(self, capability: Version) -> bool:
+        """Tell whether a compute capability is below all that the toolkit compiles for."""
+        return sm_of(capability) < self.min
+
 
 @dataclass(frozen=True, slots=True)
 class Family:

@@ -95,11 +95,6 @@ class CusparseltTable:
         minor = Version(cuda.major_minor)
         return next((row for row in self.ci if row.first <= minor <= row.last), None)
 
-    def for_torch(self, torch: Version) -> WheelPairing | None:
-        """Return what the wheel of a PyTorch minor version requires, None when the table does not say."""
-        same = [row for row in self.wheels if row.torch.major_minor == torch.major_minor]
-        return next((row for row in same if row.torch == torch), same[-1] if same else None)
-
 
 def read(data: Data) -> CusparseltTable:
     """Make the table of its rows; raises FactsError when one is damaged."""

@@ -18,6 +18,7 @@ from tenv.tables import Table, nearest, read_toml
 __all__ = ["LAYOUTS", "Data", "Layout", "Row", "Section", "default_overrides", "find_overrides", "read_data"]
 
 _SCHEMA = 1
+_DATA = Path(__file__).parent / "data"
 _COMMON = ("confirmed", "note", "source")
 
 
@@ -215,11 +216,9 @@ def read_data(name: str, files: Sequence[Path] = ()) -> Data:
     Raises:
         FactsError: A file can't be read, or says what the table has no place for.
     """
-    from importlib import resources  # noqa: PLC0415 (late: 5 ms that most commands do not need)
-
     layout = LAYOUTS[name]
-    with resources.as_file(resources.files("tenv.facts") / "data" / f"{name}.toml") as path:
-        merged = _read(read_toml(path, FactsError, f"tenv/facts/data/{name}.toml"), layout, "")
+    own_rows = read_toml(_DATA / f"{name}.toml", FactsError, f"tenv/facts/data/{name}.toml")
+    merged = _read(own_rows, layout, "")
     for file in reversed(files):
         table = read_toml(file, FactsError)
         _check_names(table, merged, layout)

@@ -4,7 +4,6 @@ This is the number that conda's ``__cuda`` stands for. cuda-compat raises it, an
 """
 
 import re
-import sys
 from collections.abc import Mapping
 
 from tenv.host.answer import cuda_version
@@ -85,12 +84,6 @@ def _libcuda(nvidia: Nvidia) -> Fact[Version] | Missing:
     library = nvidia.loader.find(places.cuda_library)
     if isinstance(library, Missing):
         return library
-    done = places.run(sys.executable, "-I", "-S", "-c", _CHILD, str(library.path), CUDA_VISIBLE_DEVICES="")
-    if isinstance(done, Missing):
-        return Missing(f"asking {library.path}: {done.reason}")
-    if done.status < 0:
-        return Missing(f"{library.path} crashed (signal {-done.status})")
-    if done.status > 0:
-        return Missing((done.stderr.strip().splitlines() or [f"exit status {done.status}"])[-1])
-    version = parse(done.stdout)
+    told = library.ask(places, "-c", _CHILD, str(library.path), CUDA_VISIBLE_DEVICES="")
+    version = told if isinstance(told, Missing) else parse(told)
     return version if isinstance(version, Missing) else Fact(version, f"cuDriverGetVersion of {library.path}")

@@ -1,11 +1,12 @@
 """What a probe answers: a fact with its origin, or why there is none."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tenv.process import Missing
 
-__all__ = ["Fact", "Missing"]
+__all__ = ["Fact", "Missing", "fact_to_json"]
 
 T = TypeVar("T")
 
@@ -21,3 +22,15 @@ class Fact(Generic[T]):
 
     value: T
     origin: str
+
+
+def fact_to_json(answer: Fact[T] | Missing, value: Callable[[T], Any] = str) -> dict[str, Any]:
+    """Return an answer as plain values: ``{"value": …, "origin": …}`` or ``{"missing": reason}``.
+
+    Args:
+        answer: What a probe answered.
+        value: What makes plain values of its value.
+    """
+    if isinstance(answer, Missing):
+        return {"missing": answer.reason}
+    return {"value": value(answer.value), "origin": answer.origin}

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +36,23 @@ class Library:
     path: Path
     origin: str
     known: bool
+
+    def ask(self, places: Places, *arguments: str, **changes: str) -> str | Missing:
+        """Return what a Python child prints that loads the library, or why it prints nothing.
+
+        Args:
+            places: Where it runs.
+            arguments: What Python is given; the child starts without `site`, which is faster.
+            changes: Variables of its environment that are other than here.
+        """
+        done = places.run(sys.executable, "-I", "-S", *arguments, **changes)
+        if isinstance(done, Missing):
+            return Missing(f"asking {self.path}: {done.reason}")
+        if done.status < 0:
+            return Missing(f"{self.path} crashed (signal {-done.status})")
+        if done.status > 0:
+            return Missing((done.stderr.strip().splitlines() or [f"exit status {done.status}"])[-1])
+        return done.stdout
 
 
 def parse_cache(text: str, machine: str) -> dict[str, tuple[str, ...]]:

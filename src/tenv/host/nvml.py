@@ -27,16 +27,10 @@ def ask(loader: Loader) -> Answer | Missing:
     if not library.known:  # nvidia-ml-py asks the loader for the bare name
         known = places.environ.get("LD_LIBRARY_PATH")
         changes["LD_LIBRARY_PATH"] = os.pathsep.join([str(library.path.parent), *([known] if known else [])])
-    # Without `site` the child starts faster, and nvidia-ml-py is found where this process would find it.
+    # The child has no `site`: it finds nvidia-ml-py where this process would.
     folders = [folder for folder in sys.path if Path(folder).is_absolute()]
-    done = places.run(sys.executable, "-I", "-S", str(_CHILD), *folders, **changes)
-    if isinstance(done, Missing):
-        return Missing(f"asking {library.path}: {done.reason}")
-    if done.status < 0:
-        return Missing(f"{library.path} crashed (signal {-done.status})")
-    if done.status > 0:
-        return Missing((done.stderr.strip().splitlines() or [f"exit status {done.status}"])[-1])
-    return parse(done.stdout)
+    told = library.ask(places, str(_CHILD), *folders, **changes)
+    return told if isinstance(told, Missing) else parse(told)
 
 
 def parse(text: str) -> Answer | Missing:

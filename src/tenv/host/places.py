@@ -8,10 +8,9 @@ from pathlib import Path
 
 from tenv import process
 from tenv.host.interface import Missing
+from tenv.prefix import MARKER
 
 __all__ = ["WSL_LIBRARIES", "Places", "environment_of", "is_wsl", "read"]
-
-_MARKER = Path("tenv-meta") / "state.json"  # what `tenv.environment` knows environments by; it stands above this layer
 
 WSL_LIBRARIES = "usr/lib/wsl/lib"
 
@@ -76,7 +75,7 @@ def read(path: Path) -> str | Missing:
 
 def environment_of(path: Path) -> Path | None:
     """Return the environment of tenv that a path lies in: when one is active, variables and PATH lead into it."""
-    return next((folder for folder in (path, *path.parents) if (folder / _MARKER).is_file()), None)
+    return next((folder for folder in (path, *path.parents) if (folder / MARKER).is_file()), None)
 
 
 def is_wsl(root: Path = Path("/")) -> bool:

@@ -34,6 +34,8 @@ _FOLDERS = (
 )
 _WINDOWS = "NVIDIA GPU Computing Toolkit/CUDA/v*"
 _TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
+# A script that does no more than start another nvcc, as images and modules put on PATH.
+_STARTS = re.compile(r"""#!\S+\n(?:\s*(?:\#.*)?\n)*\s*exec\s+"?(?P<nvcc>/[^\s"'$`\\]+/nvcc)"?\s+"\$@"\s*""")
 _HERE = re.compile(r"^#\$ _HERE_=(?P<top>.+)/bin/?$", re.MULTILINE)
 
 LOOKED_AT = (
@@ -100,11 +102,24 @@ def _of_variables(places: Places) -> Iterator[Way]:
 def _of_nvcc(nvcc: Path, name: str, places: Places) -> Way:
     """Return the way to the toolkit that an nvcc belongs to; the one on PATH may be a script that calls it."""
     real = Path(os.path.realpath(nvcc))
-    if real.parent.name == "bin" and (real.parent / "nvcc.profile").exists():
-        return Way(name, real.parent.parent)
+    # To ask it takes longer than all else here: it starts the host's compiler.
+    program = _started(real)
+    if program.parent.name == "bin" and (program.parent / "nvcc.profile").exists():
+        return Way(name, program.parent.parent)
     done = places.run(str(nvcc), "--dryrun", "tenv.cu")
     if isinstance(done, Missing):
         return Way(name, real, fault=f"{name} does not tell its toolkit: {done.reason}")
     if top := parse_dryrun(done.stderr + done.stdout):
         return Way(name, Path(top))
     return Way(name, real, fault=f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_")
+
+
+def _started(program: Path) -> Path:
+    """Return the program that a script starts and does nothing else; any other program itself."""
+    try:
+        with program.open("rb") as file:
+            text = file.read(512)
+    except OSError:
+        return program
+    match = _STARTS.fullmatch(text.decode("utf-8", "replace")) if text.startswith(b"#!") else None
+    return Path(os.path.realpath(match["nvcc"])) if match else program

@@ -148,11 +148,7 @@ def _read(source: Source) -> Imported:
     found = _parse(source)
     lost: list[str] = []
     said = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
-    platforms, left = source.choose(said)
-    if left:
-        lost.append(f"platforms that are not taken: {', '.join(left)}")
-    if not platforms:
-        raise FormatError(f"{source.path}: has nothing for a platform that tenv knows, only for {', '.join(left)}")
+    platforms = source.take(said, lost)
     categories = sorted({category for package in found.package for category in package.categories} - {"main"})
     if categories:
         lost.append(f"a target has no categories: what is in {', '.join(categories)} is taken with the rest")

@@ -3,11 +3,12 @@
 A format is a module with one `Format`; its name in `tenv.interop.catalogue` is all that is said about it elsewhere.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tenv.errors import FormatError
 from tenv.lock import Lock, Wheel
 from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.versions import Version
@@ -113,11 +114,30 @@ class Source:
     environment: str = ""
     platforms: tuple[str, ...] = ()
 
-    def choose(self, platforms: tuple[str, ...] | list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def choose(self, platforms: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return which of the file's platforms are taken, in tenv's own order, and which are left."""
-        wanted = self.platforms or PLATFORMS
-        taken = tuple(name for name in PLATFORMS if name in platforms and name in wanted)
-        return taken, tuple(name for name in platforms if name not in taken)
+        wanted, there = self.platforms or PLATFORMS, tuple(platforms)
+        taken = tuple(name for name in PLATFORMS if name in there and name in wanted)
+        return taken, tuple(name for name in there if name not in taken)
+
+    def take(self, platforms: Iterable[str], lost: list[str], hint: str = "") -> tuple[str, ...]:
+        """Return which of the file's platforms are taken, in tenv's own order, where there must be one.
+
+        Args:
+            platforms: The platforms that the file has something for.
+            lost: Told of those that are not taken.
+            hint: What to do where there is none to take.
+
+        Raises:
+            FormatError: There is none to take.
+        """
+        taken, left = self.choose(platforms)
+        if left:
+            lost.append(f"platforms that are not taken: {', '.join(left)}")
+        if not taken:
+            held = f"only for {', '.join(left)}" if left else "for none at all"
+            raise FormatError(f"{self.path}: has nothing for a platform that tenv knows, {held}", hint=hint)
+        return taken
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,14 +225,8 @@ def _platforms(
             if subdir in entries:
                 lost.append(f"a target has one lock for {subdir}: that of `{entry['name']}` is not taken")
             entries.setdefault(subdir, entry)
-    taken, left = source.choose(tuple(entries))
-    if left:
-        lost.append(f"platforms that are not taken: {', '.join(left)}")
-    if not taken:
-        held = f"only for {', '.join(left)}" if left else "for none at all"
-        hint = "" if left else f"its environments: {', '.join(data['environments'])} (`--environment` names one)"
-        raise FormatError(f"{source.path}: has nothing for a platform that tenv knows, {held}", hint=hint)
-    return {platform: entries[platform] for platform in taken}
+    hint = f"its environments: {', '.join(data['environments'])} (`--environment` names one)"
+    return {platform: entries[platform] for platform in source.take(entries, lost, hint)}
 
 
 def _part(

@@ -76,7 +76,8 @@ class Workspace:
         parts = self._parts(environment)
         places = self._places(parts)
         if not platforms:
-            platforms = self._chosen(source, places, lost)
+            hint = f"its environments: {', '.join(self.environments())} (`--environment` names one)"
+            platforms = source.take(places, lost, hint)
             lost += [f"`{key}` can't be asked for" for key in _SETTINGS if key in self.head]
         channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
         conda: dict[str, dict[str, CondaRequest]] = {}
@@ -127,16 +128,6 @@ class Workspace:
         for entry in names.values():
             found.setdefault(str(entry["platform"]), entry)
         return found
-
-    def _chosen(self, source: Source, places: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
-        taken, left = source.choose(tuple(places))
-        if left:
-            lost.append(f"platforms that are not taken: {', '.join(left)}")
-        if not taken:
-            held = f"only for {', '.join(left)}" if left else "for none at all"
-            hint = f"its environments: {', '.join(self.environments())} (`--environment` names one)"
-            raise FormatError(f"{self.path}: has nothing for a platform that tenv knows, {held}", hint=hint)
-        return taken
 
     def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         """Return the virtual packages that are declared, in today's form or the one before."""

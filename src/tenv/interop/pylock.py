@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+import tomli
+
 from tenv import __version__
-from tenv.errors import FormatError, LockCorruptError
+from tenv.errors import LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
 from tenv.interop.markers import PLATFORM_MARKERS, add_wheel, holds, platforms_of
 from tenv.interop.packages import left_out
@@ -26,12 +28,7 @@ def _export(subject: Subject) -> Exported:
     from packaging.specifiers import SpecifierSet  # noqa: PLC0415 (late: 15 ms)
     from packaging.version import Version  # noqa: PLC0415 (late: 11 ms)
 
-    found = releases(subject)
-    if not found:
-        raise FormatError(
-            f"{subject.lock.target} has no wheels, and pylock.toml holds nothing else",
-            hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
-        )
+    found = releases(subject, "pylock.toml")
     lost = left_out(subject, conda=False)
     pylock = Pylock(
         lock_version=Version("1.0"),
@@ -83,13 +80,11 @@ def _package(subject: Subject, name: str, version: str, rows: list[tuple[str, Wh
 
 
 def _read(source: Source) -> Imported:
-    import tomllib  # noqa: PLC0415 (12 ms)
-
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError  # noqa: PLC0415 (late)
 
     try:
-        pylock = Pylock.from_dict(tomllib.loads(text_of(source, LockCorruptError)))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        pylock = Pylock.from_dict(tomli.loads(text_of(source, LockCorruptError)))
+    except (tomli.TOMLDecodeError, RecursionError) as error:
         raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: is no pylock.toml: {error}") from error

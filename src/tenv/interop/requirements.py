@@ -15,12 +15,25 @@ from tenv.versions import Version
 __all__ = ["FORMAT", "marker_of", "releases"]
 
 
-def releases(subject: Subject) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
-    """Return the wheels by name and version, each with its platform."""
+def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
+    """Return the wheels by name and version, each with its platform.
+
+    Args:
+        subject: What is exported.
+        file: The file that holds nothing but wheels.
+
+    Raises:
+        FormatError: There is no wheel.
+    """
     found: dict[tuple[str, str], list[tuple[str, Wheel]]] = {}
     for platform in subject.platforms:
         for wheel in subject.wheels(platform):
             found.setdefault((wheel.name, wheel.version), []).append((platform, wheel))
+    if not found:
+        raise FormatError(
+            f"{subject.lock.target} has no wheels, and {file} holds nothing else",
+            hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
+        )
     return dict(sorted(found.items()))
 
 
@@ -60,12 +73,7 @@ def _pythons(minors: frozenset[str]) -> str:
 
 
 def _export(subject: Subject) -> Exported:
-    found = releases(subject)
-    if not found:
-        raise FormatError(
-            f"{subject.lock.target} has no wheels, and requirements.txt holds nothing else",
-            hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
-        )
+    found = releases(subject, "requirements.txt")
     lost = left_out(subject, conda=False)
     lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
     for (name, version), rows in found.items():

@@ -1,17 +1,22 @@
 """The Pythons of this machine that an environment may be made with."""
 
+import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tenv import process
 from tenv.versions import Version
 
-__all__ = ["Interpreter", "inspect", "search"]
+__all__ = ["Interpreter", "behind_shim", "inspect", "search"]
 
 _SECONDS = 20.0
+_NAME = re.compile(r"\w[\w.+-]*(/envs/\w[\w.+-]*)?")
+_RELEASE = re.compile(r"\d+(\.\d+)*", re.ASCII)
 _ASK = """\
 import sys, sysconfig
 usual = not sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -61,9 +66,15 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
     suffix = ".exe" if sys.platform == "win32" else ""
     own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
     seen: set[str] = set()
+    behind = partial(behind_shim, environment=environment)
 
     def fresh(programs: Iterable[Path]) -> list[Path]:
-        there = (program for program in programs if os.access(program, os.X_OK) and program.is_file())
+        there = (
+            found
+            for program in programs
+            if os.access(program, os.X_OK) and program.is_file()
+            for found in behind(program)
+        )
         new = {os.path.realpath(program): program for program in there}
         new = {real: program for real, program in new.items() if real not in seen}
         seen.update(new)
@@ -76,10 +87,50 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
     yield fresh(folder / f"{name}{suffix}" for name in ("python3", "python") for folder in folders)
 
 
+def behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
+    """Return the programs that may answer in place of a shim of pyenv; any other program is returned as it is.
+
+    A shim is a script that starts dozens of programs to find out which of pyenv's versions are chosen, two tenths of a
+    second each time, and most of them then only tell that no chosen version has such a program. So the choice is read
+    where pyenv reads it; `system` means the rest of PATH.
+    """
+    root = program.parent.parent
+    if program.parent.name != "shims" or not (root / "versions").is_dir():
+        return [program]
+    folders = (_version_folder(root / "versions", name) for name in _chosen(root, environment))
+    programs = [folder / "bin" / program.name for folder in folders if folder]
+    return [path for path in programs if os.access(path, os.X_OK)]
+
+
+def _version_folder(versions: Path, name: str) -> Path | None:
+    """Return the folder of a version of pyenv, of `3.11` that of its highest release; None when there is none."""
+    for plain in (name, name.removeprefix("python-")):
+        if not _NAME.fullmatch(plain):
+            continue
+        if (versions / plain).is_dir():
+            return versions / plain
+        releases = [path for path in versions.glob(f"{plain}.*") if _RELEASE.fullmatch(path.name)]
+        if releases:
+            return max(releases, key=lambda path: Version(path.name))
+    return None
+
+
+def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
+    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user."""
+    if named := environment.get("PYENV_VERSION"):
+        return named.split(":")
+    here = Path(environment.get("PYENV_DIR") or Path.cwd())
+    for file in (*(folder / ".python-version" for folder in (here, *here.parents)), root / "version"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            rows = (line.split() for line in file.read_text().splitlines())
+            return [row[0] for row in rows if row and not row[0].startswith("#")]
+    return []
+
+
 def inspect(program: Path, environment: Mapping[str, str]) -> Interpreter | None:
     """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
     clean = {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
-    done = process.run([str(program), "-I", "-c", _ASK], environment=clean, timeout=_SECONDS)
+    done = process.run([str(program), "-I", "-S", "-c", _ASK], environment=clean, timeout=_SECONDS)
     if isinstance(done, process.Missing) or done.status:
         return None
     lines = done.stdout.splitlines()

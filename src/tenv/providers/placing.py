@@ -14,13 +14,13 @@ from pathlib import Path, PurePosixPath
 from tenv.errors import ArchiveRefusedError, ForeignFolderError
 from tenv.files import digest, storage_errors, write_atomic
 from tenv.lock import Archive
+from tenv.prefix import ARCHIVES
 from tenv.providers.clashes import first_clash
 from tenv.providers.store import Sharing, Tree, share
 
 __all__ = ["Placed", "describe", "place", "placed", "record_of", "remove"]
 
 _SCHEMA = 1
-_RECORDS = Path("tenv-meta") / "archives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Placed:
 
 def record_of(prefix: Path, name: str) -> Path:
     """Return where the record of an archive is, or would be."""
-    return prefix / _RECORDS / f"{name}.json"
+    return prefix / ARCHIVES / f"{name}.json"
 
 
 def placed(prefix: Path) -> dict[str, Placed]:
     """Return the archives that are in a prefix by name; a record that can't be read counts as none."""
     found = {}
-    for path in sorted((prefix / _RECORDS).glob("*.json")):
+    for path in sorted((prefix / ARCHIVES).glob("*.json")):
         try:
             data = json.loads(path.read_text("utf-8"))
             if data.pop("schema") == _SCHEMA:

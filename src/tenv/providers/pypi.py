@@ -5,12 +5,13 @@ import datetime as dt
 import signal
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import tomli
 
 from tenv import process
 from tenv.errors import (
@@ -152,7 +153,7 @@ class Uv:
                 beside = " beside the conda packages" if given else ""
                 what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{beside}"
                 raise uv_error(done.stderr, what)
-            data = tomllib.loads(chosen.read_text())
+            data = tomli.loads(chosen.read_text())
         tags = accepted_tags(platform, python, manifest.requirements.glibc or OLDEST_GLIBC)
         elsewhere = set(map(normalize, given or ()))
         rows = [package for package in data.get("packages", []) if normalize(package["name"]) not in elsewhere]
@@ -197,7 +198,7 @@ class Uv:
             error = uv_error(done.stderr, "the indexes in use do not have what is locked")
             hint = "an index that has it must be in use: UV_INDEX, UV_DEFAULT_INDEX or pip.conf name it"
             raise NetworkError(error.message, hint=error.hint or hint)
-        found: list[dict[str, Any]] = tomllib.loads(done.stdout).get("packages", [])
+        found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
         return found
 
     def index_urls(self, pin: str, python: str) -> tuple[str, ...]:

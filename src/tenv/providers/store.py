@@ -23,8 +23,9 @@ from pathlib import Path
 from tenv.files import digest, exclusive, storage_errors, write_atomic
 from tenv.lock import Archive
 from tenv.providers.download import Fetched, Fetcher
+from tenv.providers.staging import Contents, File
 from tenv.providers.transfer import Wanted
-from tenv.providers.unpack import Contents, File, unpack
+from tenv.providers.unpack import unpack
 
 __all__ = ["Damage", "Store", "Tree", "default_store"]
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuClass, sm_of
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
 from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
@@ -15,6 +14,7 @@ from tenv.rules.interface import Case, Finding
 from tenv.versions import Version
 
 if TYPE_CHECKING:
+    from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuClass
     from tenv.lock import CondaPackage, Wheel
 
 __all__ = [
@@ -61,7 +61,7 @@ class KnownGpu:
 
     name: str
     capability: Version | None
-    kind: GpuClass | None
+    kind: "GpuClass | None"
     origin: str
     basis: Basis | None
 
@@ -213,11 +213,11 @@ def known_gpus(case: Case) -> tuple[KnownGpu, ...]:
     return tuple(identify(gpu, case.facts) for gpu in case.host.gpus.value)
 
 
-def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: GpuArchTable | None) -> list[Version]:
+def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: "GpuArchTable | None") -> list[Version]:
     """Return the compute capabilities of GPUs for which nvcc of a CUDA release compiles; all, where it is not known."""
     row = archs.archs(cuda) if archs else None
     found = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
-    return [one for one in found if row is None or row.min <= sm_of(one) <= row.max]
+    return [one for one in found if row is None or row.supports(one)]
 
 
 def only(code: str, find: Callable[[Case], Iterable[Finding]]) -> Callable[[Case], Iterator[Finding]]:

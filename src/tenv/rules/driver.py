@@ -7,9 +7,9 @@ under WSL the driver is the one of Windows.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
-from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuClass, sm_of
 from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
 from tenv.host.driver import JETSON
 from tenv.host.interface import Fact, Missing
@@ -17,6 +17,9 @@ from tenv.host.report import HostReport
 from tenv.rules.common import KnownGpu, compiled_for, doubt
 from tenv.rules.interface import Finding, Severity
 from tenv.versions import Version
+
+if TYPE_CHECKING:
+    from tenv.facts.cuda_gpu_arch import GpuArchTable
 
 __all__ = [
     "DriverVerdict",
@@ -63,7 +66,7 @@ def judge(
     table: CudaDriverTable,
     windows: bool,
     gpus: Sequence[KnownGpu] = (),
-    archs: GpuArchTable | None = None,
+    archs: "GpuArchTable | None" = None,
 ) -> DriverVerdict:
     """Judge a driver against a toolkit.
 
@@ -160,13 +163,13 @@ class _Needs:
     minimum: Minimum
     native: Minimum | None
     windows: bool
-    archs: GpuArchTable | None
+    archs: "GpuArchTable | None"
 
     def fix(self, gpus: Sequence[KnownGpu], fix: str) -> str:
         """Return a fix; another where the toolkit has dropped all GPUs, whose last driver may be older than its own."""
         row = self.archs.archs(self.cuda) if self.archs else None
         known = [gpu.capability for gpu in gpus if gpu.capability is not None]
-        if self.archs is None or row is None or not known or len(known) < len(gpus) or sm_of(max(known)) >= row.min:
+        if self.archs is None or row is None or len(known) < max(len(gpus), 1) or not row.has_dropped(max(known)):
             return fix
         served = self.archs.range(max(known))
         last = f"CUDA {served[1].major_minor}" if served else "an older CUDA"
@@ -181,7 +184,7 @@ class _Needs:
         """Return from which driver on nothing is missing, where that is a newer one."""
         if self.native is None or self.native.driver <= self.minimum.driver:
             return ""
-        knows = f"which knows all of CUDA {self.cuda.major_minor}{_doubt(self.native)}"
+        knows = f"which knows all of CUDA {self.cuda.major_minor}{doubt(self.native.basis)}"
         return f" (better {self.native.driver} or newer, {knows})"
 
 
@@ -205,21 +208,21 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         subject=f"CUDA {needs.cuda}",
         message=(
             f"no NVIDIA driver could be read {f'for the {names} of this machine' if names else 'here'}: building needs "
-            f"none, but running needs {needs.driver()}{_doubt(needs.minimum)}"
+            f"none, but running needs {needs.driver()}{doubt(needs.minimum.basis)}"
         ),
         evidence=driver.reason,
-        source=needs.minimum.source,
+        source=needs.minimum.basis.source,
         fix=needs.fix(gpus, install if names else fix),
     )
 
 
 def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> Finding:
-    cuda, minimum, native, source = needs.cuda, needs.minimum, needs.native, needs.minimum.source
+    cuda, minimum, native, source = needs.cuda, needs.minimum, needs.native, needs.minimum.basis.source
     if native is None:
         own, newer = f"which driver CUDA {cuda.major_minor} came with is not known", "a newer driver"
     else:
         own, newer = f"CUDA {cuda.major_minor} came with driver {native.driver}", f"driver {native.driver} or newer"
-        own, source = own + _doubt(native), f"{source}; {native.source}"
+        own, source = own + doubt(native.basis), f"{source}; {native.basis.source}"
     capabilities = compiled_for(gpus, cuda, needs.archs)
     archs = f'build with TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"'
     if not capabilities:
@@ -230,8 +233,8 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
         subject=f"CUDA {cuda}",
         message=(
             f"runs by minor-version compatibility: {own}, and any driver from {minimum.driver} on runs what was built "
-            f"with CUDA {cuda.major}.x{_doubt(minimum)}; this driver can't compile the PTX of the newer toolkit, so "
-            "code must be built for the GPU's own architecture"
+            f"with CUDA {cuda.major}.x{doubt(minimum.basis)}; this driver can't compile the PTX of the newer toolkit, "
+            "so code must be built for the GPU's own architecture"
         ),
         evidence=f"driver {driver.value} ({driver.origin})",
         source=source,
@@ -241,6 +244,8 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
 
 def _below(needs: _Needs, driver: Fact[Version], table: CudaDriverTable, gpus: Sequence[KnownGpu]) -> DriverVerdict:
     """Return the verdict on a driver that is older than the minimum."""
+    from tenv.facts.cuda_gpu_arch import GpuClass  # noqa: PLC0415 (late: few drivers are that old)
+
     forward = None if needs.windows else table.forward(needs.cuda, driver.value)
     if forward is not None and forward.verdict is not ForwardVerdict.COMPATIBLE:
         forward = None
@@ -260,8 +265,9 @@ def _forward(needs: _Needs, driver: Fact[Version], forward: Forward) -> Finding:
         severity=Severity.NOTE,
         subject=f"CUDA {needs.cuda}",
         message=(
-            f"runs by forward compatibility alone: the driver is older than {minimum.driver}{_doubt(minimum)}, and the "
-            f"package {forward.package} brings what it lacks, on data-centre GPUs like these{doubt(forward.basis)}"
+            f"runs by forward compatibility alone: the driver is older than {minimum.driver}{doubt(minimum.basis)}, "
+            f"and the package {forward.package} brings what it lacks, on data-centre GPUs like these"
+            f"{doubt(forward.basis)}"
         ),
         evidence=f"driver {driver.value} ({driver.origin})",
         source=forward.basis.source,
@@ -277,6 +283,8 @@ def _closed(forward: Forward | None, gpus: Sequence[KnownGpu]) -> str:
     """Return why forward compatibility is no way out; nothing where no GPU is known of that could tell."""
     if forward is None or not gpus:
         return ""
+    from tenv.facts.cuda_gpu_arch import GpuClass  # noqa: PLC0415
+
     if any(gpu.kind is GpuClass.GEFORCE for gpu in gpus):
         return (
             f"; {forward.package} does not help: forward compatibility is closed to GeForce GPUs "
@@ -293,9 +301,9 @@ def _too_old(needs: _Needs, driver: Fact[Version], closed: str, choice: str) -> 
         code="TE103",
         severity=Severity.ERROR,
         subject=f"CUDA {needs.cuda}",
-        message=f"the driver is too old to run it: that needs {needs.driver()}{_doubt(needs.minimum)}{closed}",
+        message=f"the driver is too old to run it: that needs {needs.driver()}{doubt(needs.minimum.basis)}{closed}",
         evidence=f"driver {driver.value} ({driver.origin})",
-        source=needs.minimum.source,
+        source=needs.minimum.basis.source,
         fix=f"install {needs.driver()}{needs.better()}, or choose a target with {choice}",
     )
 
@@ -320,9 +328,3 @@ def _unlisted(cuda: Version, table: CudaDriverTable) -> Finding:
         source="tenv/facts/data/cuda_driver.toml",
         fix="check the version of CUDA in the manifest, or install a newer tenv",
     )
-
-
-def _doubt(minimum: Minimum) -> str:
-    if minimum.confirmed:
-        return ""
-    return f" (not confirmed: {minimum.note.rstrip('.')})" if minimum.note else " (not confirmed)"

@@ -24,11 +24,13 @@ DROPPED = "TE204"
 def gpu_too_old(case: Case) -> Iterator[Finding]:
     """Yield the GPUs that the toolkit has dropped: an error, or a warning where it serves another of the machine."""
     judged = list(_judged(case))
-    others = ", ".join(dict.fromkeys(gpu.name for gpu, capability, archs in judged if sm_of(capability) >= archs.min))
+    others = ", ".join(
+        dict.fromkeys(gpu.name for gpu, capability, archs in judged if not archs.has_dropped(capability))
+    )
     runs = f", while it runs on {others}" if others else ""
     avoid = "keep programs off it (CUDA_VISIBLE_DEVICES names those that they may use)"
     for gpu, capability, archs in judged:
-        if sm_of(capability) < archs.min:
+        if archs.has_dropped(capability):
             served = case.facts.cuda_gpu_arch.range(capability)
             last = f"CUDA {served[1].major_minor}{doubt(served[1].basis)}" if served else "an older CUDA"
             yield Finding(

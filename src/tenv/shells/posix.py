@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation import Action, Activation, Watch
-from tenv.environment import META
+from tenv.prefix import META
 from tenv.targets import Places
 
 __all__ = [

@@ -13,7 +13,6 @@ from tenv.environment import Environment
 from tenv.errors import NetworkError
 from tenv.lock import Archive, Lock
 from tenv.manifest import Manifest
-from tenv.providers.archive import Archives
 from tenv.providers.download import Fetcher
 from tenv.providers.interface import Joined, Transfer
 from tenv.providers.placing import Placed, describe, place, placed, remove
@@ -42,6 +41,8 @@ def choose_archives(
     Raises:
         TenvError: As `Archives.lock` does.
     """
+    from tenv.providers.archive import Archives  # noqa: PLC0415 (late: to install archives, none has to be chosen)
+
     if not any(manifest.on(platform).archives for platform in manifest.platforms):
         return {}
     names = sorted({name for platform in manifest.platforms for name in manifest.on(platform).archives})

@@ -14,7 +14,8 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.report import HostReport, Toolkit
 from tenv.host.toolkits import compiler_limits
-from tenv.lock import Lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
 from tenv.rules.from_machine import PLATFORM

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv.errors import ManifestError
 from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
@@ -12,7 +12,7 @@ from tenv.facts.tables import Facts
 from tenv.host import gpus, toolkits
 from tenv.host.cuda_api import override
 from tenv.host.driver import probe
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, fact_to_json
 from tenv.host.machine import current_platform
 from tenv.host.nvidia import Nvidia
 from tenv.host.parallel import ahead
@@ -28,8 +28,10 @@ from tenv.targets import Target
 from tenv.versions import Version
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
-from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
+
+if TYPE_CHECKING:
+    from tenv.workflows.fleet import Asked
 
 __all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "judge_target", "newest_toolkits"]
 
@@ -113,15 +115,11 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        driver = (
-            {"missing": self.driver.reason}
-            if isinstance(self.driver, Missing)
-            else {"value": str(self.driver.value), "origin": self.driver.origin}
-        )
         toolkits = [row.to_json() for row in self.toolkits]
         for row in toolkits:
             del row["target"], row["build"]  # a release alone is not built
-        return {"driver": driver, "targets": [row.to_json() for row in self.rows], "toolkits": toolkits}
+        targets = [row.to_json() for row in self.rows]
+        return {"driver": fact_to_json(self.driver), "targets": targets, "toolkits": toolkits}
 
 
 def check(context: Context, name: str | None, options: HostOptions | None = None) -> Report:
@@ -174,7 +172,7 @@ def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverT
     return forward is not None and forward.verdict is ForwardVerdict.COMPATIBLE
 
 
-def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> Iterator[Asked[Row]]:
+def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> "Iterator[Asked[Row]]":
     """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
 
     Args:
@@ -186,6 +184,8 @@ def check_fleet(context: Context, name: str | None, path: Path, options: HostOpt
     Raises:
         UsageError: There is no report, or another host is named too.
     """
+    from tenv.workflows.fleet import Memos, ask, refuse_host_options  # noqa: PLC0415 (late: one machine needs none)
+
     refuse_host_options(options)
     facts = user_facts(context)
     return ask(path, Memos(partial(_row, target, facts=facts) for target in find_targets(context, name)))
@@ -235,7 +235,7 @@ def _row(target: Target, host: HostReport, facts: Facts) -> Row:
 
 def _probed(context: Context) -> HostReport:
     """Return a report on this machine in which only what targets' drivers are judged by was asked for."""
-    nothing = HostReport.from_json({"schema": 1})
+    nothing = HostReport.unknown("the report does not say")
     nvidia = Nvidia(Places(environ=context.environ))
     driver = probe(None, nvidia)
     return replace(

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv.engine.install import cache_folder, downloads_folder
+from tenv.engine.cache import cache_folder, downloads_folder
 from tenv.files import folder_size, storage_errors
 from tenv.providers.store import default_store
 from tenv.workflows.context import Context

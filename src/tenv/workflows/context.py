@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.environment import Environment, environments_in
 from tenv.errors import UsageError
 from tenv.providers.interface import Progress, Silent
-from tenv.settings import Settings, read_settings
 from tenv.targets import Places, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.engine.network import Network
+    from tenv.environment import Environment
     from tenv.providers.pypi import Uv
+    from tenv.settings import Settings
 
 __all__ = ["Context"]
 
@@ -41,8 +41,10 @@ class Context:
 
         return Uv(self.environ, Path.home(), offline=self.offline)
 
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
         """Return what the user's own ``config.toml`` says."""
+        from tenv.settings import read_settings  # noqa: PLC0415
+
         return read_settings(settings_folder())
 
     def network(self) -> "Network":
@@ -61,6 +63,8 @@ class Context:
         Raises:
             UsageError: There is none, or more than one.
         """
+        from tenv.environment import environments_in  # noqa: PLC0415 (late: who only judges reads none)
+
         names = [environment.prefix.name for environment in environments_in(self.places.environments())]
         if len(names) == 1:
             return names[0]
@@ -68,8 +72,10 @@ class Context:
             raise UsageError("no target is named, and no environment is here", hint="`tenv targets` lists the targets")
         raise UsageError(f"no target is named, and there are several environments: {', '.join(names)}")
 
-    def environment(self, name: str, prefix: Path | None) -> Environment:
+    def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` wins over the place that follows from the project."""
+        from tenv.environment import Environment  # noqa: PLC0415
+
         if prefix is not None:
             return Environment(Path(os.path.abspath(prefix.expanduser())))  # noqa: PTH100 (links stay as they are)
         return Environment(self.places.environments() / name)

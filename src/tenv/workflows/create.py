@@ -14,12 +14,12 @@ from tenv.environment import Environment, State, Status
 from tenv.errors import ForeignFolderError, HostError, LockMissingError, LockStaleError, TenvError, UsageError
 from tenv.files import digest_bytes, exclusive, make_folder, write_atomic
 from tenv.host.machine import current_platform
-from tenv.lock import read_lock
+from tenv.inventory import Archives, CondaPackages, Wheels
+from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.shells.interface import SHELLS
 from tenv.targets import Target
 from tenv.toolchain import discover
-from tenv.versions import same_release
 from tenv.workflows.context import Context
 from tenv.workflows.python import has_python
 from tenv.workflows.system import Taken, retime, take_from_machine
@@ -202,12 +202,12 @@ def _is_made_from(state: State, target: Target, request: Request) -> bool:
 
 def _is_there(environment: Environment, state: State) -> bool:
     """Tell whether all that a state names is in the environment, by names alone."""
-    installed = environment.installed()
+    prefix = environment.prefix
     return (
-        all(same_release(installed.get(name, ""), version) for name, (version, _) in state.packages.items())
-        and environment.has_conda(state.conda)
-        and environment.has_archives(state.archives)
-        and (not state.python or discover(environment.prefix).python.exists())
+        Wheels(prefix).hold(state.packages)
+        and CondaPackages(prefix).hold(state.conda)
+        and Archives(prefix).hold(state.archives)
+        and (not state.python or discover(prefix).python.exists())
         and all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
     )
 
@@ -240,7 +240,6 @@ def _check_and_lock(
     more about the new one.
     """
     from tenv.workflows import precheck  # noqa: PLC0415 (late: 30 ms that a create with nothing to do can't spare)
-    from tenv.workflows.lock import lock_target  # noqa: PLC0415
 
     stale = None if request.mode is LockMode.FROZEN else _staleness(target)
     # A lock that somebody hands over is used or refused, never written.
@@ -250,6 +249,8 @@ def _check_and_lock(
     findings = precheck.require_build(target, around, locked=not stale) if around else ()
     tell(findings)
     if stale:
+        from tenv.workflows.lock import lock_target  # noqa: PLC0415 (late, as above)
+
         locked = lock_target(context, target)
         context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
         target = replace(target, lock_file=locked.path)

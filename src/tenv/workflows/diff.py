@@ -7,7 +7,8 @@ from pathlib import Path
 from tenv.diff import Difference, compare
 from tenv.errors import LockMissingError, TenvError, UsageError
 from tenv.git import Repository, find_repository
-from tenv.lock import Lock, parse_lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import parse_lock, read_lock
 from tenv.workflows.context import Context
 from tenv.workflows.facts import user_facts
 

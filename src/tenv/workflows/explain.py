@@ -1,9 +1,9 @@
 """Find the page of a rule."""
 
 from dataclasses import asdict, dataclass
-from importlib import resources
 from pathlib import Path
 
+import tenv
 from tenv.errors import UsageError
 from tenv.tables import nearest
 
@@ -42,6 +42,6 @@ def explain(code: str) -> Page:
 
 def _folder() -> Path:
     """Return the folder with the pages: inside the wheel, or the checkout of an editable install."""
-    package = Path(str(resources.files("tenv")))
+    package = Path(tenv.__file__).parent
     carried = package / "builtin" / "rules"
     return carried if carried.is_dir() else package.parent.parent / "docs" / "rules"

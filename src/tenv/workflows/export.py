@@ -8,7 +8,7 @@ from tenv.errors import FileExistsAlreadyError, FormatError, LockStaleError, Usa
 from tenv.files import write_atomic
 from tenv.interop.catalogue import find_format
 from tenv.interop.interface import Exported, Located, Subject
-from tenv.lock import read_lock
+from tenv.lock_file import read_lock
 from tenv.providers.wheel_urls import find_wheels
 from tenv.staleness import differences
 from tenv.targets import Target

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar, cast
 
 from tenv.errors import HostReportError, UsageError
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, fact_to_json
 from tenv.host.report import HostReport
+from tenv.host.report_json import from_json
 from tenv.workflows.host import HostOptions
 
 __all__ = ["Asked", "Memos", "ask", "refuse_host_options"]
@@ -199,17 +200,12 @@ def _one(source: str, item: "object | HostReportError", question: Callable[[Host
     try:
         if isinstance(item, HostReportError):
             raise item
-        report = HostReport.from_json(item, source)
+        report = from_json(item, source)
     except HostReportError as error:
         return Asked(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
     name = source if isinstance(report.hostname, Missing) else report.hostname.value
-    driver = (
-        {"missing": report.driver.reason}
-        if isinstance(report.driver, Missing)
-        else {"value": str(report.driver.value), "origin": report.driver.origin}
-    )
     gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
-    return Asked(name, source, driver, gpus, tuple(question(report)))
+    return Asked(name, source, fact_to_json(report.driver), gpus, tuple(question(report)))
 
 
 def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:

@@ -4,18 +4,19 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tenv.errors import HostReportError, UsageError
 from tenv.facts.tables import load_facts
-from tenv.host.assume import Lookup, assume_cuda, assume_driver, assume_gpu
-from tenv.host.collect import collect
 from tenv.host.cuda_api import override
 from tenv.host.interface import Fact, Missing
 from tenv.host.places import Places
 from tenv.host.report import Gpu, HostReport
 from tenv.versions import Version
 from tenv.workflows.context import Context
+
+if TYPE_CHECKING:
+    from tenv.host.assume import Lookup
 
 __all__ = ["HostOptions", "find_gpu", "name_gpus", "read_report", "report"]
 
@@ -35,7 +36,7 @@ class HostOptions:
     assume_gpu: str = ""
 
 
-def report(context: Context, options: HostOptions, lookup: Lookup | None = None) -> HostReport:
+def report(context: Context, options: HostOptions, lookup: "Lookup | None" = None) -> HostReport:
     """Return the report that is meant.
 
     Args:
@@ -47,6 +48,9 @@ def report(context: Context, options: HostOptions, lookup: Lookup | None = None)
         HostReportError: The report can't be read.
         UsageError: What is to be assumed can't be.
     """
+    from tenv.host.assume import assume_cuda, assume_driver, assume_gpu  # noqa: PLC0415
+    from tenv.host.collect import collect  # noqa: PLC0415 (late: `check-driver` asks no more than a driver)
+
     driver = _version(options.assume_driver)
     if options.host_report:
         found = read_report(options.host_report)
@@ -72,6 +76,8 @@ def read_report(name: str, stdin: TextIO | None = None) -> HostReport:
     Raises:
         HostReportError: It can't be read as a report.
     """
+    from tenv.host.report_json import from_json  # noqa: PLC0415 (late: who judges this machine reads no report)
+
     source = "standard input" if name == "-" else name
     hint = "`tenv host --json > FILE` writes one"
     try:
@@ -81,7 +87,7 @@ def read_report(name: str, stdin: TextIO | None = None) -> HostReport:
         raise HostReportError(f"{source}: can't be read: {error.strerror or error}", hint=hint) from error
     except (ValueError, RecursionError) as error:
         raise HostReportError(f"{source}: not JSON: {error}", hint=hint) from error
-    return HostReport.from_json(data, source)
+    return from_json(data, source)
 
 
 def _version(text: str) -> Version | None:

@@ -13,7 +13,8 @@ from tenv.interop.interface import Format, Imported, Part
 from tenv.interop.packages import channel_url
 from tenv.interop.pixi import lock_text
 from tenv.interop.reading import read_source
-from tenv.lock import from_manifest, read_lock, render_lock
+from tenv.lock import from_manifest
+from tenv.lock_file import read_lock, render_lock
 from tenv.manifest import PLATFORMS, Manifest
 from tenv.manifest_file import read_manifest
 from tenv.workflows.context import Context

@@ -9,8 +9,10 @@ from tenv.environment import Environment, State, Status
 from tenv.errors import EnvironmentBrokenError, ForeignFolderError, NetworkError
 from tenv.files import storage_errors
 from tenv.host.machine import current_platform
+from tenv.inventory import CondaPackages, Wheels, foreign_files
 from tenv.lock import CondaPackage, Wheel
 from tenv.manifest import normalize
+from tenv.prefix import clear
 from tenv.providers.interface import Progress
 from tenv.providers.interpreters import Interpreter
 from tenv.providers.pypi import Uv
@@ -125,14 +127,14 @@ def make_plan(environment: Environment, wanted: Wanted, old: State | None, *, ex
     foreign = () if exact or not old else _foreign(environment, old, bare)
     kept = foreign if same_python else tuple(name for name in foreign if "site-packages" not in Path(name).parts)
     known = {*had_conda, *bare.conda}
-    changed = dict(had_conda) != bare.conda or not environment.has_conda(bare.conda)
+    changed = dict(had_conda) != bare.conda or not CondaPackages(environment.prefix).hold(bare.conda)
     return replace(
         bare,
         scratch=scratch,
         links=bool(bare.conda or had_conda) and (scratch or changed),
         again=_changed(had, new),
         relinked=tuple(n for n, key in bare.conda.items() if n in had_conda and _other_file(had_conda[n], key)),
-        strange=() if exact else tuple(name for name in environment.conda_notes() if name not in known),
+        strange=() if exact else tuple(name for name in CondaPackages(environment.prefix).names() if name not in known),
         foreign=kept,
         dropped=len(kept) < len(foreign),
     )
@@ -165,11 +167,11 @@ def _foreign(environment: Environment, old: State, plan: Plan) -> tuple[str, ...
     """
     conda = {*old.conda, *plan.conda}
     if old.status is not Status.CREATING:
-        return environment.foreign_files(plan.ours, conda)
-    ours = {*plan.ours, *map(normalize, conda)}
-    theirs = set(environment.files_of(set(environment.installed()) - ours))
-    theirs |= set(environment.conda_files(set(environment.conda_notes()) - conda))
-    return tuple(sorted({*old.foreign, *(theirs - set(environment.conda_files(conda)))}))
+        return foreign_files(environment.prefix, plan.ours, conda)
+    wheels, packages = Wheels(environment.prefix), CondaPackages(environment.prefix)
+    theirs = {*wheels.files(set(wheels.names()) - {*plan.ours, *map(normalize, conda)})}
+    theirs |= {*packages.files(set(packages.names()) - conda)}
+    return tuple(sorted({*old.foreign, *(theirs - {*packages.files(conda)})}))
 
 
 def settle(plan: Plan, staged: Staged, environment: Environment, old: State | None) -> Plan:
@@ -182,7 +184,8 @@ def settle(plan: Plan, staged: Staged, environment: Environment, old: State | No
     if old and old.status is not Status.BROKEN:  # of a broken one nobody knows whose the files are
         certain = set(plan.foreign if old.status is Status.READY else old.foreign) & set(plan.foreign)
     # No file counts as a package's for want of its note; what tenv has installed is tenv's all the same.
-    lost = environment.without_note(name for name, key in plan.conda.items() if old and old.conda.get(name) == key)
+    packages = CondaPackages(environment.prefix)
+    lost = packages.without_note(name for name, key in plan.conda.items() if old and old.conda.get(name) == key)
     taken = sorted(name for name in certain & staged.files.keys() if staged.files[name] not in lost)
     if taken:
         raise ForeignFolderError(
@@ -217,7 +220,7 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
     """
     python = plan.wanted.python
     if plan.scratch:
-        environment.wipe(plan.foreign)
+        clear(environment.prefix, plan.foreign)
         if python and not plan.wanted.own_python:
             uv.make_environment(environment.prefix, python.path, environment.prefix.name)
     if plan.links:
@@ -229,9 +232,10 @@ def install(uv: Uv, environment: Environment, plan: Plan, progress: Progress) ->
 
 def _link(environment: Environment, plan: Plan, progress: Progress) -> None:
     progress.step("installing conda packages", len(plan.staged.records))
-    for name in environment.without_note(plan.conda):
-        for note in environment.conda_notes().get(name, ()):  # rattler would stop over one that it can't read
-            (environment.prefix / "conda-meta" / note).unlink()
+    packages = CondaPackages(environment.prefix)
+    for name in packages.without_note(plan.conda):
+        for note in packages.notes().get(name, ()):  # rattler would stop over one that it can't read
+            note.unlink()
     link(
         plan.staged.records,
         environment.prefix,
@@ -242,16 +246,16 @@ def _link(environment: Environment, plan: Plan, progress: Progress) -> None:
         thorough=plan.thorough,
         on_linked=progress.advance,
     )
-    if not environment.has_conda(plan.conda):
-        notes = environment.conda_notes()
-        missing = sorted(name for name in plan.conda if name not in notes)
+    if not packages.hold(plan.conda):
+        missing = sorted(plan.conda.keys() - packages.names())
         raise EnvironmentBrokenError(f"{environment.prefix}: {', '.join(missing)} did not arrive as the lock says")
 
 
 def _install_wheels(uv: Uv, environment: Environment, plan: Plan, progress: Progress) -> None:
     wheels = plan.wanted.wheels
     program = discover(environment.prefix).python
-    before = environment.installed()
+    there = Wheels(environment.prefix)
+    before = there.versions()
     if wheels or not plan.wanted.own_python:
         progress.step("downloading and installing", sum(wheel.size or 0 for wheel in wheels))
     if plan.damaged:
@@ -261,12 +265,12 @@ def _install_wheels(uv: Uv, environment: Environment, plan: Plan, progress: Prog
             uv.install(program, wheels, (*plan.again, *plan.damaged), progress)
         except NetworkError as error:
             # uv has every file at hand before it takes the first old package away.
-            error.untouched = not plan.scratch and not plan.links and environment.installed() == before
+            error.untouched = not plan.scratch and not plan.links and there.versions() == before
             raise
     # Only now, so that a download that fails leaves a whole environment whole.
     if not plan.links:
         _remove_gone(uv, environment, plan)
-    installed = environment.installed()
+    installed = there.versions()
     wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
     if wrong:
         raise EnvironmentBrokenError(
@@ -276,6 +280,6 @@ def _install_wheels(uv: Uv, environment: Environment, plan: Plan, progress: Prog
 
 def _remove_gone(uv: Uv, environment: Environment, plan: Plan) -> None:
     """Remove the wheels of the lock before that are not in this one."""
-    gone = sorted(set(environment.installed()) & set(plan.ours) - set(plan.packages))
+    gone = sorted(set(Wheels(environment.prefix).names()) & set(plan.ours) - set(plan.packages))
     if gone:
         uv.remove(discover(environment.prefix).python, gone)

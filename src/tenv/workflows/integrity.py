@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tenv.activation import ACTIVATION
-from tenv.environment import Environment, State, name_of
+from tenv.environment import Environment, State
 from tenv.files import write_atomic
 from tenv.integrity import (
     Expected,
@@ -15,6 +15,7 @@ from tenv.integrity import (
     expect_made,
     expect_wheel,
 )
+from tenv.inventory import CondaPackages, Wheels, name_of
 from tenv.providers.placing import placed, record_of
 from tenv.shells.interface import SHELLS
 from tenv.toolchain import TOOLKIT
@@ -46,18 +47,18 @@ def find_faults(environment: Environment, state: State) -> Faults:
 
 
 def _expected(environment: Environment, state: State) -> Iterator[Expected]:
-    infos = {name_of(info): info for info in environment.distributions()}
-    versions = environment.installed()
+    wheels = Wheels(environment.prefix)
+    infos = {name_of(info): info for info in wheels.distributions()}
+    versions = wheels.versions()
     for name, (version, _) in state.packages.items():
         if name in infos and same_release(versions[name], version):
             yield from expect_wheel(infos[name], environment.prefix, name)
         else:  # whatever else of it is there, nobody can tell
             yield Expected(f"{name} {version}", name)
-    notes = environment.conda_notes()
+    notes = {note.name: note for notes in CondaPackages(environment.prefix).notes().values() for note in notes}
     for name, (version, build, _) in state.conda.items():
-        note = f"{name}-{version}-{build}.json"
-        if note in notes.get(name, ()):
-            yield from expect_conda(environment.prefix / "conda-meta" / note)
+        if note := notes.get(f"{name}-{version}-{build}.json"):
+            yield from expect_conda(note)
         else:
             yield Expected(f"{name} {version}", name)
     yield from _of_archives(environment, state)

@@ -1,12 +1,14 @@
 """Lock a target: keep the lock that is there, or write one with other files, as `tenv.workflows.solve` chooses them."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenv.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.files import write_atomic
-from tenv.lock import Lock, parse_lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import parse_lock, read_lock
 from tenv.manifest import normalize
 from tenv.rules.interface import Finding, Severity
 from tenv.rules.toolkit import check_lock
@@ -14,11 +16,27 @@ from tenv.staleness import differences
 from tenv.tables import nearest
 from tenv.targets import Target
 from tenv.workflows.context import Context
-from tenv.workflows.solve import Limits, Problem, solve
 
 __all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
 
 _NAMED = 8  # findings that an error lists
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a choice is limited to.
+
+    Attributes:
+        seconds: How long reading the package lists of channels, and then solving, may take.
+        exclude_newer: Files that came later do not count; in UTC.
+        afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
+        trust_first_use: Whether a file whose digest nobody names may be taken as it is seen now.
+    """
+
+    seconds: float = 300.0
+    exclude_newer: dt.datetime | None = None
+    afresh: bool = False
+    trust_first_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +116,8 @@ def lock_target(
         NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
         NetworkError: An index or a channel does not answer.
     """
+    from tenv.workflows.solve import Problem, solve  # noqa: PLC0415 (late: a lock that is up to date needs no solver)
+
     home = path or target.lock_home
     limits = limits or Limits()
     # A question about a day in the past is not answered with what was chosen on a later one.

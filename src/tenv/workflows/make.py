@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tenv.activation import ACTIVATION, Activation, Watch, read_activation
-from tenv.environment import MARKER, Environment, State, Status
+from tenv.environment import Environment, State, Status
 from tenv.errors import NetworkError, StorageError, TenvError, UsageError
 from tenv.files import folder_size, remove_tree, write_atomic
 from tenv.host.machine import current_platform, probe, sees_gpu
+from tenv.inventory import Wheels
 from tenv.lock import Archive, CondaPackage, Lock
+from tenv.prefix import MARKER
 from tenv.providers.interface import Joined
 from tenv.providers.interpreters import Interpreter
 from tenv.rules.toolkit import check_lock
@@ -179,7 +181,7 @@ def _assemble(job: Job, plan: Plan) -> tuple[Toolchain, tuple[Watch, ...]]:
     """Make one toolchain of what was installed and what is taken from the machine."""
     environment = job.environment
     nvidia = discover(environment.prefix).site_packages / "nvidia"
-    parts = (*environment.folders_of(plan.packages, nvidia), *homes_in(environment.prefix, job.archives))
+    parts = (*Wheels(environment.prefix).folders(plan.packages, nvidia), *homes_in(environment.prefix, job.archives))
     toolchain, watches = with_machine(environment, job.target.name, job.taken, current_platform(), parts)
     if toolchain.compat and not _may_use_compat(job):
         toolchain = replace(toolchain, compat=None)

@@ -14,7 +14,8 @@ from tenv.diff import Difference
 from tenv.errors import LockConflictError, LockCorruptError, ManifestError, TenvError, UsageError
 from tenv.files import write_atomic
 from tenv.git import Repository, find_repository
-from tenv.lock import Lock, parse_lock
+from tenv.lock import Lock
+from tenv.lock_file import parse_lock
 from tenv.merge import begin_with
 from tenv.targets import Origin, Place, Places, Target
 from tenv.workflows.context import Context

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenv.engine.install import Content, fetch, read_archives, read_cache
+from tenv.engine.cache import Content, read_archives, read_cache
+from tenv.engine.download import fetch
 from tenv.engine.lockfile import read_records
 from tenv.engine.network import Network
 from tenv.engine.records import Record
-from tenv.environment import META
 from tenv.errors import LockCorruptError, UnsafePackageError
 from tenv.lock import Lock
+from tenv.prefix import META
 from tenv.providers.interface import Progress, Transfer
 
 __all__ = ["Staged", "leaving_links", "path_notes", "stage"]

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv.environment import MARKER, Status
+from tenv.environment import Status
 from tenv.errors import EnvironmentMissingError, ForeignFolderError, UsageError
 from tenv.files import exclusive, remove_tree
+from tenv.prefix import MARKER
 from tenv.workflows.context import Context
 
 __all__ = ["Removed", "remove_environment"]

@@ -7,7 +7,7 @@ from tenv.diff import Difference
 from tenv.environment import Environment, State
 from tenv.errors import LockMissingError
 from tenv.files import digest
-from tenv.lock import read_lock
+from tenv.lock_file import read_lock
 from tenv.workflows.context import Context
 from tenv.workflows.create import Created, LockMode, Request, create
 from tenv.workflows.diff import difference_of

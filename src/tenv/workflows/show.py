@@ -7,7 +7,8 @@ from typing import Any
 from tenv.environment import Environment, State
 from tenv.errors import TenvError
 from tenv.host.machine import current_platform
-from tenv.lock import Lock, read_lock
+from tenv.lock import Lock
+from tenv.lock_file import read_lock
 from tenv.providers.placing import placed
 from tenv.staleness import differences
 from tenv.targets import Target

@@ -1,45 +1,32 @@
 """Choose the files of a lock, for every platform: archives, conda packages, then wheels."""
 
-import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tenv import process
 from tenv.engine.lockfile import read_records, write_conda_part
 from tenv.engine.records import Record
 from tenv.errors import NoSolutionError
-from tenv.lock import CondaPackage, Lock, Wheel, from_manifest, render_lock
+from tenv.lock import CondaPackage, Lock, Wheel, from_manifest
+from tenv.lock_file import render_lock
 from tenv.manifest import Manifest, normalize
 from tenv.providers.conda import Conda, python_packages, to_package
 from tenv.providers.wheels import join
 from tenv.staleness import conda_differences
 from tenv.workflows.context import Context
 
-__all__ = ["Limits", "Problem", "solve"]
+if TYPE_CHECKING:
+    from tenv.workflows.lock import Limits
+
+__all__ = ["Problem", "solve"]
 
 _WORKERS = 4
 """uv mostly waits for the index; more at once than this gained nothing on two cores."""
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a choice is limited to.
-
-    Attributes:
-        seconds: How long reading the package lists of channels, and then solving, may take.
-        exclude_newer: Files that came later do not count; in UTC.
-        afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
-        trust_first_use: Whether a file whose digest nobody names may be taken as it is seen now.
-    """
-
-    seconds: float = 300.0
-    exclude_newer: dt.datetime | None = None
-    afresh: bool = False
-    trust_first_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +45,7 @@ class Problem:
     manifest: Manifest
     old: Lock | None
     upgrade: Sequence[str] | None
-    limits: Limits
+    limits: "Limits"
 
     def known_wheels(self) -> list[Wheel]:
         """Return the wheels of the old lock."""

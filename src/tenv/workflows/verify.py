@@ -9,6 +9,7 @@ from tenv import probes
 from tenv.environment import Environment, State
 from tenv.host.machine import sees_gpu
 from tenv.integrity import Faults
+from tenv.inventory import Wheels, foreign_files
 from tenv.probes import Outcome
 from tenv.providers.store import Damage, default_store
 from tenv.providers.system.fingerprint import Drift, read_fingerprints
@@ -88,7 +89,7 @@ def verify(
     state = environment.require_ready(name)
     context.progress.step(f"looking at the files of {name}", 1)
     faults = find_faults(environment, state)
-    extra = environment.foreign_files(state.packages, state.conda)
+    extra = foreign_files(environment.prefix, state.packages, state.conda)
     machine = tuple(changes(environment, deep=True))
     store = None
     if with_store:
@@ -113,7 +114,7 @@ def _modules(environment: Environment, state: State) -> tuple[str, ...]:
     """Return the modules at the top of the packages that tenv installed, sorted; private ones are their packages'."""
     site = discover(environment.prefix).site_packages
     found = set()
-    for name in environment.files_of(state.packages):
+    for name in Wheels(environment.prefix).files(state.packages):
         path = environment.prefix / name
         if path.name == "__init__.py" and path.parent.parent == site:
             found.add(path.parent.name)
