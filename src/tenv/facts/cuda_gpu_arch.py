@@ -71,8 +71,12 @@ class ToolkitArchs:
         return sm_of(capability) in self.sm
 
     def has_dropped(self, capability: Version) -> bool:
-        """Tell whether a compute capability is below all that the toolkit compiles for."""
+        """Tell whether a GPU is older than all that the toolkit compiles for."""
         return sm_of(capability) < self.min
+
+    def is_older_than(self, capability: Version) -> bool:
+        """Tell whether a GPU is newer than all that the toolkit knows."""
+        return sm_of(capability) > self.max
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: "GpuArchTable |
     """Return the compute capabilities of GPUs for which nvcc of a CUDA release compiles; all, where it is not known."""
     row = archs.archs(cuda) if archs else None
     found = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
-    return [one for one in found if row is None or row.supports(one)]
+    return [one for one in found if not (row and (row.has_dropped(one) or row.is_older_than(one)))]
 
 
 def only(code: str, find: Callable[[Case], Iterable[Finding]]) -> Callable[[Case], Iterator[Finding]]:

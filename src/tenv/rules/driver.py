@@ -169,7 +169,7 @@ class _Needs:
         """Return a fix; another where the toolkit has dropped all GPUs, whose last driver may be older than its own."""
         row = self.archs.archs(self.cuda) if self.archs else None
         known = [gpu.capability for gpu in gpus if gpu.capability is not None]
-        if self.archs is None or row is None or len(known) < max(len(gpus), 1) or not row.has_dropped(max(known)):
+        if self.archs is None or row is None or not known or len(known) < len(gpus) or not row.has_dropped(max(known)):
             return fix
         served = self.archs.range(max(known))
         last = f"CUDA {served[1].major_minor}" if served else "an older CUDA"

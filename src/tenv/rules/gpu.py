@@ -53,7 +53,7 @@ def gpu_too_old(case: Case) -> Iterator[Finding]:
 def gpu_too_new(case: Case) -> Iterator[Finding]:
     """Yield the GPUs that are newer than what the toolkit knows."""
     for gpu, capability, archs in _judged(case):
-        if sm_of(capability) > archs.max:
+        if archs.is_older_than(capability):
             served = case.facts.cuda_gpu_arch.range(capability)
             first = f"CUDA {served[0].major_minor}{doubt(served[0].basis)}" if served else "a newer CUDA"
             newest = _capability(archs.max)
