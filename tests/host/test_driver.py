@@ -164,6 +164,7 @@ def test_a_failed_smi_leaves_it_to_the_files(tmp_path: Path) -> None:
         ("echo 'no such library' >&2; exit 127", "no driver version in `no such library` (exit status 127);"),
         ("exit 9", "nvidia-smi: gave nothing (exit status 9);"),
         (r"printf '\377\376\000'", "nvidia-smi: no driver version in `"),
+        (r"printf 'a\033[31mb'", "nvidia-smi: no driver version in `a\ufffd[31mb`"),
     ],
 )
 def test_smi_errors_are_told(tmp_path: Path, script: str, said: str) -> None:

@@ -46,6 +46,7 @@ def driver_version(text: str) -> Version | Missing:
 def quoted(text: str) -> Missing:
     """Return why a text holds no driver version: the first line of it."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    line = "".join(sign if sign.isprintable() else "\ufffd" for sign in line)  # what is no text may turn a terminal red
     if not line:
         return Missing("gave nothing")
     return Missing(f"no driver version in `{line if len(line) <= _QUOTED else line[:_QUOTED] + '…'}`")

@@ -12,6 +12,7 @@ __all__ = ["Values"]
 T = TypeVar("T")
 
 _HINT = "`tenv host --json > FILE` writes one that can be read; docs/host.md has the form"
+_MOST = 2**63 - 1
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -50,10 +51,12 @@ class Values:
         return self._get(key, str)
 
     def number(self, key: str) -> int:
-        """Return a whole number; none of a report is below 0."""
+        """Return a whole number; none of a report is below 0, or more than 64 bits hold."""
         value = self._get(key, int)
         if value < 0:
             raise HostReportError(f"{self.source}: {self._at(key)}: expected no less than 0, got {value}", hint=_HINT)
+        if value > _MOST:
+            raise HostReportError(f"{self.source}: {self._at(key)}: expected no more than {_MOST}", hint=_HINT)
         return value
 
     def flag(self, key: str) -> bool:

@@ -84,10 +84,10 @@ def _read(source: Source) -> Imported:
 
     try:
         pylock = Pylock.from_dict(tomli.loads(text_of(source, LockCorruptError)))
-    except (tomli.TOMLDecodeError, RecursionError) as error:
-        raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: is no pylock.toml: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     lost = ["a pylock.toml does not say which of its wheels each Python takes, so no lock is made of it"]
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
     if not platforms:
