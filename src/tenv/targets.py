@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -118,6 +118,14 @@ class Places:
         candidates = [near.lock_file(name) for near in self.places[: index + 1]]
         existing = [lock for lock in candidates if lock.is_file()]
         return Target(name, file, place.origin, manifest, [*existing, candidates[0]][0], candidates[0])
+
+    def faults(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield the targets, other than those that were read, whose manifest can't be, each with the reason."""
+        for name in sorted({*self.names()}.difference(read)):
+            try:
+                self.find(name)
+            except ManifestError as error:
+                yield name, error.message
 
     def _reserved(self) -> ManifestError | UsageError:
         file = next((file for place in self.places if (file := place.manifest_file(AUTO)).is_file()), None)

@@ -64,3 +64,14 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
         "print('goes on')\n"
     )
     assert run(code=code).stdout == b"goes on\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe that nobody reads")
+def test_the_status_is_the_answer_also_where_nobody_reads_it_to_the_end() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "tenv", "check-driver", "cuda130", "--assume-driver", "450"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(words, env=environment, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")

@@ -57,3 +57,16 @@ def test_an_unknown_table(project: Project) -> None:
     error = json.loads(ended.out)["error"]
     assert error["code"] == "usage"
     assert error["hint"] == "did you mean `cuda_driver`?"
+
+
+def test_a_value_of_the_wrong_kind_is_told_where_rows_are_shown(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "libstdcxx.toml"
+    file.write_text('[[gcc]]\nsince = "18.1"\nglibcxx = 3\ncxxabi = "1.3.20"\nsource = "hearsay"\n')
+    monkeypatch.setenv("TENV_FACTS", str(file))
+    for words in (("facts",), ("facts", "libstdcxx")):
+        ended = call(*words)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.err.startswith(f"error[facts]: {file}:3: gcc.glibcxx: expected a string, got a number")
+    assert call("facts", "cudnn").status == 0

@@ -281,3 +281,13 @@ def test_a_machine_without_a_gpu_may_choose_for_another_one(auto: Any, targets: 
         "hint: `--assume-driver VERSION` or `--host-report FILE` chooses for a machine with a GPU, built here"
         in ended.err
     )
+
+
+def test_a_manifest_that_can_not_be_read_is_told(auto: Any, targets: Project) -> None:
+    targets.manifest.with_name("best.toml").write_text("platforms = [")
+    lines = said(auto("580.65.06", "NVIDIA H100", "--pytorch", "2.11"))
+    assert lines[0] == (
+        "auto: not best, since its manifest can't be read: "
+        "manifests/best.toml: not TOML: Invalid value (at end of document)"
+    )
+    assert lines[1].startswith("auto: cuda130, since ")

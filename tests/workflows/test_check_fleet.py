@@ -1,6 +1,9 @@
 """`--against`: many machines, some of whose reports are broken."""
 
 import json
+import os
+import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -65,6 +68,39 @@ def test_one_report_in_a_file(tmp_path: Path, indent: int | None) -> None:
     assert names(Path(write(tmp_path / "fleet.json", json.dumps(report(name="it"), indent=indent)))) == ["it"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("separator", ["\n", ","])
+def test_a_pipe_is_read_like_a_file(tmp_path: Path, separator: str) -> None:
+    text = separator.join(map(json.dumps, machines(3)))
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(
+        target=write, args=(tmp_path / "pipe", f"[{text}]" if separator == "," else text), daemon=True
+    )
+    writer.start()
+    assert names(tmp_path / "pipe") == ["node0", "node1", "node2"]
+    writer.join(20)
+
+
+def test_machines_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for file, name in (("a", "vm"), ("b", "vm"), ("c", "node")):
+        write(tmp_path / "fleet" / f"{file}.json", report("580.65.06", name=name))
+    for command in ("check", "check-driver"):
+        rows = call(command, "cuda121", "--against", str(tmp_path / "fleet")).out.splitlines()
+        assert [row.partition("  ")[0] for row in rows[1:]] == ["vm (a.json:1)", "vm (b.json:1)", "node"]
+
+
+def test_a_target_that_can_not_be_read_is_told(tmp_path: Path, here: Path) -> None:
+    broken = here / "manifests" / "mine.toml"
+    broken.write_text("platforms = [")
+    write(tmp_path / "fleet" / "a.json", report("580.65.06"))
+    said = "without mine: manifests/mine.toml: not TOML: Invalid value (at end of document)"
+    for command in ("check", "check-driver"):
+        assert said in call(command, "--against", str(tmp_path / "fleet")).err.splitlines()
+        assert "mine" not in call(command, "cuda121", "--against", str(tmp_path / "fleet")).err
+    assert said in call("check-driver").err.splitlines()
+
+
 def test_a_long_list_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenv.workflows.fleet._CHUNK", 7)
     text = json.dumps(list(machines(5)), indent=1)
@@ -79,6 +115,8 @@ BROKEN = [
     ("{}", "no `schema`"),
     ('{"schema": 99, "tenv": "9.0"}', "tenv 9.0 wrote it in form 99"),
     ('{"schema": 1, "driver": {"value": "soon", "origin": "x"}}', "driver.value: `soon` is not a dotted version"),
+    ('{"schema": 1, "driver": {"value": "58\u0660.1", "origin": "x"}}', "is not a dotted version"),
+    (f'{{"schema": 1, "memory": {{"value": 1{"0" * 400}, "origin": "x"}}}}', "memory.value: expected no more than 92"),
     ('{"schema": 1, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected a list"),
     ('{"tenv": "1", "command": "list", "data": []}', "the output of `tenv list`"),
 ]

@@ -1,22 +1,24 @@
 """``tenv check``."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tenv.cli.command import command, target_argument
-from tenv.cli.host import host_options
+from tenv.cli.host import host_options, pytorch_option
 from tenv.cli.output import Result, Voice, count, print_findings
 from tenv.cli.table import print_table
 from tenv.errors import Exit
 
 if TYPE_CHECKING:
     from tenv.workflows.check import Verdicts
+    from tenv.workflows.context import Context
     from tenv.workflows.fleet import Asked
 
-__all__ = ["against_option", "answer", "build_only_option", "check", "show_machines", "summarize"]
+__all__ = ["against_option", "answer", "build_only_option", "check", "left_out", "show_machines", "summarize"]
 
 against_option = click.option(
     "--against",
@@ -40,7 +42,7 @@ def answer(found: Any, build_only: bool) -> bool:
 
 @command("check", short_help="Judge a target on this machine by every rule.")
 @target_argument
-@click.option("--pytorch", default="", metavar="VERSION|DIR", help="The PyTorch to build; else the checkout here.")
+@pytorch_option
 @build_only_option
 @against_option
 @host_options
@@ -80,14 +82,15 @@ def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, aga
     from tenv.workflows.check import check_fleet  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
-    machines = list(check_fleet(Context(), target, pytorch, against, host))
+    context = Context()
+    machines = list(check_fleet(context, target, pytorch, against, host))
     failed = any(
         machine.problem or not all(answer(found, build_only) for found in machine.answers) for machine in machines
     )
     return Result(
         {"machines": [machine.to_json(_in_fleet) for machine in machines] if voice.json else []},
         text=lambda: show_machines(machines, _cell),
-        summary=summarize(machines),
+        summary=summarize(machines, context),
         status=Exit.CHECK if target and failed else Exit.DONE,
     )
 
@@ -114,16 +117,25 @@ def show_machines(asked: "Sequence[Asked[Any]]", cell: Callable[[Any], str]) -> 
     """Print a row a machine, with a column for each target."""
     names = next(([answer.target for answer in row.answers] for row in asked if not row.problem), [])
     problems = ("PROBLEM",) if any(row.problem for row in asked) else ()
+    times = Counter(row.machine for row in asked)
     rows = []
     for row in asked:
+        machine = f"{row.machine} ({row.source})" if times[row.machine] > 1 else row.machine
         driver = row.driver.get("value", "" if row.problem else "none")
         cells = [cell(answer) for answer in row.answers] if not row.problem else [""] * len(names)
         last = (row.problem,) if problems else ()
-        rows.append((row.machine, driver or "?", ", ".join(dict.fromkeys(row.gpus)) or "-", *cells, *last))
+        rows.append((machine, driver or "?", ", ".join(dict.fromkeys(row.gpus)) or "-", *cells, *last))
     print_table(("MACHINE", "DRIVER", "GPU", *names, *problems), rows)
 
 
-def summarize(asked: "Sequence[Asked[Any]]") -> tuple[str, ...]:
-    """Return what is said below the machines."""
+def summarize(asked: "Sequence[Asked[Any]]", context: "Context") -> tuple[str, ...]:
+    """Return what is said below the machines, of targets that have no column too."""
     broken = sum(bool(row.problem) for row in asked)
-    return (count(len(asked), "machine") + (f", {count(broken, 'broken report')}" if broken else ""),)
+    judged = next(([answer.target for answer in row.answers] for row in asked if not row.problem), None)
+    left = () if judged is None or len(judged) == 1 else left_out(context, judged)
+    return (count(len(asked), "machine") + (f", {count(broken, 'broken report')}" if broken else ""), *left)
+
+
+def left_out(context: "Context", judged: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each target that is not among those that were judged, since it can't be read."""
+    return tuple(f"without {name}: {fault}" for name, fault in context.places.faults(judged))

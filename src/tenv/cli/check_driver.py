@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, answer, build_only_option, show_machines, summarize
+from tenv.cli.check import against_option, answer, build_only_option, left_out, show_machines, summarize
 from tenv.cli.command import command
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, print_findings
@@ -37,7 +37,8 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
     host = HostOptions(**options)
     if against is not None:
         return _fleet(voice, target, build_only, against, host)
-    report = check(Context(), target, host)
+    context = Context()
+    report = check(context, target, host)
     failed = target is not None and not all(answer(row, build_only) for row in report.rows)
     useless = [finding.to_json() for finding in report.findings]
     findings = [*useless, *(finding.to_json() for row in report.rows for finding in row.findings)]
@@ -49,19 +50,21 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
         print_findings(findings if target else useless)
 
     status = Exit.CHECK if failed else Exit.DONE
-    return Result(report.to_json(), text=show, findings=findings, status=status)
+    left = () if target else left_out(context, [row.target for row in report.rows])
+    return Result(report.to_json(), text=show, summary=left, findings=findings, status=status)
 
 
 def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, host: Any) -> Result:
     from tenv.workflows.check_driver import check_fleet  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
-    machines = list(check_fleet(Context(), target, against, host))
+    context = Context()
+    machines = list(check_fleet(context, target, against, host))
     failed = any(machine.problem or not all(answer(row, build_only) for row in machine.answers) for machine in machines)
     return Result(
         {"machines": [machine.to_json(lambda row: row.to_json()) for machine in machines] if voice.json else []},
         text=lambda: show_machines(machines, _cell),
-        summary=summarize(machines),
+        summary=summarize(machines, context),
         status=Exit.CHECK if target and failed else Exit.DONE,
     )
 

@@ -7,16 +7,24 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from tenv.cli.output import Result, Voice
 from tenv.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
-__all__ = ["JSON_HELP", "command", "hush", "leave", "target_argument", "unusable"]
+__all__ = ["JSON_HELP", "command", "hush", "leave", "not_empty", "target_argument", "unusable"]
 
 JSON_HELP = "Print one JSON envelope to standard output."
 
 target_argument = click.argument("target", required=False)
 """A target that may be left out where there is only one environment."""
+
+
+def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse an option that is given as an empty text: a variable that was never set would pass unseen."""
+    if value == "" and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("nothing is named", param=option)
+    return value
 
 
 def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], click.Command]:
@@ -40,10 +48,7 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], cli
 def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
     """Run a command's function and turn every way in which it can end into an exit status."""
     try:
-        status = voice.finish(name, function(voice))
-        if sys.stdout is not None:  # closed by the caller
-            sys.stdout.flush()
-        return status
+        return _finish(name, voice, function(voice))
     except TenvError as error:
         return voice.fail(name, error)
     except KeyboardInterrupt:
@@ -51,9 +56,6 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
 
         process.end_all()  # nobody waits for them any more
         return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
-    except BrokenPipeError:  # whoever read our output has seen enough
-        hush()
-        return Exit.DONE
     except OSError as error:
         hush()
         return voice.fail(name, unusable(error))
@@ -61,6 +63,17 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
         raise
     except Exception as error:  # noqa: BLE001 (a bug of ours is told as one, not as a stack of frames)
         return _bug(name, voice, error)
+
+
+def _finish(name: str, voice: Voice, result: Result) -> Exit:
+    try:
+        status = voice.finish(name, result)
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough; the answer is what it was
+        hush()
+        return result.status
+    return status
 
 
 def _bug(name: str, voice: Voice, error: Exception) -> Exit:

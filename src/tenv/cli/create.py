@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command
-from tenv.cli.host import host_options
+from tenv.cli.host import host_options, pytorch_option
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tenv.rules.interface import Finding
     from tenv.workflows.auto import Choice
@@ -37,7 +37,7 @@ __all__ = ["create"]
 @click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
-@click.option("--pytorch", default="", metavar="VERSION|DIR", help="The PyTorch to build; else the checkout here.")
+@pytorch_option
 @click.option("--no-check", is_flag=True, help="Create it even where the rules say that it can't be built here.")
 @host_options
 def create(
@@ -77,7 +77,7 @@ def create(
 
         around, choice = None, None
         if target == AUTO or pytorch or any(host.values()):
-            around, choice = _look(context, pytorch, host, auto=target == AUTO)
+            around, choice = _look(context, pytorch, host, progress.say if target == AUTO else None)
         if choice:
             target = choice.target
             progress.say("\n".join(choice.lines()))
@@ -107,15 +107,15 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
 
 
 def _look(
-    context: "Context", pytorch: str, host: dict[str, str], *, auto: bool
+    context: "Context", pytorch: str, host: dict[str, str], say: "Callable[[str], None] | None"
 ) -> "tuple[Surroundings, Choice | None]":
-    """Return what the target is judged by, and with `auto` which one it is."""
+    """Return what the target is judged by, and the best one where `say` is to hear of it."""
     from tenv.workflows.auto import choose  # noqa: PLC0415
     from tenv.workflows.host import HostOptions  # noqa: PLC0415
     from tenv.workflows.precheck import look_around  # noqa: PLC0415
 
     around = look_around(context, pytorch, HostOptions(**host))
-    return around, choose(context, around) if auto else None
+    return around, choose(context, around, say) if say else None
 
 
 def _data(made: "Created", choice: "Choice | None") -> dict[str, Any]:

@@ -5,26 +5,49 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, not_empty
 from tenv.cli.output import Result, Voice, format_bytes
 
 if TYPE_CHECKING:
     from tenv.host.interface import Fact, Missing
     from tenv.host.report import Compiler, Disk, Gpu, HostReport, Toolkit
 
-__all__ = ["host", "host_options"]
+__all__ = ["host", "host_options", "pytorch_option"]
 
 T = TypeVar("T")
+
+
+pytorch_option = click.option(
+    "--pytorch",
+    default="",
+    callback=not_empty,
+    metavar="VERSION|DIR",
+    help="The PyTorch to build; else the checkout here.",
+)
+"""The PyTorch that is to be built."""
 
 
 def host_options(function: Callable[..., Result]) -> Callable[..., Result]:
     """Add the options that name a host other than this one."""
     for option in (
-        click.option("--assume-gpu", default="", metavar="NAME", help="Assume this GPU, such as `GTX 1660 Ti`."),
-        click.option("--assume-driver", default="", metavar="VERSION", help="Assume this driver: `535.104.12`."),
+        click.option(
+            "--assume-gpu",
+            default="",
+            callback=not_empty,
+            metavar="NAME",
+            help="Assume this GPU, such as `GTX 1660 Ti`.",
+        ),
+        click.option(
+            "--assume-driver",
+            default="",
+            callback=not_empty,
+            metavar="VERSION",
+            help="Assume this driver: `535.104.12`.",
+        ),
         click.option(
             "--host-report",
             default="",
+            callback=not_empty,
             metavar="FILE",
             help="Take a report that `tenv host --json` wrote elsewhere; `-` for standard input.",
         ),

@@ -1,6 +1,6 @@
 """Choose the best target for a machine and a PyTorch revision, and say why the others fell out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -93,7 +93,7 @@ class Choice:
             yield f"{AUTO}: not {candidate.target}, since {candidate.reason}"
 
 
-def choose(context: Context, around: Surroundings) -> Choice:
+def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -> Choice:
     """Return the best target: with a GPU the one with the newest CUDA that can be built and runs, else one without.
 
     A machine with a GPU never gets a target without CUDA: that would be found out after hours.
@@ -101,6 +101,7 @@ def choose(context: Context, around: Surroundings) -> Choice:
     Args:
         context: Where targets are found.
         around: The machine and the PyTorch.
+        say: Hears of each target that can't be read.
 
     Raises:
         NoTargetError: None suits.
@@ -113,7 +114,7 @@ def choose(context: Context, around: Surroundings) -> Choice:
         raise UsageError(f"{useless.subject} {useless.message} ({useless.evidence})", hint=useless.fix)
     around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
-    targets = sorted(_targets(context, around.host), key=_rank, reverse=True)
+    targets = sorted(_targets(context, around.host, say), key=_rank, reverse=True)
     candidates = [_look(target, manifest, around, gpu=gpu, seen=seen) for target, manifest in targets]
     wanted = [candidate for candidate in candidates if candidate.gpu is gpu]
     others = [candidate for candidate in candidates if candidate.gpu is not gpu]
@@ -140,15 +141,16 @@ def _rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, Version]
     return not takes_toolkit(manifest), manifest.requirements.cuda or _NO_CUDA, not manifest.system, newest
 
 
-def _targets(context: Context, host: HostReport) -> Iterator[tuple[Target, Manifest]]:
+def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> Iterator[tuple[Target, Manifest]]:
     """Yield every target that can be read, with what it asks for on the machine's platform."""
     for name in context.places.names():
         try:
             target = context.places.find(name)
-        except ManifestError:
+        except ManifestError as error:
             if name == AUTO:
                 raise
-            continue  # `tenv targets` tells why
+            say(f"auto: not {name}, since its manifest can't be read: {error.message}")
+            continue
         yield target, target.manifest.on(_platform(host))
 
 

@@ -25,7 +25,7 @@ def list_tables(context: Context) -> list[dict[str, Any]]:
         FactsError: A file of the user can't be used.
     """
     facts = user_facts(context)
-    return [_summary(facts.data(name)) for name in LAYOUTS]
+    return [_summary(_data(facts, name)) for name in LAYOUTS]
 
 
 def show_table(context: Context, name: str) -> dict[str, Any]:
@@ -42,9 +42,17 @@ def show_table(context: Context, name: str) -> dict[str, Any]:
     if name not in LAYOUTS:
         hint = nearest(name, LAYOUTS) or f"the tables are {', '.join(LAYOUTS)}"
         raise UsageError(f"there is no table of facts `{name}`", hint=hint)
-    data = user_facts(context).data(name)
+    data = _data(user_facts(context), name)
     sections = {section: [_plain(row) for row in rows] for section, rows in data.sections.items()}
     return {**_summary(data), "sections": sections}
+
+
+def _data(facts: Facts, name: str) -> Data:
+    """Return a table's rows; those of the user are read as a lookup would, so that a fault of theirs is told here."""
+    data = facts.data(name)
+    if any(row.origin for rows in (*data.sections.values(), data.tables.values()) for row in rows):
+        getattr(facts, name)
+    return data
 
 
 def _summary(data: Data) -> dict[str, Any]:

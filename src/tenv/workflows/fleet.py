@@ -4,6 +4,7 @@ A report that can't be read is an answer of its own, so that one broken machine 
 one report is held at a time, and a question that looks at the same values of two machines is answered once.
 """
 
+import io
 import itertools
 import json
 import re
@@ -184,7 +185,9 @@ def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[A
 def _files(path: Path) -> list[Path]:
     try:
         if not path.is_dir():
-            path.open("rb").close()
+            path.stat()
+            if path.is_file():  # a pipe can be opened but once
+                path.open("rb").close()
             return [path]
         files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
     except OSError as error:
@@ -211,7 +214,8 @@ def _one(source: str, item: "object | HostReportError", question: Callable[[Host
 def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
     """Yield every JSON value of a file with what names it, or the error that stands in its place."""
     try:
-        with file.open(encoding="utf-8-sig", errors="replace") as text:
+        with file.open(encoding="utf-8-sig", errors="replace") as opened:
+            text: TextIO = opened if opened.seekable() else io.StringIO(opened.read())  # a pipe is read once
             if _is_lines(file, text):
                 yield from _lines(text, shown)
             elif _first(text, 1).startswith("["):
