@@ -1,6 +1,5 @@
 """``tenv check``."""
 
-import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +10,13 @@ from tenv.cli.command import command, target_argument
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, count, print_findings
 from tenv.cli.table import print_table
-from tenv.errors import Exit, UsageError
+from tenv.errors import Exit
 
 if TYPE_CHECKING:
     from tenv.workflows.check import Verdicts
     from tenv.workflows.fleet import Asked
 
-__all__ = ["against_option", "answer", "check", "show_machines", "summarize", "verdict_options"]
+__all__ = ["against_option", "answer", "build_only_option", "check", "show_machines", "summarize"]
 
 against_option = click.option(
     "--against",
@@ -28,30 +27,21 @@ against_option = click.option(
 """A fleet in place of one host."""
 
 
-def verdict_options(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Add the options that let one verdict alone count; the function is given it by name, or an empty string."""
-
-    @functools.wraps(function)
-    def call(*words: Any, build_only: bool, run_only: bool, **options: Any) -> Result:
-        if build_only and run_only:
-            raise UsageError("`--build-only` and `--run-only` leave nothing to ask", hint="leave one of the two out")
-        return function(*words, asked="build" if build_only else "run" if run_only else "", **options)
-
-    run = "Ask only whether what it builds runs here; it may be built elsewhere."
-    build = "Ask only whether it can be built here; that needs no driver."
-    call = click.option("--run-only", is_flag=True, help=run)(call)
-    return click.option("--build-only", is_flag=True, help=build)(call)
+build_only_option = click.option(
+    "--build-only", is_flag=True, help="Ask only whether it can be built here; that needs no driver."
+)
+"""Which verdict the exit status tells."""
 
 
-def answer(found: Any, asked: str) -> bool:
-    """Return the answer that decides the exit status: the verdict that is asked for, else both of them."""
-    return bool(getattr(found, asked) if asked else found.build and found.run)
+def answer(found: Any, build_only: bool) -> bool:
+    """Return the verdict that the exit status tells: on running, which is what a target is for, or on building."""
+    return bool(found.build if build_only else found.run)
 
 
 @command("check", short_help="Judge a target on this machine by every rule.")
 @target_argument
 @click.option("--pytorch", default="", metavar="VERSION|DIR", help="The PyTorch to build; else the checkout here.")
-@verdict_options
+@build_only_option
 @against_option
 @host_options
 def check(
@@ -59,14 +49,14 @@ def check(
     *,
     target: str | None,
     pytorch: str,
-    asked: str,
+    build_only: bool,
     against: Path | None,
     **options: Any,
 ) -> Result:
     """Judge whether TARGET can be built on this machine and whether what it builds runs here.
 
-    Status 1 when it can't be built here or is not known to run here; with --build-only or --run-only that one question
-    counts. With --against and without TARGET, every target is judged on every machine, and the status is 0.
+    Status 1 when it is not known to run here, or with --build-only, when it can't be built here. With --against and
+    without TARGET, every target is judged on every machine, and the status is 0.
     """
     from tenv.workflows.check import check as judge  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
@@ -74,7 +64,7 @@ def check(
 
     host = HostOptions(**options)
     if against is not None:
-        return _fleet(voice, target, pytorch, asked, against, host)
+        return _fleet(voice, target, pytorch, build_only, against, host)
     found = judge(Context(), target, pytorch, host)
     findings = [finding.to_json() for finding in found.findings]
     return Result(
@@ -82,16 +72,18 @@ def check(
         text=lambda: _show(found, findings),
         summary=(f"without the lock: {found.lock_problem}",) if found.lock_problem else (),
         findings=findings,
-        status=Exit.DONE if answer(found, asked) else Exit.CHECK,
+        status=Exit.DONE if answer(found, build_only) else Exit.CHECK,
     )
 
 
-def _fleet(voice: Voice, target: str | None, pytorch: str, asked: str, against: Path, host: Any) -> Result:
+def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
     from tenv.workflows.check import check_fleet  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
     machines = list(check_fleet(Context(), target, pytorch, against, host))
-    failed = any(machine.problem or not all(answer(found, asked) for found in machine.answers) for machine in machines)
+    failed = any(
+        machine.problem or not all(answer(found, build_only) for found in machine.answers) for machine in machines
+    )
     return Result(
         {"machines": [machine.to_json(_in_fleet) for machine in machines] if voice.json else []},
         text=lambda: show_machines(machines, _cell),

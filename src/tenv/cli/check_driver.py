@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, answer, show_machines, summarize, verdict_options
+from tenv.cli.check import against_option, answer, build_only_option, show_machines, summarize
 from tenv.cli.command import command
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, print_findings
@@ -20,15 +20,15 @@ __all__ = ["check_driver"]
 
 @command("check-driver", short_help="Tell whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
-@verdict_options
+@build_only_option
 @against_option
 @host_options
-def check_driver(voice: Voice, *, target: str | None, asked: str, against: Path | None, **options: Any) -> Result:
+def check_driver(voice: Voice, *, target: str | None, build_only: bool, against: Path | None, **options: Any) -> Result:
     """Compare this machine's NVIDIA driver with what TARGET needs; without TARGET, with every target and CUDA toolkit.
 
     BUILD is what the manifest alone tells: its platforms, and the CUDA toolkit that it takes from the machine. `check`
-    asks every rule. Status 1 when TARGET can't be built here or is not known to run here; with --build-only or
-    --run-only that one question counts.
+    asks every rule. Status 1 when what TARGET builds is not known to run here, or with --build-only, when it can't be
+    built here.
     """
     from tenv.workflows.check_driver import check  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
@@ -36,9 +36,9 @@ def check_driver(voice: Voice, *, target: str | None, asked: str, against: Path 
 
     host = HostOptions(**options)
     if against is not None:
-        return _fleet(voice, target, asked, against, host)
+        return _fleet(voice, target, build_only, against, host)
     report = check(Context(), target, host)
-    failed = target is not None and not all(answer(row, asked) for row in report.rows)
+    failed = target is not None and not all(answer(row, build_only) for row in report.rows)
     useless = [finding.to_json() for finding in report.findings]
     findings = [*useless, *(finding.to_json() for row in report.rows for finding in row.findings)]
 
@@ -52,12 +52,12 @@ def check_driver(voice: Voice, *, target: str | None, asked: str, against: Path 
     return Result(report.to_json(), text=show, findings=findings, status=status)
 
 
-def _fleet(voice: Voice, target: str | None, asked: str, against: Path, host: Any) -> Result:
+def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, host: Any) -> Result:
     from tenv.workflows.check_driver import check_fleet  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
     machines = list(check_fleet(Context(), target, against, host))
-    failed = any(machine.problem or not all(answer(row, asked) for row in machine.answers) for machine in machines)
+    failed = any(machine.problem or not all(answer(row, build_only) for row in machine.answers) for machine in machines)
     return Result(
         {"machines": [machine.to_json(lambda row: row.to_json()) for machine in machines] if voice.json else []},
         text=lambda: show_machines(machines, _cell),

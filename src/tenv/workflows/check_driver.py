@@ -65,8 +65,8 @@ class Row:
 
     @property
     def run(self) -> bool:
-        """Whether what it builds is known to run there."""
-        return self.verdict.run and not self._foreign
+        """Whether this driver is known to run what it builds."""
+        return self.verdict.run
 
     @property
     def findings(self) -> tuple[Finding, ...]:
