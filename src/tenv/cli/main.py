@@ -38,7 +38,7 @@ COMMANDS = {
 """Every command: its module below ``tenv.cli`` and its name there."""
 
 
-_COLLECT_AFTER = 50_000
+_COLLECT_AFTER = 100_000
 
 
 def main() -> None:

@@ -2,22 +2,25 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.environment import Environment, State
 from tenv.errors import EnvironmentBrokenError, UsageError
 from tenv.lock import Lock
-from tenv.providers.interpreters import Interpreter
-from tenv.providers.pypi import Uv
 from tenv.targets import Target
 from tenv.toolchain import discover
 from tenv.versions import Version
+
+if TYPE_CHECKING:
+    from tenv.providers.interpreters import Interpreter
+    from tenv.providers.pypi import Uv
 
 __all__ = ["choose_python", "has_python"]
 
 
 def choose_python(
-    uv: Uv, target: Target, lock: Lock, platform: str, wanted: str | None, old: State | None
-) -> Interpreter:
+    uv: "Uv", target: Target, lock: Lock, platform: str, wanted: str | None, old: State | None
+) -> "Interpreter":
     """Return the Python to use: the one asked for, the one the environment has, the host's best, or a fetched one."""
     minors = lock.python_minors(platform) or target.manifest.python_minors()
     if wanted and (Path(wanted).is_file() or "/" in wanted):
