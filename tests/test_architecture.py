@@ -2,10 +2,15 @@
 
 import ast
 import functools
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from importlinter.cli import lint_imports
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "src" / "tenv").rglob("*.py"))
@@ -24,6 +29,9 @@ ONLY_IN = {
     },
     "conda_lock": {"interop/conda_lock.py"},
 }
+BROUGHT_ALONG = {"urllib3": "requests", "pydantic": "conda-lock"}
+"""Libraries that are imported for the errors that another one lets through, which brings them."""
+
 LATE = (
     "rattler",
     "tomlkit",
@@ -72,6 +80,18 @@ def test_a_library_has_one_importer(library: str) -> None:
     outside = {path for path in importers if path not in allowed and not allowed.intersection(path.parents)}
     assert importers
     assert not outside
+
+
+def test_what_is_imported_is_installed_with_tenv() -> None:
+    """A library that only happens to be there (a test needs it, say) is a bug on every user's machine."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [row for name, rows in project["optional-dependencies"].items() if name != "test" for row in rows]
+    declared = {canonicalize_name(Requirement(row).name) for row in (*project["dependencies"], *extras)}
+    imported = {name for path in MODULES for name, _ in imports(path)} - {"tenv", *sys.stdlib_module_names}
+    owners = {**packages_distributions(), **{name: [owner] for name, owner in BROUGHT_ALONG.items()}}
+    bare = {name for name in imported if declared.isdisjoint(map(canonicalize_name, owners.get(name, ())))}
+    assert imported.issuperset({"click", *BROUGHT_ALONG})
+    assert not bare
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tenv")))
