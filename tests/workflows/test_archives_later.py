@@ -10,7 +10,7 @@ import pytest
 from tests.fakes import change_byte
 from tests.projects import Project, call, snapshot, write_config
 from tests.redist import Files, Server
-from tests.workflows.test_archives import CUSPARSELT, NVIDIA
+from tests.workflows.archive_server import CUSPARSELT, NVIDIA
 
 MANIFEST = """\
 platforms = ["linux-64"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tenv.rules.interface import Finding
     from tenv.workflows.auto import Choice
     from tenv.workflows.context import Context
-    from tenv.workflows.create import Created
+    from tenv.workflows.create import Created, LockMode
     from tenv.workflows.precheck import Surroundings
 
 __all__ = ["create"]
@@ -68,9 +68,7 @@ def create(
     from tenv.workflows import create as workflow  # noqa: PLC0415
     from tenv.workflows.context import Context  # noqa: PLC0415
 
-    if locked and frozen:
-        raise click.UsageError("--locked and --frozen exclude each other")
-    mode = workflow.LockMode.LOCKED if locked else workflow.LockMode.FROZEN if frozen else workflow.LockMode.UPDATE
+    mode = _mode(locked=locked, frozen=frozen)
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
 
@@ -98,6 +96,14 @@ def create(
         made = workflow.create(context, request, tell)
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice), summary=_summary(made, prefix), findings=findings)
+
+
+def _mode(*, locked: bool, frozen: bool) -> "LockMode":
+    from tenv.workflows.create import LockMode  # noqa: PLC0415
+
+    if locked and frozen:
+        raise click.UsageError("--locked and --frozen exclude each other")
+    return LockMode.LOCKED if locked else LockMode.FROZEN if frozen else LockMode.UPDATE
 
 
 def _look(

@@ -52,13 +52,14 @@ def lock(
 
     from tenv.workflows import lock as workflow  # noqa: PLC0415 (late: loads what it needs)
     from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.workflows.limits import Limits  # noqa: PLC0415
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         found = context.places.find(target)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file)
-        limits = workflow.Limits(time_limit, exclude_newer, trust_first_use=trust_first_use)
+        limits = Limits(time_limit, exclude_newer, trust_first_use=trust_first_use)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:

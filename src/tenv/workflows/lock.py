@@ -1,6 +1,5 @@
 """Lock a target: keep the lock that is there, or write one with other files, as `tenv.workflows.solve` chooses them."""
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,27 +15,11 @@ from tenv.staleness import differences
 from tenv.tables import nearest
 from tenv.targets import Target
 from tenv.workflows.context import Context
+from tenv.workflows.limits import Limits
 
-__all__ = ["Limits", "Locked", "check_target_lock", "counts", "lock_target"]
+__all__ = ["Locked", "check_target_lock", "counts", "lock_target"]
 
 _NAMED = 8  # findings that an error lists
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a choice is limited to.
-
-    Attributes:
-        seconds: How long reading the package lists of channels, and then solving, may take.
-        exclude_newer: Files that came later do not count; in UTC.
-        afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
-        trust_first_use: Whether a file whose digest nobody names may be taken as it is seen now.
-    """
-
-    seconds: float = 300.0
-    exclude_newer: dt.datetime | None = None
-    afresh: bool = False
-    trust_first_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tenv import process
 from tenv.engine.lockfile import read_records, write_conda_part
@@ -17,9 +16,7 @@ from tenv.providers.conda import Conda, python_packages, to_package
 from tenv.providers.wheels import join
 from tenv.staleness import conda_differences
 from tenv.workflows.context import Context
-
-if TYPE_CHECKING:
-    from tenv.workflows.lock import Limits
+from tenv.workflows.limits import Limits
 
 __all__ = ["Problem", "solve"]
 
@@ -45,7 +42,7 @@ class Problem:
     manifest: Manifest
     old: Lock | None
     upgrade: Sequence[str] | None
-    limits: "Limits"
+    limits: Limits
 
     def known_wheels(self) -> list[Wheel]:
         """Return the wheels of the old lock."""
