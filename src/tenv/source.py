@@ -17,7 +17,7 @@ import tomli
 from tenv.process import Missing
 from tenv.versions import Range, Version
 
-__all__ = ["AbiChoice", "Asked", "SourceTree", "from_release", "read_source"]
+__all__ = ["AbiChoice", "Asked", "SourceTree", "from_release", "is_pytorch", "read_source"]
 
 T = TypeVar("T")
 
@@ -153,6 +153,11 @@ class _Files:
             return {}
 
 
+def is_pytorch(path: Path) -> bool:
+    """Tell whether a folder's CMakeLists.txt is that of PyTorch, whatever else of the sources is there."""
+    return bool(_PROJECT.search(_Files(path).text("CMakeLists.txt")))
+
+
 def read_source(path: Path) -> SourceTree | Missing:
     """Read what a PyTorch checkout asks for.
 
@@ -168,7 +173,7 @@ def read_source(path: Path) -> SourceTree | Missing:
         return Missing(f"{path} has no version.txt, so it is not a checkout of PyTorch")
     if not re.match(r"\d+\.\d+", version):
         return Missing(f"{path / 'version.txt'} has no version in it, but `{version.splitlines()[0][:40]}`")
-    if not _PROJECT.search(files.text("CMakeLists.txt")):
+    if not is_pytorch(path):
         return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not that of PyTorch")
     backend = _backend(files)
     return SourceTree(

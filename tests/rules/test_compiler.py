@@ -1,5 +1,6 @@
 """The compilers that are not g++ by default, and the header that wins over the table."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,28 @@ def test_a_visual_c_plus_plus_that_nvcc_refuses(cuda: str | None, version: str, 
         number = 1950 if code == "TE402" else 1916
         assert finding.message == f"is _MSC_VER {number}; nvcc of CUDA 13.0 accepts _MSC_VER 1920 to 1949"
         assert finding.source.startswith(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("torch", "version", "severity", "said"),
+    [
+        ("2.12.1", "19.28.29914", "error", "PyTorch 2.12.1 is written in C++20, which needs 1929 or newer"),
+        ("2.12.1", "19.29.30133", "", ""),
+        ("2.9.1", "19.16.27023", "warning", "PyTorch supports 1920 (Visual Studio 2019) and newer (not confirmed for"),
+        ("2.9.1", "19.20.27508", "", ""),
+        ("2.9.1", "19.10.25017", "error", "PyTorch 2.9.1 is written in C++17, which needs 1911 or newer"),
+        ("1.10.2", "19.10.25017", "", ""),
+        (None, "19.10.25017", "", ""),
+    ],
+)
+def test_a_visual_c_plus_plus_that_pytorch_refuses(torch: str | None, version: str, severity: str, said: str) -> None:
+    findings = found("TE403", case(None, torch, compilers=(msvc(version),), platform="win-64"))
+    assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+    for finding in findings:
+        assert said in finding.message
+        assert finding.fix.startswith(
+            f"install a toolset of _MSC_VER {re.findall(r'1[0-9]{3}', finding.message)[1]} or"
+        )
 
 
 def test_windows_without_visual_c_plus_plus() -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Disk
+from tenv.rules.catalogue import RULES
 from tenv.source import SourceTree, read_source
-from tenv.versions import Version
-from tests.rules.cases import archive, case, conda, found, gpu, wheel
+from tenv.versions import Range, Version
+from tests.rules.cases import archive, case, compat, conda, found, gpu, gxx, toolkit, wheel
 
 GIB = 1 << 30
 A100, GTX, K80 = gpu("NVIDIA A100-SXM4-80GB", "8.0"), gpu("NVIDIA GeForce GTX 1660 Ti", "7.5"), gpu("Tesla K80", "3.7")
@@ -112,3 +113,38 @@ def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
     reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no number of its own"
     (finding,) = found("TE101", case(driver=Missing(reason), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64"))
     assert finding.fix == "install a JetPack with CUDA 13.0 or newer: the driver of a Jetson comes with it"
+
+
+COMPAT = compat("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", "580.65.06")
+
+
+def test_a_cuda_compat_that_is_in_place_need_not_be_installed() -> None:
+    asked: dict[str, Any] = {"driver": Version("535.104.05"), "gpus": (A100,)}
+    (finding,) = found("TE105", case(compat=COMPAT, **asked))
+    assert finding.fix == "nothing: such a cuda-compat comes first here already"
+    assert finding.evidence.endswith(f"; cuda-compat of driver 580.65.06: {COMPAT.path}")
+    for path, version in ((COMPAT.path, "550.54.14"), ("/usr/lib/libcuda.so.580.65.06", "580.65.06")):
+        (finding,) = found("TE105", case(compat=compat(path, version), **asked))
+        assert finding.fix.startswith("install cuda-compat-13-0 (apt or dnf, from developer.download.nvidia.com/")
+
+
+def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
+    older = Version("535.104.05")
+    (finding,) = found("TE106", case("12.1", driver=older, gpus=(A100, GTX), compat=COMPAT))
+    assert "forward compatibility is closed to GeForce GPUs (NVIDIA GeForce GTX 1660 Ti)" in finding.message
+    assert finding.fix.startswith("take /usr/local/cuda-13.0/compat out of LD_LIBRARY_PATH")
+    elsewhere = compat("/usr/lib/libcuda.so.1", "580")
+    for gpu_, driver, library in ((A100, older, COMPAT), (GTX, COMPAT.version, COMPAT), (GTX, older, elsewhere)):
+        assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=library)) == []
+
+
+def test_a_gcc_that_the_nvcc_taken_refuses_is_told_once() -> None:
+    cuda = toolkit("/usr/local/cuda-12.1", "12.1.1", "/usr/local/cuda")
+    system = {"system": {"cuda-toolkit": Range("*"), "gcc": Range(">=9.4")}}
+    compilers = (gxx("14.2.0"), gxx("14.2.0", "/usr/bin/gcc", kind="gcc"))
+    asked = case(None, "2.4.1", manifest=system, toolkits=(cuda,), compilers=compilers)
+    findings = [finding for rule in RULES for finding in rule.find(asked) if str(finding.severity) == "error"]
+    assert [finding.code for finding in findings] == ["TE309"]
+    assert findings[0].fix.startswith(
+        "install a GCC >=9.4 (GCC 12 at most, for the nvcc taken), or name one that is there"
+    )

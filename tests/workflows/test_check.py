@@ -205,3 +205,15 @@ def test_building_alone_is_asked_for(tmp_path: Path) -> None:
     assert (ended.data["build"], ended.data["run"], ended.status) == (False, True, 0)
     assert "TE401" in [finding["code"] for finding in json.loads(ended.out)["findings"]]
     assert call("check", "cpu", "--host-report", file, "--build-only").status == 1
+
+
+@pytest.mark.parametrize("text", ["", "main\n"])
+def test_a_checkout_here_that_tells_no_version_is_not_passed_by(text: str, here: Path, host: str) -> None:
+    checkout(here)
+    (here / "version.txt").write_text(text)
+    for command in ("check", "create"):
+        ended = call(command, "cuda130", "--host-report", host)
+        assert ended.status == 2
+        assert "the working folder has PyTorch's CMakeLists.txt, but can't be judged by: " in ended.err
+        assert "hint: name a checkout of PyTorch, or a version: `--pytorch 2.9`" in ended.err
+    assert "of PyTorch 2.9 on" in call("check", "cuda130", "--host-report", host, "--pytorch", "2.9").out

@@ -50,8 +50,6 @@ def main() -> None:
         _run(arguments)
     except KeyboardInterrupt:  # while the program was still being loaded
         sys.exit(130)
-    finally:  # else the interpreter looks for cycles once more at its end, for memory that the system frees anyway
-        gc.freeze()
 
 
 def _run(arguments: list[str]) -> None:

@@ -18,7 +18,7 @@ from tenv.rules import (
     toolkit_parts,
 )
 from tenv.rules.common import only
-from tenv.rules.driver import driver_rule, override_rule
+from tenv.rules.driver_rules import driver_rule, override_rule
 from tenv.rules.interface import Case, Finding, Rule, Scope
 
 __all__ = ["RULES"]
@@ -35,7 +35,7 @@ RULES: tuple[Rule, ...] = (
     Rule("TE103", "a driver that is too old", Scope.RUN, only("TE103", driver_rule)),
     Rule("TE104", "a CUDA that the table of drivers does not know", Scope.RUN, only("TE104", driver_rule)),
     Rule("TE105", "forward compatibility", Scope.RUN, only("TE105", driver_rule)),
-    Rule(driver_library.OLDER, "a libcuda older than the driver", Scope.RUN, driver_library.older_library),
+    Rule(driver_library.OLDER, "a libcuda that does not fit the driver", Scope.RUN, driver_library.older_library),
     Rule("TE107", "a CONDA_OVERRIDE_CUDA that says nothing", Scope.BOTH, override_rule),
     Rule(gpu.TOO_OLD, "a GPU that the toolkit has dropped", Scope.RUN, gpu.gpu_too_old),
     Rule(gpu.TOO_NEW, "a GPU that is newer than the toolkit", Scope.RUN, gpu.gpu_too_new),

@@ -28,6 +28,7 @@ __all__ = [
     "cuda_of",
     "cuda_on",
     "doubt",
+    "gcc_limit",
     "identify",
     "installed",
     "known_gpus",
@@ -117,10 +118,15 @@ def chosen_gcc(case: Case) -> Choice[GccPair] | None:
     accepted = case.manifest.system.get("gcc")
     if accepted is None or isinstance(case.host.compilers, Missing):
         return None
+    return choose_gcc(case.host.compilers.value, accepted, gcc_limit(case))
+
+
+def gcc_limit(case: Case) -> int | None:
+    """Return the newest major version of GCC that nvcc of the machine's toolkit takes, None where none is taken."""
     toolkit = chosen_toolkit(case)
     release = toolkit.taken.version if toolkit and toolkit.taken else None
     limits = case.facts.cuda_host_compiler.limits(release) if release else None
-    return choose_gcc(case.host.compilers.value, accepted, limits.gcc_max if limits else None)
+    return limits.gcc_max if limits else None
 
 
 def on_windows(case: Case) -> bool:
@@ -167,8 +173,9 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         return None
     kinds = ("msvc",) if on_windows(case) else ("g++", "clang++")
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]
-    if (choice := chosen_gcc(case)) and (pair := choice.taken):
-        return next(compiler for compiler in found if compiler.path == pair.gxx)
+    if choice := chosen_gcc(case):  # where none fits, that is told (TE309), and no other is taken
+        pair = choice.taken
+        return next(compiler for compiler in found if compiler.path == pair.gxx) if pair else None
     named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
 

@@ -34,6 +34,13 @@ TOO_OLD = "TE403"
 SEVERAL = "TE404"
 
 _MAKERS = {"g++": "GCC", "clang++": "clang"}
+_MSVC_KNOWS = {17: 1911, 20: 1929}
+"""The first ``_MSC_VER`` whose cl.exe takes ``/std:c++NN`` (Microsoft's page on /std)."""
+_MSVC_SUPPORTED = 1920
+_TOOLSET = (
+    "install a toolset of {} with the Visual Studio Installer (Individual components, MSVC), and build in its "
+    "developer prompt: `vcvarsall x64 -vcvars_ver=14.NN`"
+)
 _WITHOUT_PACKAGES = Version("2.28")
 """The glibc of Ubuntu 18.04 (2.27), Debian 10 and RHEL 8, whose own g++ goes up to 8."""
 
@@ -103,6 +110,8 @@ def too_new(case: Case) -> Iterator[Finding]:
 def too_old(case: Case) -> Iterator[Finding]:
     """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it."""
     compiler, row = taken_compiler(case), row_of(case)
+    if compiler is not None and compiler.kind == "msvc":
+        yield from _msvc_for_pytorch(case, compiler)
     if compiler is None or compiler.kind not in _MAKERS:
         return
     maker, bound = _MAKERS[compiler.kind], newest(case, compiler.kind)
@@ -135,11 +144,34 @@ def _msvc(case: Case, compiler: Compiler) -> Iterator[Finding]:
         message=f"is _MSC_VER {number}; nvcc of CUDA {cuda.major_minor} accepts {wanted}{above.detail}",
         evidence=_evidence(compiler),
         source=above.source,
-        fix=(
-            f"install a toolset of {wanted} with the Visual Studio Installer (Individual components, MSVC), and build "
-            "in its developer prompt: `vcvarsall x64 -vcvars_ver=14.NN`"
-        ),
+        fix=_TOOLSET.format(wanted),
     )
+
+
+def _msvc_for_pytorch(case: Case, compiler: Compiler) -> Iterator[Finding]:
+    """Yield an error where a Visual C++ does not know PyTorch's C++ standard, a warning below what PyTorch supports."""
+    asked = case.source.cxx_standard if case.source else None
+    if case.source is None or not isinstance(asked, Asked) or asked.value not in _MSVC_KNOWS:
+        return  # of older standards nothing is known
+    number, name, least = _msc_ver(compiler.version), f"PyTorch {case.source.version.value}", _MSVC_KNOWS[asked.value]
+    severity, source = Severity.ERROR, f"Microsoft, /std: the first toolset with /std:c++{asked.value}; {asked.origin}"
+    message = f"is _MSC_VER {number}, and {name} is written in C++{asked.value}, which needs {least} or newer"
+    if number >= least:
+        least, severity, source = _MSVC_SUPPORTED, Severity.WARNING, "github.com/pytorch/pytorch/pull/188986"
+        message = (
+            f"is _MSC_VER {number}; PyTorch supports {least} (Visual Studio 2019) and newer (not confirmed for {name}: "
+            "said of its main branch in July 2026)"
+        )
+    if number < least:
+        yield Finding(
+            code=TOO_OLD,
+            severity=severity,
+            subject=f"Visual C++ {compiler.version}",
+            message=f"{message}{asked_doubt(case)}",
+            evidence=_evidence(compiler),
+            source=source,
+            fix=_TOOLSET.format(f"_MSC_VER {least} or newer"),
+        )
 
 
 def _msc_ver(version: Version) -> int:

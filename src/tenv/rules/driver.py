@@ -4,7 +4,7 @@ Compiling needs no driver; these rules are about running alone. Drivers are comp
 under WSL the driver is the one of Windows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -14,8 +14,8 @@ from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
 from tenv.host.driver import JETSON
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
-from tenv.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus, on_windows
-from tenv.rules.interface import Case, Finding, Severity
+from tenv.rules.common import KnownGpu, compiled_for, doubt
+from tenv.rules.interface import Finding, Severity
 from tenv.versions import Version
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ __all__ = [
     "DriverVerdict",
     "Verdict",
     "driver_of",
-    "driver_rule",
     "judge",
     "of_windows",
-    "override_rule",
     "useless_override",
 ]
 
@@ -99,15 +97,6 @@ def judge(
     return DriverVerdict(Verdict.MINOR_VERSION, minimum, _limited(needs, driver, gpus), run=True, native=native)
 
 
-def driver_rule(case: Case) -> Iterator[Finding]:
-    """Yield what there is to say about the machine's driver and the target's CUDA."""
-    table, windows = case.facts.cuda_driver, on_windows(case) or of_windows(case.host)
-    gpus, driver = known_gpus(case), driver_of(case.host, table, windows)
-    judged = judge(cuda_of(case), driver, table, windows, gpus, case.facts.cuda_gpu_arch if gpus else None)
-    if judged.finding is not None:
-        yield judged.finding
-
-
 def of_windows(host: HostReport) -> bool:
     """Tell whether a machine's driver is one for Windows, as it is under WSL too."""
     windows = isinstance(host.platform, Fact) and host.platform.value.startswith("win-")
@@ -134,13 +123,6 @@ def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[V
                 told = f"which {OVERRIDE} says" if offered == said else f"and {OVERRIDE} says {said}"
                 return Fact(first.driver, f"the first that offers CUDA {offered}, {told}")
     return host.driver
-
-
-def override_rule(case: Case) -> Iterator[Finding]:
-    """Yield a warning where ``CONDA_OVERRIDE_CUDA`` says nothing that can be used."""
-    windows = on_windows(case) or of_windows(case.host)
-    if (finding := useless_override(case.host, case.facts.cuda_driver, windows)) is not None:
-        yield finding
 
 
 def useless_override(host: HostReport, table: CudaDriverTable, windows: bool) -> Finding | None:
@@ -290,7 +272,8 @@ def _forward(needs: _Needs, driver: Fact[Version], forward: Forward) -> Finding:
         evidence=f"driver {driver.value} ({driver.origin})",
         source=forward.basis.source,
         fix=(
-            f"install {forward.package} and put its folder first: "
+            f"install {forward.package} (apt or dnf, from developer.download.nvidia.com/compute/cuda/repos) and put "
+            "its folder first: "
             f"export LD_LIBRARY_PATH=/usr/local/cuda-{forward.cuda.major_minor}/compat:$LD_LIBRARY_PATH"
         ),
     )

@@ -1,16 +1,20 @@
 """Whether the libcuda that programs load fits the kernel's driver.
 
 A libcuda that is older than the driver (a cuda-compat package that outlived it, or what another driver left) does not
-speak to it: CUDA ends with error 803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.
+speak to it: CUDA ends with error 803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH. A newer one that is cuda-compat's refuses
+GeForce GPUs with error 804.
 """
 
 from collections.abc import Iterator
 
+from tenv.facts.cuda_gpu_arch import GpuClass
 from tenv.host.compat import in_compat_folder
 from tenv.host.interface import Fact, Missing
-from tenv.rules.common import cuda_of
+from tenv.host.report import Compat
+from tenv.rules.common import cuda_of, known_gpus
 from tenv.rules.driver import of_windows
 from tenv.rules.interface import Case, Finding, Severity
+from tenv.versions import Version
 
 __all__ = ["OLDER", "older_library"]
 
@@ -18,7 +22,7 @@ OLDER = "TE106"
 
 
 def older_library(case: Case) -> Iterator[Finding]:
-    """Yield a warning where a libcuda older than the driver comes first."""
+    """Yield a warning where the libcuda that comes first is older than the driver, or refuses a GPU as cuda-compat."""
     compat, driver = case.host.compat, case.host.driver
     if cuda_of(case) is None or isinstance(compat, Missing):
         return
@@ -28,13 +32,28 @@ def older_library(case: Case) -> Iterator[Finding]:
             message = "comes before the one in /usr/lib/wsl/lib, which alone leads to the driver of Windows"
             yield _finding(case, message, _remove(library.path))
         return
-    if not isinstance(driver, Fact) or library.version >= driver.value:
+    if not isinstance(driver, Fact):
+        return
+    if library.version >= driver.value:
+        yield from _closed(case, library, driver.value)
         return
     message = (
         f"is of driver {library.version} and comes before that of driver {driver.value}: an old libcuda does not work "
         "with a newer driver (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
     )
     yield _finding(case, message, _remove(library.path))
+
+
+def _closed(case: Case, library: Compat, driver: Version) -> Iterator[Finding]:
+    """Yield a warning where a cuda-compat newer than the driver comes first, and a GPU is one that it refuses."""
+    refused = [gpu.name for gpu in known_gpus(case) if gpu.kind is GpuClass.GEFORCE]
+    if library.version > driver and in_compat_folder(library.path) and refused:
+        message = (
+            f"is of driver {library.version} and comes before that of driver {driver}: forward compatibility is closed "
+            f"to GeForce GPUs ({refused[0]}), where programs of any CUDA then end "
+            "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
+        )
+        yield _finding(case, message, _remove(library.path))
 
 
 def _remove(path: str) -> str:

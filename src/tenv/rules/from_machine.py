@@ -10,7 +10,7 @@ from typing import Any
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.manifest import Manifest
-from tenv.rules.common import chosen_gcc, toolkit_on
+from tenv.rules.common import chosen_gcc, gcc_limit, toolkit_on
 from tenv.rules.interface import Case, Finding, Severity
 from tenv.versions import Range
 
@@ -32,7 +32,9 @@ def lacking(case: Case) -> Iterator[Finding]:
         yield finding
     accepted, gcc = case.manifest.system.get("gcc"), chosen_gcc(case)
     if accepted is not None and (gcc is None or gcc.taken is None):
-        yield _finding("gcc", accepted, gcc.refused if gcc else (), case.host.compilers)
+        most = gcc_limit(case)
+        limit = f" (GCC {most} at most, for the nvcc taken)" if most is not None else ""
+        yield _finding("gcc", accepted, gcc.refused if gcc else (), case.host.compilers, limit)
 
 
 def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
@@ -65,7 +67,9 @@ def other_platform(manifest: Manifest, platform: str, host: HostReport) -> Findi
     )
 
 
-def _finding(name: str, accepted: Range, refused: tuple[str, ...], looked: Fact[Any] | Missing) -> Finding:
+def _finding(
+    name: str, accepted: Range, refused: tuple[str, ...], looked: Fact[Any] | Missing, limit: str = ""
+) -> Finding:
     wanted = name if accepted.text.strip() in ("", "*") else f"{name} {accepted}"
     taken, unread = f"the target takes {wanted} from the machine", isinstance(looked, Missing)
     install = f"install a {_NAMES[name]}" if wanted == name else f"install a {_NAMES[name]} {accepted}"
@@ -77,7 +81,7 @@ def _finding(name: str, accepted: Range, refused: tuple[str, ...], looked: Fact[
         evidence=looked.reason if isinstance(looked, Missing) else "; ".join(refused) or f"looked at: {looked.origin}",
         source="[system] of the manifest",
         fix=(
-            f"{install}, or name one that is there in {_VARIABLES[name]}, or choose a target that brings its own "
-            "(`tenv targets`)"
+            f"{install}{limit}, or name one that is there in {_VARIABLES[name]}, or choose a target that brings its "
+            "own (`tenv targets`)"
         ),
     )

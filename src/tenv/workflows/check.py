@@ -20,7 +20,7 @@ from tenv.manifest import Manifest
 from tenv.rules.catalogue import RULES
 from tenv.rules.from_machine import PLATFORM
 from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
-from tenv.source import SourceTree, from_release, read_source
+from tenv.source import SourceTree, from_release, is_pytorch, read_source
 from tenv.targets import Target
 from tenv.toolchain import discover
 from tenv.workflows.check_driver import find_targets, judge_target
@@ -215,15 +215,20 @@ def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
         What it asks for; None when nothing is named and the working folder is no checkout.
 
     Raises:
-        UsageError: What is named is neither a checkout nor a version that the tables know of.
+        UsageError: What is named is neither a checkout nor a version that the tables know of; or nothing is named, and
+            the working folder is a checkout that does not tell its version.
         FactsError: The row of that version can't be used.
     """
     folder = Path(pytorch)
     if folder.is_dir():
         found = read_source(folder if pytorch else Path.cwd())
-        if isinstance(found, SourceTree) or not pytorch:
-            return found if isinstance(found, SourceTree) else None
-        raise UsageError(found.reason, hint="name a checkout of PyTorch, or a version: `--pytorch 2.9`")
+        if isinstance(found, SourceTree):
+            return found
+        if not pytorch and not is_pytorch(Path.cwd()):
+            return None
+        where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be judged by: "
+        hint = "name a checkout of PyTorch, or a version: `--pytorch 2.9`"
+        raise UsageError(f"{where}{found.reason}", hint=hint)
     if re.match(r"v?\d+\.\d", pytorch):
         return _release(pytorch.removeprefix("v"), facts)
     hint = "name a folder that is there, or a version: `--pytorch 2.9`"
