@@ -55,6 +55,16 @@ def archive(prefix: Path, name: str, *files: str) -> Path:
     return path
 
 
+def test_the_folders_that_wheels_have_in_one_are_told(tmp_path: Path) -> None:
+    site = tmp_path / SITE
+    wheel = make_wheel(tmp_path / "wheels", "nvcc", "1.0", files={"nvidia/cu13/bin/nvcc": "", "nvidia/b/x": ""})
+    unpack(wheel, site)
+    unpack(make_wheel(tmp_path / "wheels", "other", "1.0", files={"nvidia/other/x": ""}), site)
+    assert Wheels(tmp_path).folders(["nvcc"], site / "nvidia") == (site / "nvidia/b", site / "nvidia/cu13")
+    (site / "nvcc-1.0.dist-info/RECORD").write_bytes(b"nvidia/b/x\xff,,\n")
+    assert Wheels(tmp_path).folders(["nvcc"], site / "nvidia") == ()
+
+
 def test_wheels_are_known_by_their_normalized_names(prefix: Path) -> None:
     assert Wheels(prefix).versions() == {"alpha": "1.0", "by-hand": "2.0"}
     assert set(Wheels(prefix).names()) == {"alpha", "by-hand"}
