@@ -8,6 +8,8 @@ from tenv.cli.main import main
 
 __all__ = ["leave", "run"]
 
+_SIGN = 1 << 31
+
 
 def run() -> NoReturn:
     """Run the command line and end the process with its status."""
@@ -32,7 +34,8 @@ def leave(status: int) -> NoReturn:
                 stream.flush()
         except (OSError, ValueError):
             status = status or 1
-    os._exit(status)
+    # A crash on Windows is a status above what a C int holds (0xC0000005), which `tenv run` passes on.
+    os._exit((status + _SIGN) % (2 * _SIGN) - _SIGN)
 
 
 if __name__ == "__main__":
