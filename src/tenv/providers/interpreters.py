@@ -116,14 +116,19 @@ def _version_folder(versions: Path, name: str) -> Path | None:
 
 
 def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
-    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user."""
+    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user.
+
+    The first file that is there decides, even if it names none; PYENV_DIR comes before the working folder, and does
+    not replace it (pyenv's version-file and version-file-read).
+    """
     if named := environment.get("PYENV_VERSION"):
         return named.split(":")
-    here = Path(environment.get("PYENV_DIR") or Path.cwd())
-    for file in (*(folder / ".python-version" for folder in (here, *here.parents)), root / "version"):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            rows = (line.split() for line in file.read_text().splitlines())
-            return [row[0] for row in rows if row and not row[0].startswith("#")]
+    starts = (Path(environment.get("PYENV_DIR") or ".").absolute(), Path.cwd())
+    folders = (folder for start in starts for folder in (start, *start.parents))
+    for file in (*(folder / ".python-version" for folder in folders), root / "version"):
+        with contextlib.suppress(OSError):
+            rows = (line.split() for line in file.read_text("utf-8", "replace").splitlines())
+            return [name for row in rows if row and not row[0].startswith("#") for name in row[0].split(":")]
     return []
 
 
