@@ -12,7 +12,7 @@ from pathlib import Path
 from tenv import process
 from tenv.versions import Version
 
-__all__ = ["Interpreter", "behind_shim", "inspect", "search"]
+__all__ = ["Interpreter", "inspect", "search"]
 
 _SECONDS = 20.0
 _NAME = re.compile(r"\w[\w.+-]*(/envs/\w[\w.+-]*)?")
@@ -66,7 +66,7 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
     suffix = ".exe" if sys.platform == "win32" else ""
     own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
     seen: set[str] = set()
-    behind = partial(behind_shim, environment=environment)
+    behind = partial(_behind_shim, environment=environment)
 
     def fresh(programs: Iterable[Path]) -> list[Path]:
         there = (
@@ -87,7 +87,7 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
     yield fresh(folder / f"{name}{suffix}" for name in ("python3", "python") for folder in folders)
 
 
-def behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
+def _behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
     """Return the programs that may answer in place of a shim of pyenv; any other program is returned as it is.
 
     A shim is a script that starts dozens of programs to find out which of pyenv's versions are chosen, two tenths of a
