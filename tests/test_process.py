@@ -147,3 +147,41 @@ def test_programs_can_be_started_from_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert [answer.stdout for answer in answers if isinstance(answer, process.Completed)] == ["1\n"] * 8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups")
+def test_what_a_script_waits_for_ends_with_it(tmp_path: Path) -> None:
+    script, note = tmp_path / "nvcc", tmp_path / "note"
+    script.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {note}\nwait\n")
+    script.chmod(0o755)
+    done = process.run([str(script)], timeout=1, bound=False)
+    assert isinstance(done, process.Missing)
+    assert done.reason == f"{script} gave no answer within 1 s"
+    until(lambda: ended(int(note.read_text())))
+
+
+def ended(number: int) -> bool:
+    """Tell whether a process has ended; one whose parent has not asked for its status yet has."""
+    try:
+        return ") Z " in Path(f"/proc/{number}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only a bound child is forked by Python")
+@pytest.mark.parametrize("start", ["run", "watch"])
+def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None:
+    """Python drops what is raised in the hooks of a fork."""
+    code = (
+        "import os, signal\n"
+        "from tenv import process\n"
+        "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+        "try:\n"
+        f"    process.{start}(['/bin/true']{', print' if start == 'watch' else ''})\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run(
+        [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")

@@ -2,27 +2,28 @@
 
 import os
 import sys
-from typing import NoReturn
-
-from tenv.cli.main import main
 
 __all__ = ["leave", "run"]
 
 _SIGN = 1 << 31
 
 
-def run() -> NoReturn:
+def run() -> None:
     """Run the command line and end the process with its status."""
     status = 0
     try:
+        from tenv.cli.main import main  # noqa: PLC0415 (here, so that Ctrl-C while it is loaded is one, too)
+
         main()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:  # while the program was still being loaded
+        status = 130
     leave(status)
 
 
-def leave(status: int) -> NoReturn:
-    """End the process at once, its output flushed.
+def leave(status: int) -> None:
+    """End the process at once, its output flushed; a negative status is a signal that it is to die of.
 
     The interpreter is not taken down: to free one by one what the system takes back at once is a fifth of a short
     command's time, and rattler's threads now and then crash meanwhile, after all work is done. So whatever must be
@@ -34,6 +35,8 @@ def leave(status: int) -> NoReturn:
                 stream.flush()
         except (OSError, ValueError):
             status = status or 1
+    if status < 0:
+        os.kill(os.getpid(), -status)  # its handler is the system's again
     # A crash on Windows is a status above what a C int holds (0xC0000005), which `tenv run` passes on.
     os._exit((status + _SIGN) % (2 * _SIGN) - _SIGN)
 

@@ -45,22 +45,41 @@ class Completed:
     stderr: str
 
 
-@functools.cache
-def _bound() -> dict[str, Any]:
-    """Return what `subprocess` is told so that the kernel kills a child when its parent dies (Linux, prctl(2)).
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
-    Otherwise a killed `tenv create` would leave an installer at work in an environment that the next one repairs.
-    """
-    if sys.platform != "linux":
-        return {}
+
+@functools.cache
+def _prctl() -> Callable[..., int]:
     import ctypes  # noqa: PLC0415 (late, and here rather than between fork and exec)
 
-    set_parent_death_signal = 1
-    prctl = ctypes.CDLL(None).prctl
-    return {"preexec_fn": functools.partial(prctl, set_parent_death_signal, int(signal.SIGKILL), 0, 0, 0)}
+    return cast("Callable[..., int]", ctypes.CDLL(None).prctl)
 
 
-_running: "set[subprocess.Popen[str]]" = set()
+@contextlib.contextmanager
+def _binding(*, bound: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield what `subprocess` is told so that the kernel kills a bound child when its parent dies (Linux, prctl(2)).
+
+    Otherwise a killed `tenv create` would leave an installer at work in an environment that the next one repairs.
+    Signals wait meanwhile: what their handlers raise while Python forks would be dropped, and the command would go on.
+    """
+    if sys.platform != "linux" or not bound:
+        yield {}
+        return
+    prctl, set_parent_death_signal = _prctl(), 1
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {getattr(signal, name) for name in _ENDING})
+
+    def prepare() -> None:
+        prctl(set_parent_death_signal, int(signal.SIGKILL), 0, 0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield {"preexec_fn": prepare}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_running: "dict[subprocess.Popen[str], bool]" = {}
+"""The programs that `run` waits for, and whether each leads a process group of its own."""
 
 
 def find(name: str, path: str | None = None) -> str | None:
@@ -89,28 +108,32 @@ def run(
         text: Its standard input; nothing when None.
         timeout: Seconds after which it is killed.
         bound: Whether it ends with this process. Not to be had where threads run, since Python code between fork and
-            exec is not safe there.
+            exec is not safe there; the program then leads a process group, which is ended with it, since what looks
+            like a compiler may be a script that waits for one.
 
     Returns:
         The ended program, or `Missing` when it could not be started or ran out of time.
     """
+    leads = not bound and sys.platform != "win32"
     try:
-        child = subprocess.Popen(
-            list(arguments),
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **(_bound() if bound else {}),
-            encoding="utf-8",
-            errors="replace",
-        )
+        with _binding(bound=bound) as changes:
+            child = subprocess.Popen(
+                list(arguments),
+                env=environment,
+                cwd=folder,
+                process_group=0 if leads else None,
+                stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                **changes,
+                encoding="utf-8",
+                errors="replace",
+            )
     except OSError as error:
         return Missing(f"{arguments[0]} can't be started: {error.strerror or error}")
-    _running.add(child)
+    _running[child] = leads
     with contextlib.ExitStack() as streams:
-        streams.callback(_running.discard, child)
+        streams.callback(_running.pop, child)
         for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             streams.push(functools.partial(_close, stream))
         try:
@@ -127,12 +150,21 @@ def run(
 def end_all() -> None:
     """End every program that `run` waits for, in whichever thread; its status is then negative."""
     for child in tuple(_running):
-        child.terminate()
+        _send(child, signal.SIGTERM)
+
+
+def _send(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
+    """Send a signal to a child, and to what it has started where it leads a process group."""
+    if sys.platform != "win32" and _running.get(child):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+    else:
+        child.send_signal(number)
 
 
 def _abandon(child: "subprocess.Popen[str]") -> None:
     """Kill a child, but do not wait for one that can't be: a driver that hangs holds its callers inside the kernel."""
-    child.kill()
+    _send(child, getattr(signal, "SIGKILL", signal.SIGTERM))
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(1)
 
@@ -176,15 +208,17 @@ def _watch_terminal(
     # A wide terminal: no name or size is cut off to fit a line.
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
     pieces: list[str] = []
-    with subprocess.Popen(
-        list(arguments),
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-        **_bound(),
-    ) as child:
+    with _binding() as changes:
+        child = subprocess.Popen(
+            list(arguments),
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+            **changes,
+        )
+    with child:
         try:
             os.close(theirs)
             _feed(child, text)

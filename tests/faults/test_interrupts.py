@@ -98,6 +98,21 @@ def test_an_interrupt_of_tenv_alone_ends_a_lock_at_once(project: Project) -> Non
     assert not project.lock.exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_temporary_folder(project: Project, tmp_path: Path, number: signal.Signals) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with project.index.failing(Fault.SILENT, "native"):
+        child = project.start("lock", "tiny", environment={"TMPDIR": str(temporary)})
+        until(lambda: any("native" in path for path in project.index.asked))
+        assert list(temporary.iterdir())
+        child.send_signal(number)
+        ended = finish(child)
+    assert ended.status == -number
+    assert "error[cancelled]: interrupted\n" in ended.err
+    assert not list(temporary.iterdir())
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_to_tenv_alone_takes_its_installer_along(heavy: Project, number: signal.Signals) -> None:
     child = start_slow(heavy)

@@ -47,6 +47,9 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
     except TenvError as error:
         return voice.fail(name, error)
     except KeyboardInterrupt:
+        from tenv import process  # noqa: PLC0415 (late: short commands start no program)
+
+        process.end_all()  # nobody waits for them any more
         return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
     except BrokenPipeError:  # whoever read our output has seen enough
         hush()

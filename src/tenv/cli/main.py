@@ -46,20 +46,17 @@ def main() -> None:
     # What a command makes is freed by counting; to look for cycles every 700 objects costs a short command a sixth.
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
-    try:
-        _run(arguments)
-    except KeyboardInterrupt:  # while the program was still being loaded
-        sys.exit(130)
-
-
-def _run(arguments: list[str]) -> None:
     if arguments in (["--version"], ["-V"]):  # asked by every script that looks for tenv: no library is loaded
         from tenv import __version__  # noqa: PLC0415
 
         with contextlib.suppress(OSError):  # the way of all other commands then says why
             print(f"tenv {__version__}", flush=True)
             return
-    _main(arguments)
+    from tenv.cli.surroundings import ended_by_signals, endure_texts  # noqa: PLC0415 (late: as above)
+
+    endure_texts()
+    with ended_by_signals():
+        _main(arguments)
 
 
 def _main(arguments: list[str]) -> None:

@@ -1,0 +1,66 @@
+"""What a command makes of its process: any text can be printed, and a signal ends it in order."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import SOURCE
+
+
+def run(*words: str, code: str = "", **variables: str) -> "subprocess.CompletedProcess[bytes]":
+    program = ["-c", code] if code else ["-m", "tenv", *words]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), **variables}
+    return subprocess.run([sys.executable, *program], env=environment, capture_output=True, check=False)
+
+
+def test_a_sign_that_the_encoding_lacks_is_escaped() -> None:
+    done = run("explain", "TE301", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2026" in done.stdout
+
+
+def test_a_name_that_is_no_text_is_printed_all_the_same(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"schema": 1, "hostname": {"value": "a\ud800b\udce9", "origin": "by hand"}}))
+    done = run("host", "--host-report", str(report), PYTHONIOENCODING="utf-8:strict")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"a\\ud800b" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_an_interrupt_of_which_the_process_dies(number: signal.Signals) -> None:
+    code = (
+        "import os, sys\n"
+        "from tenv import __main__\n"
+        "from tenv.cli import main as program\n"
+        "def main(arguments):\n"
+        "    try:\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('put away')\n"
+        "        sys.exit(130)\n"
+        "program._main = main\n"
+        "sys.argv = ['tenv', 'list']\n"
+        "__main__.run()\n"
+    )
+    done = run(code=code)
+    assert (done.returncode, done.stdout, done.stderr) == (-number, b"put away\n", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from tenv.cli.surroundings import ended_by_signals\n"
+        "with ended_by_signals():\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "print('goes on')\n"
+    )
+    assert run(code=code).stdout == b"goes on\n"
