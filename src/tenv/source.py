@@ -149,7 +149,7 @@ class _Files:
     def table(self, name: str) -> dict[str, Any]:
         try:
             return tomli.loads(self.text(name))
-        except tomli.TOMLDecodeError:
+        except (ValueError, RecursionError):  # TOMLDecodeError, or a number that int refuses
             return {}
 
 

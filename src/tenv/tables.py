@@ -196,5 +196,7 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
             hint = "take what is right of both sides, and the lines with the marks out"
             raise error(f"{name}: holds the marks of an unresolved merge", hint=hint) from fault
         raise error(f"{name}: not TOML: {fault}") from fault
+    except ValueError as fault:  # by int, of which Python asks no more
+        raise error(f"{name}: holds a number of thousands of digits") from fault
     except OSError as fault:
         raise error(f"{name}: can't be read: {fault.strerror}") from fault

@@ -64,6 +64,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("requirements.txt", "", 3, "manifest", "asks for nothing"),
     ("requirements.txt", "numpy ==", 3, "manifest", "requirements.txt:1"),
     ("pylock.toml", "[[", 7, "lock-corrupt", "not TOML"),
+    ("pylock.toml", "a = " + "1" * 5000, 7, "lock-corrupt", "not TOML: Exceeds the limit"),
     ("pylock.toml", 'lock-version = "9.0"', 7, "lock-corrupt", "is no pylock.toml"),
     ("holiday.jpg", b"\x89PNG", 2, "format", "is no file that tenv can import"),
 ]
