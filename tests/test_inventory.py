@@ -106,7 +106,9 @@ def test_the_files_of_a_conda_package_are_those_of_its_note_and_the_note(prefix:
     assert CondaPackages(prefix / "empty").hold({})
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"files"', "{}", '{"files": 3}', '{"files": "abc"}', "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"files"', "{}", '{"files": 3}', '{"files": "abc"}', "\udcff", "[" * 20_000]
+)
 def test_a_note_that_can_not_be_read_is_told(prefix: Path, text: str) -> None:
     note(prefix, "whole", "bin/whole")
     note(prefix, "broken").write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -144,7 +144,7 @@ class Environment:
             if error.hint:  # a newer tenv's: not ours to repair
                 raise
             return State(Status.BROKEN, target=self.prefix.name)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             return State(Status.BROKEN, target=self.prefix.name)
 
     def write_state(self, state: State) -> None:

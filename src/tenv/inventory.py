@@ -318,7 +318,7 @@ def _of_note(row: Mapping[str, Any], owner: str) -> Expected:
 
 def _read_note(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one where it can't be read."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         data = json.loads(path.read_bytes())
         return data if isinstance(data, dict) else {}
     return {}

@@ -49,7 +49,7 @@ def test_parse_version_json() -> None:
     assert (found["cuda"], found["libcublas"]) == ("11.8.0", "11.11.3.6")
 
 
-@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{"])
+@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{", "[" * 20_000])
 def test_parse_version_json_garbage(garbage: str) -> None:
     assert isinstance(parse_version_json(garbage), Missing)
 
