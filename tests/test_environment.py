@@ -52,7 +52,7 @@ def test_there_is_no_state_where_there_is_no_environment(tmp_path: Path) -> None
     assert Environment(tmp_path / "file").state() is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"ready"', "3", "null", '{"state": "ready"}', "\udcff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '"ready"', "3", "null", '{"state": "ready"}', "\udcff", "[" * 20_000])
 def test_a_state_that_can_not_be_read_counts_as_broken(environment: Environment, text: str) -> None:
     (environment.meta / "state.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert environment.state() == State(Status.BROKEN, "tiny")

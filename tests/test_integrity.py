@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tenv.integrity import Expected, check, describe_made, expect_conda, expect_made, expect_wheel
+from tenv.integrity import check, describe_made, expect_made
+from tenv.inventory import CondaPackages, Expected, Wheels
 from tests.fakes import make_wheel, unpack
 
 SITE = "lib/python3.12/site-packages"
@@ -27,7 +28,7 @@ def info(prefix: Path) -> Path:
 
 
 def wheel(prefix: Path) -> list[Expected]:
-    return list(expect_wheel(info(prefix), prefix, "alpha"))
+    return list(Wheels(prefix).expected({"alpha": ("1.0", "")}))
 
 
 def faults(prefix: Path, expected: Iterable[Expected]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -85,6 +86,10 @@ def conda(prefix: Path, *rows: dict[str, Any]) -> Path:
     return note
 
 
+def zlib(prefix: Path) -> list[Expected]:
+    return list(CondaPackages(prefix).expected({"zlib": ("1.3", "h0_1", "")}))
+
+
 def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -94,17 +99,17 @@ def test_a_conda_package_is_judged_by_its_note(prefix: Path) -> None:
     (prefix / "include" / "zlib.h").write_text("same")
     (prefix / "include" / "paths.h").write_text("with the prefix in it")
     (prefix / "include" / "link.h").symlink_to("zlib.h")
-    note = conda(
+    conda(
         prefix,
         {"_path": "include/zlib.h", "path_type": "hardlink", "sha256": sha("same")},
         {"_path": "include/paths.h", "sha256": sha("before"), "sha256_in_prefix": sha("with the prefix in it")},
         {"_path": "include/link.h", "path_type": "softlink", "sha256": sha("whatever")},
         {"_path": "lib/__pycache__/x.pyc", "sha256": sha("whatever")},
     )
-    assert faults(prefix, expect_conda(note)) == ((), ())
+    assert faults(prefix, zlib(prefix)) == ((), ())
     (prefix / "include" / "zlib.h").write_text("other")
     (prefix / "include" / "link.h").unlink()
-    found = check(prefix, expect_conda(note))
+    found = check(prefix, zlib(prefix))
     assert (found.missing, found.changed, found.owners) == (("include/link.h",), ("include/zlib.h",), ("zlib",))
 
 
@@ -112,7 +117,7 @@ def test_a_conda_package_is_judged_by_its_note(prefix: Path) -> None:
 def test_a_note_that_can_not_be_read_is_changed(prefix: Path, text: str) -> None:
     note = conda(prefix)
     note.write_text(text)
-    assert faults(prefix, expect_conda(note)) == ((), ("conda-meta/zlib-1.3-h0_1.json",))
+    assert faults(prefix, zlib(prefix)) == ((), ("conda-meta/zlib-1.3-h0_1.json",))
 
 
 @pytest.fixture

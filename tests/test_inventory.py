@@ -47,10 +47,22 @@ def archive(prefix: Path, name: str, *files: str) -> Path:
     """Write the record of an archive, and its files."""
     path = prefix / "tenv-meta" / "archives" / f"{name}.json"
     links = {f"opt/{name}/link": "x"}
-    write(path, json.dumps({"schema": 1, "name": name, "sha256": "a", "files": dict.fromkeys(files), "links": links}))
+    write(
+        path, json.dumps({"schema": 1, "name": name, "sha256": "a", "files": dict.fromkeys(files, "f"), "links": links})
+    )
     for file in (*files, *links):
         write(prefix / file)
     return path
+
+
+def test_the_folders_that_wheels_have_in_one_are_told(tmp_path: Path) -> None:
+    site = tmp_path / SITE
+    wheel = make_wheel(tmp_path / "wheels", "nvcc", "1.0", files={"nvidia/cu13/bin/nvcc": "", "nvidia/b/x": ""})
+    unpack(wheel, site)
+    unpack(make_wheel(tmp_path / "wheels", "other", "1.0", files={"nvidia/other/x": ""}), site)
+    assert Wheels(tmp_path).folders(["nvcc"], site / "nvidia") == (site / "nvidia/b", site / "nvidia/cu13")
+    (site / "nvcc-1.0.dist-info/RECORD").write_bytes(b"nvidia/b/x\xff,,\n")
+    assert Wheels(tmp_path).folders(["nvcc"], site / "nvidia") == ()
 
 
 def test_wheels_are_known_by_their_normalized_names(prefix: Path) -> None:
@@ -94,7 +106,9 @@ def test_the_files_of_a_conda_package_are_those_of_its_note_and_the_note(prefix:
     assert CondaPackages(prefix / "empty").hold({})
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"files"', "{}", '{"files": 3}', '{"files": "abc"}', "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"files"', "{}", '{"files": 3}', '{"files": "abc"}', "\udcff", "[" * 20_000]
+)
 def test_a_note_that_can_not_be_read_is_told(prefix: Path, text: str) -> None:
     note(prefix, "whole", "bin/whole")
     note(prefix, "broken").write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -126,6 +140,31 @@ def test_an_archive_whose_record_can_not_be_read_is_not_there(prefix: Path, text
     archive(prefix, "magma").write_text(text)
     assert not Archives(prefix).hold({"magma": ("2.6", "a")})
     assert [*Archives(prefix).files(["magma"])] == []
+
+
+def test_every_file_of_an_archive_is_expected_with_its_digest(prefix: Path) -> None:
+    archive(prefix, "magma", "opt/magma/include/magma.h")
+    assert [(row.name, row.owner, row.digest) for row in Archives(prefix).expected({"magma": ("2.6", "a")})] == [
+        ("tenv-meta/archives/magma.json", "magma", ""),
+        ("opt/magma/include/magma.h", "magma", "sha256:f"),
+        ("opt/magma/link", "magma", "pointer:x"),
+    ]
+
+
+def test_a_package_that_is_not_there_is_one_file_that_is_missing(prefix: Path) -> None:
+    archive(prefix, "magma", "opt/magma/include/magma.h")
+    note(prefix, "zlib")
+    told = [
+        *Wheels(prefix).expected({"alpha": ("2.0", ""), "beta": ("1.0", "")}),
+        *CondaPackages(prefix).expected({"zlib": ("1.3", "h0_0", "")}),
+        *Archives(prefix).expected({"magma": ("2.7", "b")}),
+    ]
+    assert [(row.name, row.owner) for row in told] == [
+        ("alpha 2.0", "alpha"),
+        ("beta 1.0", "beta"),
+        ("zlib 1.3", "zlib"),
+        ("magma 2.7", "magma"),
+    ]
 
 
 def test_what_is_not_tenvs_is_told_from_what_it_makes(prefix: Path) -> None:

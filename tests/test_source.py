@@ -196,6 +196,8 @@ def test_what_the_readme_names_counts_when_nothing_is_enforced(tmp_path: Path) -
         ('[build-system]\nbuild-backend = "in_tree_backend"\n', "in_tree_backend"),
         ("[tool.scikit-build]\n", "scikit-build-core"),
         ("this is not TOML", "setuptools"),
+        ("a = " + "1" * 5000, "setuptools"),
+        ("a = " + "[" * 5000, "setuptools"),
     ],
 )
 def test_build_backend(tmp_path: Path, project: str, backend: str) -> None:

@@ -5,6 +5,8 @@ import sys
 
 __all__ = ["leave", "run"]
 
+_SIGN = 1 << 31
+
 
 def run() -> None:
     """Run the command line and end the process with its status."""
@@ -35,7 +37,8 @@ def leave(status: int) -> None:
             status = status or 1
     if status < 0:
         os.kill(os.getpid(), -status)  # its handler is the system's again
-    os._exit(status)
+    # A crash on Windows is a status above what a C int holds (0xC0000005), which `tenv run` passes on.
+    os._exit((status + _SIGN) % (2 * _SIGN) - _SIGN)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv import __version__
 from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 from tenv.files import write_atomic
 from tenv.prefix import MARKER, META, OWN
 from tenv.tables import Table, nearest
+
+if TYPE_CHECKING:
+    from tenv.inventory import Records
 
 __all__ = ["Environment", "State", "Status", "environments_in"]
 
@@ -141,7 +144,7 @@ class Environment:
             if error.hint:  # a newer tenv's: not ours to repair
                 raise
             return State(Status.BROKEN, target=self.prefix.name)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             return State(Status.BROKEN, target=self.prefix.name)
 
     def write_state(self, state: State) -> None:
@@ -180,6 +183,16 @@ class Environment:
                 hint=f"`tenv create {target}` finishes or repairs it",
             )
         return state
+
+    def owned(self, state: State) -> "tuple[tuple[Records, Mapping[str, Any]], ...]":
+        """Return the records of each kind of package, with the packages of that kind that a state remembers."""
+        from tenv.inventory import Archives, CondaPackages, Wheels  # noqa: PLC0415 (late: who activates asks nothing)
+
+        return (
+            (Wheels(self.prefix), state.packages),
+            (CondaPackages(self.prefix), state.conda),
+            (Archives(self.prefix), state.archives),
+        )
 
     def tidy(self) -> None:
         """Remove what writes that were killed have left among tenv's notes."""

@@ -1,54 +1,22 @@
 """Whether the files of a prefix are still those that were put there.
 
-A wheel says so in its ``RECORD``, a conda package in its note in ``conda-meta``, an archive in its record in
-``tenv-meta/archives``; what tenv itself makes (the toolkit's folder, the activation) is written down in
-``tenv-meta/made.json`` when it is made.
+What packages have brought their records tell (`tenv.inventory`); what tenv itself makes (the toolkit's folder, the
+activation) is written down in ``tenv-meta/made.json`` when it is made.
 """
 
-import base64
-import binascii
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tenv.files import digest
-from tenv.inventory import read_note, read_record
+from tenv.inventory import POINTER, Expected
 
-__all__ = [
-    "Expected",
-    "Faults",
-    "check",
-    "describe_made",
-    "expect_archive",
-    "expect_conda",
-    "expect_made",
-    "expect_wheel",
-]
+__all__ = ["Faults", "check", "describe_made", "expect_made"]
 
 _LINK = "link:"
-_POINTER = "pointer:"
-_BYTECODE = "__pycache__"
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A file that should be in a prefix.
-
-    Attributes:
-        name: The file, relative to the prefix.
-        owner: The package that it belongs to; empty for what tenv itself makes.
-        digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and where a link leads,
-            ``pointer:`` when nothing need be there; empty when nothing is written of its content.
-    """
-
-    name: str
-    owner: str
-    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,54 +32,6 @@ class Faults:
     missing: tuple[str, ...]
     changed: tuple[str, ...]
     owners: tuple[str, ...]
-
-
-def expect_wheel(info: Path, prefix: Path, owner: str) -> Iterator[Expected]:
-    """Yield the files of a wheel, from the RECORD in its ``.dist-info``; bytecode, which Python makes anew, not."""
-    base = os.path.relpath(info.parent, prefix)
-    record = info / "RECORD"
-    yield Expected(os.path.relpath(record, prefix), owner)
-    # A missing one is told as missing, a broken one by what it no longer lists.
-    for name, *rest in read_record(info):
-        if _BYTECODE not in name:
-            yield Expected(os.path.normpath(os.path.join(base, name)), owner, _of_record(*rest[:1]))  # noqa: PTH118
-
-
-def _of_record(text: str = "") -> str:
-    """Return a digest of a RECORD (``sha256=`` and urlsafe base64 without padding) in hex."""
-    algorithm, _, value = text.partition("=")
-    try:
-        raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
-    except (ValueError, binascii.Error):
-        return ""
-    return f"{algorithm}:{raw.hex()}" if raw and algorithm in hashlib.algorithms_guaranteed else ""
-
-
-def expect_conda(note: Path) -> Iterator[Expected]:
-    """Yield the files of a conda package, from its note in ``conda-meta``; bytecode not.
-
-    A file in which the prefix was written has a digest of its own (``sha256_in_prefix``); a link is only looked for.
-    """
-    prefix = note.parent.parent
-    yield Expected(os.path.relpath(note, prefix), note.name.rsplit("-", 2)[0])
-    try:
-        data = read_note(note)
-        owner, rows = str(data["name"]), data["paths_data"]["paths"]
-        yield from (_of_conda(row, owner) for row in rows if _BYTECODE not in row["_path"])
-    except (KeyError, TypeError):
-        yield Expected(os.path.relpath(note, prefix), note.name.rsplit("-", 2)[0], "sha256:unreadable")
-
-
-def _of_conda(row: dict[str, Any], owner: str) -> Expected:
-    kind, sha256 = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or row.get("sha256")
-    return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")
-
-
-def expect_archive(record: Path, files: Mapping[str, str], links: Mapping[str, str], owner: str) -> Iterator[Expected]:
-    """Yield the files of an archive, by the digests and links of its record in ``tenv-meta/archives``."""
-    yield Expected(os.path.relpath(record, record.parents[2]), owner)
-    yield from (Expected(name, owner, f"sha256:{sha256}") for name, sha256 in files.items())
-    yield from (Expected(name, owner, _POINTER + target) for name, target in links.items())
 
 
 def describe_made(prefix: Path, names: Iterable[str]) -> str:
@@ -146,6 +66,8 @@ def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
 
 def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
     """Look at every file that should be there; files are read side by side, since hashing leaves Python's lock."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+
     files = list({row.name: row for row in expected}.values())
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         answers = list(pool.map(lambda row: _judge(prefix / row.name, row.digest), files))
@@ -163,8 +85,8 @@ def _judge(path: Path, wanted: str) -> str:
         return _judge_link(path, wanted.removeprefix(_LINK))
     if not os.path.lexists(path):
         return "missing"
-    if wanted.startswith(_POINTER):
-        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(_POINTER)  # noqa: PTH115 (as a text)
+    if wanted.startswith(POINTER):
+        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(POINTER)  # noqa: PTH115 (as a text)
         return "" if same else "changed"
     algorithm, _, value = wanted.partition(":")
     try:

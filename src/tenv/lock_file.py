@@ -19,12 +19,16 @@ from tenv.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.manifest import normalize
 from tenv.tables import Table
 from tenv.versions import same_release
+from tenv.yaml_text import load
 
 __all__ = ["parse_lock", "read_lock", "render_lock"]
 
 _SCHEMA = 1  # of the `tenv:` mapping: what this tenv writes, and the newest that it reads
 _PIXI_VERSION = 7
 _MAX_NESTING = 50
+_DEEP = re.compile(rb"^ *(?:[-?:][ \t]+){%d}" % _MAX_NESTING, re.MULTILINE)
+"""Lists and mappings that begin on one line: ``- - - a``."""
+
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONDA_FILE = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<kind>\.conda|\.tar\.bz2)")
@@ -126,8 +130,6 @@ def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
                 f"(`git checkout --ours {path}`), then `tenv lock {target or 'TARGET'}` brings it up to date"
             ),
         )
-    if _nesting(raw) > _MAX_NESTING:  # which libyaml answers with a crash
-        raise LockCorruptError(f"{path}: not YAML that tenv writes: nested too deep")
     return _parse(raw, path, target)
 
 
@@ -140,15 +142,13 @@ def _nesting(raw: bytes) -> int:
 
 @lru_cache(maxsize=4)  # what judges a lock and what installs it read the same bytes
 def _parse(raw: bytes, path: str, target: str) -> Lock:
-    import yaml  # noqa: PLC0415 (late: 15 ms)
-
+    if _DEEP.search(raw) or _nesting(raw) > _MAX_NESTING:  # which libyaml answers with a crash
+        raise LockCorruptError(f"{path}: not YAML that tenv writes: nested too deep")
     command = f"tenv lock {target or 'TARGET'}"
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        data = yaml.load(raw, Loader=loader)  # noqa: S506 (both are safe loaders)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        first = str(error).splitlines()[0]
-        raise LockCorruptError(f"{path}: not YAML: {first}", hint=f"`{command}` writes it anew") from error
+        data = load(raw)
+    except ValueError as error:
+        raise LockCorruptError(f"{path}: not YAML: {error}", hint=f"`{command}` writes it anew") from error
     if not isinstance(data, dict) or not isinstance(data.get("tenv"), dict):
         raise LockCorruptError(
             f"{path}: is not a lock of tenv (it has no `tenv:` mapping)", hint=f"`{command}` writes one"

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tenv.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.lock_file import parse_lock, render_lock
 from tenv.versions import Version
+from tenv.yaml_text import load
 
 __all__ = ["begin_with", "newer"]
 
@@ -114,10 +115,9 @@ def _conda_text(lock: Lock, *texts: bytes) -> str:
     import yaml  # noqa: PLC0415 (late: 15 ms)
 
     urls = {package.url for packages in lock.conda.values() for package in packages}
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     described: dict[str, Any] = {}
     for text in texts if urls else ():
-        rows = yaml.load(text, Loader=loader).get("packages") or []  # noqa: S506 (both are safe loaders)
+        rows = load(text).get("packages") or []
         described |= {row["conda"]: row for row in rows if row.get("conda") in urls}
     environment = {
         "channels": [{"url": f"{channel}/"} for channel in lock.channels],

@@ -149,7 +149,7 @@ class _Files:
     def table(self, name: str) -> dict[str, Any]:
         try:
             return tomli.loads(self.text(name))
-        except (ValueError, RecursionError):  # of TOML, or of a number with thousands of digits
+        except (ValueError, RecursionError):  # TOMLDecodeError, or a number that int refuses
             return {}
 
 

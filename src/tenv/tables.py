@@ -191,11 +191,12 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
     except RecursionError as fault:
         raise error(f"{name}: not TOML: nested too deep") from fault
-    except ValueError as fault:  # of TOML, or of a number with thousands of digits
+    except tomli.TOMLDecodeError as fault:
         if _CONFLICT.search(text):
             hint = "take what is right of both sides, and the lines with the marks out"
             raise error(f"{name}: holds the marks of an unresolved merge", hint=hint) from fault
-        what = fault if isinstance(fault, tomli.TOMLDecodeError) else "a number in it is too long"
-        raise error(f"{name}: not TOML: {what}") from fault
+        raise error(f"{name}: not TOML: {fault}") from fault
+    except ValueError as fault:  # by int, of which Python asks no more
+        raise error(f"{name}: holds a number of thousands of digits") from fault
     except OSError as fault:
         raise error(f"{name}: can't be read: {fault.strerror}") from fault

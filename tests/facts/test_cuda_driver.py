@@ -4,7 +4,8 @@ from itertools import pairwise
 import pytest
 
 from tenv.errors import TenvError
-from tenv.facts.cuda_driver import CudaDriverTable, MinorVersionFloor, ToolkitDriver, load
+from tenv.facts.cuda_driver import CudaDriverTable, MinorVersionFloor, ToolkitDriver
+from tenv.facts.tables import load_facts
 from tenv.tables import Table
 from tenv.versions import Version
 
@@ -13,11 +14,7 @@ PLATFORMS = pytest.mark.parametrize("windows", [False, True], ids=["linux", "win
 
 @pytest.fixture(scope="module")
 def table() -> CudaDriverTable:
-    return load()
-
-
-def test_it_is_read_once() -> None:
-    assert load() is load()
+    return load_facts().cuda_driver
 
 
 def test_rows_stand_newest_first_and_once(table: CudaDriverTable) -> None:

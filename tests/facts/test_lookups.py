@@ -247,8 +247,6 @@ def test_variable(facts: Facts) -> None:
 
 def test_cusparselt(facts: Facts) -> None:
     table = facts.cusparselt
-    assert table.cuda_majors(Version("0.8.1.1")) == (12, 13)
-    assert table.cuda_majors(Version("0.6.2.3")) == ()
     ci = table.for_cuda(Version("12.4"))
     assert ci is not None
     assert str(ci.version) == "0.6.2.3"
@@ -256,8 +254,6 @@ def test_cusparselt(facts: Facts) -> None:
 
 
 def test_cudnn(facts: Facts) -> None:
-    assert facts.cudnn.cuda_majors(Version("9.1.0.70")) == (11, 12)
-    assert facts.cudnn.cuda_majors(Version("1.0")) == ()
     assert len(facts.cudnn.versions("linux-ppc64le")) < len(facts.cudnn.versions())
 
 

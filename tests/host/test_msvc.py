@@ -155,11 +155,18 @@ def test_a_vswhere_that_fails_is_told(script: str, said: str, tmp_path: Path, mo
     assert said in found.origin
 
 
-def test_a_toolset_without_a_compiler_is_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / "14.50.1"
-    found = probe(places(tmp_path, variables={"VCToolsInstallDir": str(folder)}))
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("14.50.1", "there is no cl.exe for x64 in it"),
+        ("latest", "its name is no version of a toolset (14.NN)"),
+        ("14.٤٤", "its name is no version of a toolset (14.NN)"),
+    ],
+)
+def test_a_folder_that_is_no_toolset_is_left_out(name: str, why: str, tmp_path: Path) -> None:
+    found = probe(places(tmp_path, variables={"VCToolsInstallDir": str(tmp_path / name)}))
     assert rows(found) == []
-    assert f"{folder} is left out: there is no cl.exe for x64 in it" in found.origin
+    assert f"{tmp_path / name} is left out: {why}" in found.origin
 
 
 def test_a_studio_that_names_no_default_has_none(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_nvml_that_can_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "printed", ["", "{}", "[]", "null", '{"gpus": {}}', answer(gpus=[{"value": {}}]), answer()[:-9]]
+    "printed", ["", "{}", "[]", "null", '{"gpus": {}}', answer(gpus=[{"value": {}}]), answer()[:-9], "[" * 20_000]
 )
 def test_nvml_garbage(printed: str) -> None:
     assert isinstance(tool.parse(printed), Missing)

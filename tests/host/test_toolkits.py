@@ -49,7 +49,7 @@ def test_parse_version_json() -> None:
     assert (found["cuda"], found["libcublas"]) == ("11.8.0", "11.11.3.6")
 
 
-@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{"])
+@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{", "[" * 20_000])
 def test_parse_version_json_garbage(garbage: str) -> None:
     assert isinstance(parse_version_json(garbage), Missing)
 
@@ -101,6 +101,7 @@ def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
         ('#!/bin/bash\n# CUDA of this image\n\n exec "{0}" "$@"', False),
         ('#!/bin/sh\n[ -n "$NO" ] && exec /no/bin/nvcc "$@"\nexec {0} "$@"\n', True),
         ('#!/bin/sh\nexec {0} -ccbin g++ "$@"\n', True),
+        ("#!/bin/sh\n" + "\n" * 400 + '{0} "$@"\n', True),  # a pattern that parts the lines in many ways never ends
     ],
 )
 def test_an_nvcc_that_only_starts_another_is_not_asked_for_its_toolkit(

@@ -42,6 +42,20 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("explicit.txt", f"{EXPLICIT}\nnonsense\n", 7, "lock-corrupt", "explicit.txt:3: `nonsense` is not the URL"),
     ("explicit.txt", EXPLICIT.replace("linux-64", "osx-64"), 2, "format", "but for osx-64"),
     ("environment.yml", "dependencies: 3", 3, "manifest", "dependencies: expected a list"),
+    (
+        "environment.yml",
+        "dependencies: [x]\nname: 2001-13-45",
+        3,
+        "manifest",
+        "environment.yml: not YAML: month must be in 1..12",
+    ),
+    (
+        "environment.yml",
+        "dependencies: [x]\nname: !!bool x",
+        3,
+        "manifest",
+        "not YAML: a value is not what its tag says",
+    ),
     ("environment.yml", "dependencies: [[x]]", 3, "manifest", "expected a package or a `pip:` list"),
     ("environment.yml", "dependencies: ['a b c [[']", 3, "manifest", "dependencies: `a b c [[`"),
     ("environment.yml", "dependencies: ['../../x']", 3, "manifest", "dependencies: `../../x`"),
@@ -50,6 +64,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("requirements.txt", "", 3, "manifest", "asks for nothing"),
     ("requirements.txt", "numpy ==", 3, "manifest", "requirements.txt:1"),
     ("pylock.toml", "[[", 7, "lock-corrupt", "not TOML"),
+    ("pylock.toml", "a = " + "1" * 5000, 7, "lock-corrupt", "not TOML: Exceeds the limit"),
     ("pylock.toml", 'lock-version = "9.0"', 7, "lock-corrupt", "is no pylock.toml"),
     ("holiday.jpg", b"\x89PNG", 2, "format", "is no file that tenv can import"),
 ]

@@ -43,6 +43,8 @@ def test_a_name_that_must_not_be_used_is_told(name: str, fault: str) -> None:
         ("x" * 256, "is a link to nowhere, or to too long a name"),
         ("/etc", "is a link that leads out of the archive, to '/etc'"),
         ("a\udcff", "is a link to a name that is not UTF-8"),
+        (f"a{chr(0xD800)}", "is a link to a name that is not UTF-8"),
+        ("/".join("x" * 5000), "is a link to nowhere, or to too long a name"),
     ],
 )
 def test_a_target_that_must_not_be_is_told(target: str, fault: str) -> None:

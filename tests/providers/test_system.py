@@ -275,6 +275,7 @@ def test_takes_the_newest_toolset_of_visual_studio(tmp_path: Path) -> None:
     for version in ("14.29.30133", "14.44.35207", "14.50.1"):
         put(studio / "VC/Tools/MSVC" / version / "bin/Hostx64/x64/cl.exe", version)
     (studio / "VC/Tools/MSVC/14.50.1/bin/Hostx64/x64/cl.exe").unlink()
+    put(studio / "VC/Tools/MSVC/14.²/bin/Hostx64/x64/cl.exe", "")
     program(
         tmp_path / "x86/Microsoft Visual Studio/Installer/vswhere.exe",
         f"echo '{json.dumps([{'installationPath': str(studio)}])}'",
@@ -285,6 +286,7 @@ def test_takes_the_newest_toolset_of_visual_studio(tmp_path: Path) -> None:
     said = error(tmp_path, msvc="14.16.*", variables=variables).message
     assert f"  {studio}/VC/Tools/MSVC/14.29.30133: 14.29.30133 is not 14.16.*\n" in said
     assert f"  {studio}/VC/Tools/MSVC/14.50.1: there is no bin/Hostx64/x64/cl.exe in it\n" in said
+    assert f"  {studio}/VC/Tools/MSVC/14.²: its name is no version of a toolset (14.NN)\n" in said
 
 
 def test_the_developer_s_prompt_decides(tmp_path: Path) -> None:

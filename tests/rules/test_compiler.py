@@ -101,9 +101,11 @@ def test_a_clang_that_pytorch_refuses() -> None:
 )
 def test_a_visual_c_plus_plus_that_nvcc_refuses(cuda: str | None, version: str, code: str | None) -> None:
     asked = case(cuda, compilers=(msvc(version),), platform="win-64")
-    findings = [*found("TE402", asked), *found("TE403", asked)]
-    assert [finding.code for finding in findings] == ([code] if code else [])
-    for finding in findings:
+    refused = {rule: found(rule, asked) for rule in ("TE402", "TE403")}
+    assert {rule: [finding.code for finding in findings] for rule, findings in refused.items()} == {
+        rule: [code] if rule == code else [] for rule in refused
+    }
+    for finding in (*refused["TE402"], *refused["TE403"]):
         number = 1950 if code == "TE402" else 1916
         assert finding.message == f"is _MSC_VER {number}; nvcc of CUDA 13.0 accepts _MSC_VER 1920 to 1949"
         assert finding.source.startswith(TABLE)

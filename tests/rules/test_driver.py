@@ -5,20 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from tenv.facts.cuda_driver import CudaDriverTable, load
+from tenv.facts.cuda_driver import CudaDriverTable
+from tenv.facts.tables import load_facts
 from tenv.host.interface import Fact, Missing
 from tenv.rules.driver import DriverVerdict, Verdict, judge
 from tenv.rules.interface import Finding, Severity
 from tenv.versions import Version
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
+TABLE = load_facts().cuda_driver
 RUNS = (Verdict.NATIVE, Verdict.MINOR_VERSION)
 NO_DRIVER = Missing("NVML: libnvidia-ml.so.1 is not there; nvidia-smi: not found on PATH")
 
 
 def on(driver: str | None, cuda: str | None, platform: str = "linux") -> DriverVerdict:
     read = NO_DRIVER if driver is None else Fact(Version(driver), "nvidia-smi")
-    return judge(Version(cuda) if cuda else None, read, load(), windows=platform == "windows")
+    return judge(Version(cuda) if cuda else None, read, TABLE, windows=platform == "windows")
 
 
 def finding(verdict: DriverVerdict) -> Finding:
@@ -90,17 +92,17 @@ def just_below(driver: Version) -> Version:
 
 
 def releases() -> list[Version]:
-    return [row.toolkit for row in load().toolkits]
+    return [row.toolkit for row in TABLE.toolkits]
 
 
 @pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
 @pytest.mark.parametrize("cuda", releases(), ids=str)
 def test_the_minimum_is_where_the_verdict_turns(cuda: Version, windows: bool) -> None:
-    minimum = judge(cuda, NO_DRIVER, load(), windows).minimum
+    minimum = judge(cuda, NO_DRIVER, TABLE, windows).minimum
     assert minimum is not None
-    assert judge(cuda, Fact(minimum.driver, "test"), load(), windows).run
+    assert judge(cuda, Fact(minimum.driver, "test"), TABLE, windows).run
     older = just_below(minimum.driver)
-    judged = judge(cuda, Fact(older, "test"), load(), windows)
+    judged = judge(cuda, Fact(older, "test"), TABLE, windows)
     assert judged.verdict is Verdict.IMPOSSIBLE
     assert judged.minimum == minimum
 
@@ -108,11 +110,11 @@ def test_the_minimum_is_where_the_verdict_turns(cuda: Version, windows: bool) ->
 def test_the_verdict_never_falls_with_a_newer_driver() -> None:
     order = [Verdict.IMPOSSIBLE, Verdict.MINOR_VERSION, Verdict.NATIVE]
     drivers = sorted(
-        {native.driver for cuda in releases() for windows in (False, True) if (native := load().native(cuda, windows))}
+        {native.driver for cuda in releases() for windows in (False, True) if (native := TABLE.native(cuda, windows))}
     )
     for windows in (False, True):
         for cuda in releases():
-            ranks = [order.index(judge(cuda, Fact(driver, "test"), load(), windows).verdict) for driver in drivers]
+            ranks = [order.index(judge(cuda, Fact(driver, "test"), TABLE, windows).verdict) for driver in drivers]
             assert ranks == sorted(ranks)
 
 
@@ -125,7 +127,7 @@ def test_a_missing_driver_is_a_warning_that_names_the_minimum() -> None:
     judged = on(None, "12.1")
     assert judged.verdict is Verdict.UNKNOWN
     assert not judged.run
-    assert judged.minimum == load().floor(Version("12.1"), windows=False)
+    assert judged.minimum == TABLE.floor(Version("12.1"), windows=False)
     found = finding(judged)
     assert (found.code, found.severity) == ("TE101", Severity.WARNING)
     assert "building needs none, but running needs NVIDIA driver 525.60.13 or newer" in found.message
@@ -177,8 +179,8 @@ def test_a_row_that_is_not_confirmed_says_so(driver: str | None, code: str) -> N
 
 
 def test_a_row_that_is_not_confirmed_and_has_no_note_says_so() -> None:
-    floors = tuple(row for row in load().floors if row.cuda_major == 10)
-    release = next(row for row in load().toolkits if row.major_minor == "10.0")
+    floors = tuple(row for row in TABLE.floors if row.cuda_major == 10)
+    release = next(row for row in TABLE.toolkits if row.major_minor == "10.0")
     doubtful = replace(release, basis=replace(release.basis, confirmed=False, note=""))
     judged = judge(Version("10.0"), NO_DRIVER, CudaDriverTable(floors, (doubtful,)), windows=False)
     assert finding(judged).message.endswith("NVIDIA driver 410.48 or newer (not confirmed)")

@@ -1,5 +1,6 @@
 """Conda packages on their way: channels that fail, bytes that are not the lock's, and the package cache."""
 
+import errno
 import sys
 from pathlib import Path
 
@@ -59,6 +60,17 @@ def test_a_package_that_the_channel_has_no_more_is_named(conda: Conda) -> None:
     path.unlink()
     assert "data-1-0.conda: HTTP status client error (404 Not Found)" in conda.fails(6, "network")
     assert conda.state() == ""
+
+
+def test_a_disk_that_is_full_keeps_no_half_of_a_package(conda: Conda, monkeypatch: pytest.MonkeyPatch) -> None:
+    conda.lock("tool", "data")
+
+    def write(sink: download._Sink, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(download._Sink, "write", write)
+    assert "No space left on device" in conda.fails(8, "storage")
+    assert list(downloads_folder().iterdir()) == []
 
 
 def test_the_cache_serves_without_a_network(conda: Conda) -> None:

@@ -162,6 +162,7 @@ def make_pyenv(home: Path) -> Path:
         ("3.96.2\n", ["3.96.2"]),
         ("# ours\nmine extra\n3.96\n", ["3.97.1"]),
         ("python-3.96\n", ["3.96.10"]),
+        ("gone:3.96.2\r\n", ["3.96.2"]),
         ("system\n", []),
         ("../shims\n", []),
         ("", []),
@@ -187,3 +188,18 @@ def test_a_variable_chooses_before_pyenvs_files(tmp_path: Path, monkeypatch: pyt
     assert str(Uv(environment, tmp_path).interpreters(["3.96", "3.97"])[0].version) == "3.96.2"
     named = Uv({**environment, "PYENV_VERSION": "gone:mine"}, tmp_path)
     assert str(named.interpreters(["3.96", "3.97"])[0].version) == "3.97.1"
+
+
+def test_pyenvs_folder_comes_before_the_working_folder_and_does_not_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shims = make_pyenv(tmp_path)
+    named, here = tmp_path / "named", tmp_path / "here"
+    for folder in (named, here):
+        folder.mkdir()
+    (here / ".python-version").write_text("3.96.2\n")
+    monkeypatch.chdir(here)
+    uv = Uv({"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path), "PYENV_DIR": str(named)}, tmp_path)
+    assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == ["3.96.2"]
+    (named / ".python-version").write_text("mine\n")
+    assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == ["3.97.1"]

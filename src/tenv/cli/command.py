@@ -56,6 +56,9 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
 
         process.end_all()  # nobody waits for them any more
         return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
+    except BrokenPipeError:  # of a command that speaks while it works
+        hush()
+        return Exit.DONE
     except OSError as error:
         hush()
         return voice.fail(name, unusable(error))

@@ -70,7 +70,12 @@ async def _fetch(
         path = folder / f"{digest}{'.conda' if record.url.endswith('.conda') else '.tar.bz2'}"
         async with free:
             if not path.is_file() or await asyncio.to_thread(_digest, path, record) != digest:
-                await _download(record, path, client, on_bytes)
+                part = folder / f".{path.name}.{os.getpid()}.part"
+                try:
+                    await _download(record, part, client, on_bytes)
+                    part.replace(path)
+                finally:  # half of a package is of no use to the next command, and the disk may be full
+                    part.unlink(missing_ok=True)
         return record.url, path
 
     tasks = [asyncio.create_task(one(record)) for record in records]
@@ -114,13 +119,12 @@ class _Sink:
         return self._hash.hexdigest()
 
 
-async def _download(record: Record, path: Path, client: "Client", on_bytes: Callable[[str, int, int], None]) -> None:
-    """Download one package; a connection that breaks, or bytes that are not the right ones, are tried again."""
+async def _download(record: Record, part: Path, client: "Client", on_bytes: Callable[[str, int, int], None]) -> None:
+    """Download one package to `part`; a connection that breaks, or bytes that are not its own, are tried again."""
     import asyncio  # noqa: PLC0415 (late: 38 ms)
 
     from rattler.package_streaming import download_to_writer  # noqa: PLC0415 (late)
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     problem: NetworkError | None = None
     for number in range(_TRIES):
         if number:
@@ -140,7 +144,6 @@ async def _download(record: Record, path: Path, client: "Client", on_bytes: Call
         finally:
             found = sink.close()
         if found == (record.sha256 or record.md5):
-            part.replace(path)
             return
         told_before = isinstance(problem, HashMismatchError)
         problem = HashMismatchError(
@@ -149,6 +152,5 @@ async def _download(record: Record, path: Path, client: "Client", on_bytes: Call
         )
         if told_before:
             break
-    part.unlink(missing_ok=True)
     if problem is not None:
         raise problem

@@ -7,7 +7,7 @@ from tenv.facts.interface import Basis, number, required_version
 from tenv.tables import Table
 from tenv.versions import Version
 
-__all__ = ["Archive", "majors", "releases"]
+__all__ = ["Archive", "releases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,3 @@ def releases(archives: Iterable[Archive], platform: str | None = None) -> tuple[
         platform: Only those of this platform; None for all.
     """
     return tuple(sorted({row.version for row in archives if platform in (None, row.platform)}))
-
-
-def majors(archives: Iterable[Archive], version: Version) -> tuple[int, ...]:
-    """Return the CUDA major versions for which a version has archives, rising; empty when they are of none."""
-    return tuple(sorted({row.cuda_major for row in archives if row.version == version and row.cuda_major is not None}))

@@ -9,10 +9,9 @@ native one.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 
 from tenv.facts.interface import Basis, number, required_version
-from tenv.facts.store import Data, read_data
+from tenv.facts.store import Data
 from tenv.tables import Table
 from tenv.versions import Version
 
@@ -23,7 +22,6 @@ __all__ = [
     "Minimum",
     "MinorVersionFloor",
     "ToolkitDriver",
-    "load",
     "read",
 ]
 
@@ -320,9 +318,3 @@ def read(data: Data) -> CudaDriverTable:
         toolkits=tuple(sorted(toolkits, key=lambda row: row.toolkit, reverse=True)),
         forwards=tuple(_forwards(data)),
     )
-
-
-@lru_cache(maxsize=1)
-def load() -> CudaDriverTable:
-    """Read the table that comes with tenv, without the rows of the user; raises FactsError when it is damaged."""
-    return read(read_data("cuda_driver"))

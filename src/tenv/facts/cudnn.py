@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tenv.facts.archives import Archive, majors, releases
+from tenv.facts.archives import Archive, releases
 from tenv.facts.store import Data
 from tenv.versions import Version
 
@@ -22,10 +22,6 @@ class CudnnTable:
     def versions(self, platform: str | None = None) -> tuple[Version, ...]:
         """Return the known versions, rising; those with an archive for NVIDIA's `platform` when it is given."""
         return releases(self.archives, platform)
-
-    def cuda_majors(self, version: Version) -> tuple[int, ...]:
-        """Return the CUDA major versions that a version has archives for, rising; empty when it is not known."""
-        return majors(self.archives, version)
 
 
 def read(data: Data) -> CudnnTable:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tenv.facts.archives import Archive, majors, releases
+from tenv.facts.archives import Archive, releases
 from tenv.facts.interface import Basis, required_version
 from tenv.facts.store import Data
 from tenv.tables import Table
@@ -82,13 +82,6 @@ class CusparseltTable:
     def versions(self, platform: str | None = None) -> tuple[Version, ...]:
         """Return the known versions, rising; those with an archive for NVIDIA's `platform` when it is given."""
         return releases(self.archives, platform)
-
-    def cuda_majors(self, version: Version) -> tuple[int, ...]:
-        """Return the CUDA major versions that a version has archives for, rising.
-
-        Up to 0.7.1 an archive is of no particular CUDA major version, and the result is empty.
-        """
-        return majors(self.archives, version)
 
     def for_cuda(self, cuda: Version) -> CiPairing | None:
         """Return what PyTorch's own build images take for a CUDA version, None when the table does not say."""

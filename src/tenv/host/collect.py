@@ -1,6 +1,7 @@
 """The whole report: every probe, those that wait for programs at the same time."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tenv.host import (
@@ -19,6 +20,7 @@ from tenv.host import (
 from tenv.host.interface import Fact, Missing
 from tenv.host.loader import Loader
 from tenv.host.nvidia import Nvidia
+from tenv.host.parallel import ahead
 from tenv.host.places import Places
 from tenv.host.report import Compat, Gpu, HostReport
 from tenv.versions import Version
@@ -43,36 +45,33 @@ def collect(places: Places | None = None, folder: Path = Path()) -> HostReport:
         places: Where to look; None means this machine.
         folder: Where environments go, for the disk.
     """
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
-
     places = places or Places()
     loader = Loader(places)
-    with ThreadPoolExecutor(4) as pool:
-        of_toolkits = pool.submit(toolkits.probe, places)
-        of_compilers = pool.submit(compilers.probe, places)
-        _ = loader.cache  # read once, before two threads ask for it
-        of_driver = pool.submit(_driver, loader)
-        of_libstdcxx = pool.submit(libstdcxx.probe, loader)
-        found = machine.probe(places.root)
-        asked = of_driver.result()
-        return HostReport(
-            platform=system.host_platform(places),
-            driver=asked.driver,
-            cuda=asked.cuda,
-            compat=asked.compat,
-            gpus=asked.gpus,
-            toolkits=of_toolkits.result(),
-            compilers=of_compilers.result(),
-            libc=machine.glibc(),
-            libstdcxx=of_libstdcxx.result(),
-            cores=found.cores,
-            memory=found.memory,
-            disk=storage.probe(folder, places),
-            wsl=system.wsl(places),
-            container=container.probe(places),
-            ptrace_scope=system.ptrace_scope(places),
-            hostname=system.hostname(places),
-        )
+    of_toolkits = ahead(partial(toolkits.probe, places))
+    of_compilers = ahead(partial(compilers.probe, places))
+    _ = loader.cache  # read once, before two threads ask for it
+    of_driver = ahead(partial(_driver, loader))
+    found = machine.probe(places.root)
+    library = libstdcxx.probe(loader)
+    asked = of_driver()
+    return HostReport(
+        platform=system.host_platform(places),
+        driver=asked.driver,
+        cuda=asked.cuda,
+        compat=asked.compat,
+        gpus=asked.gpus,
+        toolkits=of_toolkits(),
+        compilers=of_compilers(),
+        libc=machine.glibc(),
+        libstdcxx=library,
+        cores=found.cores,
+        memory=found.memory,
+        disk=storage.probe(folder, places),
+        wsl=system.wsl(places),
+        container=container.probe(places),
+        ptrace_scope=system.ptrace_scope(places),
+        hostname=system.hostname(places),
+    )
 
 
 def _driver(loader: Loader) -> _Driver:

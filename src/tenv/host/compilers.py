@@ -142,9 +142,7 @@ def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
             words = [places.environ[variable]]
         if len(words) > 1 and Path(words[0]).name in _LAUNCHERS:
             words = words[1:]
-        if (
-            not words or Path(words[0].replace("\\", "/")).stem.lower() == "cl"
-        ):  # Visual C++ tells its version otherwise
+        if not words or msvc.is_cl(words[0]):  # Visual C++ tells its version otherwise
             continue
         program = places.find(words[0])
         if program:

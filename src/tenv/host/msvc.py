@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from tenv.host.interface import Missing
@@ -24,6 +24,7 @@ __all__ = [
     "cl_of",
     "compilers",
     "is_asked",
+    "is_cl",
     "parse_toolset",
     "parse_vswhere",
     "toolsets",
@@ -38,7 +39,7 @@ _OPTIONS = ("-products", "*", "-requires", _COMPONENT, "-format", "json", "-utf8
 _PROMPT = ("VCToolsInstallDir", "VCToolsVersion", "VSINSTALLDIR")
 _TOOLSETS = "VC/Tools/MSVC"
 _DEFAULT = "VC/Auxiliary/Build/Microsoft.VCToolsVersion.default.txt"
-_TOOLSET = re.compile(r"14\.(\d{1,3})(?:\.(\d+))?(\.\d+)*")
+_TOOLSET = re.compile(r"14\.(\d{1,3})(?:\.(\d+))?(\.\d+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,11 @@ def cl_of(toolset: Path) -> Path:
     return toolset / "bin" / "Hostx64" / "x64" / "cl.exe"
 
 
+def is_cl(program: str) -> bool:
+    """Tell whether a program is cl.exe, by its name or path as Windows writes them."""
+    return PureWindowsPath(program).stem.lower() == "cl"
+
+
 def is_asked(places: Places) -> bool:
     """Tell whether there is anything to look for: Windows, or a prompt of Visual Studio's."""
     return sys.platform == "win32" or any(map(places.variable, _PROMPT))
@@ -128,7 +134,9 @@ def compilers(places: Places, problems: list[str]) -> list[Compiler]:
     found = []
     for toolset in toolsets(places, problems):
         version, program = parse_toolset(toolset.folder.name), cl_of(toolset.folder)
-        if version is None or not program.is_file():
+        if version is None:
+            problems.append(f"{toolset.folder} is left out: its name is no version of a toolset (14.NN)")
+        elif not program.is_file():
             problems.append(f"{toolset.folder} is left out: there is no cl.exe for x64 in it")
         else:
             found.append(Compiler("msvc", str(program), version, toolset.default, toolset.found_by))

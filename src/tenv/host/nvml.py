@@ -47,7 +47,7 @@ def parse(text: str) -> Answer | Missing:
             Missing(data["count"]["error"]) if "error" in data["count"] else gpus,
             lost,
         )
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
         return Missing(f"the answer can't be read: {error}")
 
 

@@ -1,7 +1,8 @@
-"""Several programs at once, and programs beside one's own work."""
+"""Several programs at once, and programs beside one's own work; `concurrent.futures` would take 10 ms to load."""
 
 from collections.abc import Callable, Iterable
-from threading import Thread
+from functools import partial
+from threading import Semaphore, Thread
 from typing import TypeVar
 
 __all__ = ["ahead", "each"]
@@ -9,7 +10,7 @@ __all__ = ["ahead", "each"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_THREADS = 8  # the time goes into waiting for programs
+_THREADS = 8  # programs at once: the time goes into waiting for them
 
 
 def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -17,10 +18,13 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     todo = list(items)
     if len(todo) < 2:  # noqa: PLR2004 (nothing to do at once)
         return [function(item) for item in todo]
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+    free = Semaphore(_THREADS)
 
-    with ThreadPoolExecutor(min(len(todo), _THREADS)) as pool:
-        return list(pool.map(function, todo))
+    def one(item: T) -> R:
+        with free:
+            return function(item)
+
+    return [result() for result in [ahead(partial(one, item)) for item in todo]]
 
 
 def ahead(function: Callable[[], R]) -> Callable[[], R]:

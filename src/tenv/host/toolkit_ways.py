@@ -35,7 +35,7 @@ _FOLDERS = (
 _WINDOWS = "NVIDIA GPU Computing Toolkit/CUDA/v*"
 _TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
 # A script that does no more than start another nvcc, as images and modules put on PATH.
-_STARTS = re.compile(r"""#!\S+\n(?:\s*(?:\#.*)?\n)*\s*exec\s+"?(?P<nvcc>/[^\s"'$`\\]+/nvcc)"?\s+"\$@"\s*""")
+_STARTS = re.compile(r"""#!\S+\n(?:[ \t]*(?:\#.*)?\n)*[ \t]*exec[ \t]+"?(?P<nvcc>/[^\s"'$`\\]+/nvcc)"?[ \t]+"\$@"\s*""")
 _HERE = re.compile(r"^#\$ _HERE_=(?P<top>.+)/bin/?$", re.MULTILINE)
 
 LOOKED_AT = (

@@ -71,7 +71,7 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
     try:
         rows = json.loads(text)
         return {str(name): str(row["version"]) for name, row in rows.items() if isinstance(row, dict)}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return Missing(f"not JSON: {error}")
     except (AttributeError, LookupError):
         return Missing("not what NVIDIA writes")

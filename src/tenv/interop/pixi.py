@@ -17,6 +17,7 @@ from tenv.interop.reading import load_yaml
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.lock import Wheel
 from tenv.manifest import CondaRequest, Manifest, normalize
+from tenv.yaml_text import load
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
@@ -122,10 +123,7 @@ def _wheels(subject: Subject) -> list[Wheel]:
 
 
 def _own(subject: Subject) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415 (late: 15 ms)
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    data: dict[str, Any] = yaml.load(subject.lock.text, Loader=loader)  # noqa: S506 (both are safe loaders)
+    data: dict[str, Any] = load(subject.lock.text)
     return data
 
 

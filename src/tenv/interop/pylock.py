@@ -83,11 +83,13 @@ def _read(source: Source) -> Imported:
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError  # noqa: PLC0415 (late)
 
     try:
-        pylock = Pylock.from_dict(tomli.loads(text_of(source, LockCorruptError)))
+        data = tomli.loads(text_of(source, LockCorruptError))
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, or a number that int refuses
+        raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
+    try:
+        pylock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: is no pylock.toml: {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     lost = ["a pylock.toml does not say which of its wheels each Python takes, so no lock is made of it"]
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
     if not platforms:

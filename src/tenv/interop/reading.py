@@ -1,11 +1,13 @@
 """Reading files that others wrote: whatever is in them, the worst that comes of it is one error."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 from tenv.errors import FormatError, TenvError
 from tenv.interop.interface import Source
+from tenv.yaml_text import load
 
 __all__ = ["load_yaml", "quoted", "read_source", "text_of"]
 
@@ -47,13 +49,23 @@ def load_yaml(source: Source, error: type[TenvError]) -> dict[str, Any]:
     Deep nesting, which the parser answers with a crash, and aliases, with which a few lines can stand for gigabytes,
     are refused before anything is built from them.
     """
+    text = text_of(source, error)
+    _refuse_traps(text, source, error)
+    try:
+        data = load(text)
+    except ValueError as fault:
+        raise error(f"{source.path}: not YAML: {fault}") from fault
+    if not isinstance(data, dict):
+        raise error(f"{source.path}: expected a mapping, got {_kind(data)}")
+    return {str(key): value for key, value in data.items()}  # YAML also has numbers and dates for keys
+
+
+def _refuse_traps(text: str, source: Source, error: type[TenvError]) -> None:
     import yaml  # noqa: PLC0415 (late: 15 ms)
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = text_of(source, error)
     depth = 0
-    try:
-        for event in yaml.parse(text, Loader=loader):
+    with contextlib.suppress(yaml.YAMLError):  # `load`, which comes no further than this, tells it
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if isinstance(event, yaml.AliasEvent):
                 raise error(
                     f"{source.path}:{_line(event)}: uses a YAML alias (`*{event.anchor}`)",
@@ -62,18 +74,6 @@ def load_yaml(source: Source, error: type[TenvError]) -> dict[str, Any]:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MAX_DEPTH:
                 raise error(f"{source.path}:{_line(event)}: nested too deep")
-        data = yaml.load(text, Loader=loader)  # noqa: S506 (both are safe loaders)
-    except (yaml.YAMLError, ValueError, RecursionError) as fault:  # ValueError: a date that is none
-        raise error(f"{source.path}: not YAML: {_where(fault)}") from fault
-    if not isinstance(data, dict):
-        raise error(f"{source.path}: expected a mapping, got {_kind(data)}")
-    return {str(key): value for key, value in data.items()}  # YAML also has numbers and dates for keys
-
-
-def _where(fault: Exception) -> str:
-    mark = getattr(fault, "problem_mark", None)
-    problem = getattr(fault, "problem", None) or str(fault).splitlines()[0]
-    return f"{problem} (line {mark.line + 1})" if mark else str(problem)
 
 
 def _line(event: Any) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tenv import process
 from tenv.versions import Version
 
-__all__ = ["Interpreter", "behind_shim", "inspect", "search"]
+__all__ = ["Interpreter", "inspect", "search"]
 
 _SECONDS = 20.0
 _NAME = re.compile(r"\w[\w.+-]*(/envs/\w[\w.+-]*)?")
@@ -66,7 +66,7 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
     suffix = ".exe" if sys.platform == "win32" else ""
     own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
     seen: set[str] = set()
-    behind = partial(behind_shim, environment=environment)
+    behind = partial(_behind_shim, environment=environment)
 
     def fresh(programs: Iterable[Path]) -> list[Path]:
         there = (
@@ -87,7 +87,7 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
     yield fresh(folder / f"{name}{suffix}" for name in ("python3", "python") for folder in folders)
 
 
-def behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
+def _behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
     """Return the programs that may answer in place of a shim of pyenv; any other program is returned as it is.
 
     A shim is a script that starts dozens of programs to find out which of pyenv's versions are chosen, two tenths of a
@@ -116,14 +116,19 @@ def _version_folder(versions: Path, name: str) -> Path | None:
 
 
 def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
-    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user."""
+    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user.
+
+    The first file that is there decides, even if it names none; PYENV_DIR comes before the working folder, and does
+    not replace it (pyenv's version-file and version-file-read).
+    """
     if named := environment.get("PYENV_VERSION"):
         return named.split(":")
-    here = Path(environment.get("PYENV_DIR") or Path.cwd())
-    for file in (*(folder / ".python-version" for folder in (here, *here.parents)), root / "version"):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            rows = (line.split() for line in file.read_text().splitlines())
-            return [row[0] for row in rows if row and not row[0].startswith("#")]
+    starts = (Path(environment.get("PYENV_DIR") or ".").absolute(), Path.cwd())
+    folders = (folder for start in starts for folder in (start, *start.parents))
+    for file in (*(folder / ".python-version" for folder in folders), root / "version"):
+        with contextlib.suppress(OSError):
+            rows = (line.split() for line in file.read_text("utf-8", "replace").splitlines())
+            return [name for row in rows if row and not row[0].startswith("#") for name in row[0].split(":")]
     return []
 
 

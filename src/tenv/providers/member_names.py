@@ -3,7 +3,6 @@
 A fault is a ValueError whose text goes on after the member's name: ``'../x' leads out of the archive``.
 """
 
-import os
 import re
 from collections.abc import Mapping
 
@@ -60,16 +59,16 @@ def check_target(target: str, limits: Limits, *, hard: bool) -> None:
     Raises:
         ValueError: It must not lead there.
     """
-    if not target or len(os.fsencode(target)) > limits.path:
+    try:
+        parts = [part.encode() for part in target.split("/")]
+    except UnicodeEncodeError:
+        raise ValueError("is a link to a name that is not UTF-8") from None
+    if not target or len(b"/".join(parts)) > limits.path:
         raise ValueError("is a link to nowhere, or to too long a name")
     if hard:
         return
     if target.startswith("/") or "\\" in target or _DRIVE.match(target) or _CONTROL.search(target):
         raise ValueError(f"is a link that leads out of the archive, to {target!r}")
-    try:
-        parts = [part.encode() for part in target.split("/")]
-    except UnicodeEncodeError:
-        raise ValueError("is a link to a name that is not UTF-8") from None
     if any(len(part) > _MAX_PART for part in parts):
         raise ValueError("is a link to nowhere, or to too long a name")
 

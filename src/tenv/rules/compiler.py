@@ -87,7 +87,7 @@ def too_new(case: Case) -> Iterator[Finding]:
     if compiler is None:
         return
     if compiler.kind == "msvc":
-        yield from _msvc(case, compiler)
+        yield from (finding for finding in _msvc_for_nvcc(case, compiler) if finding.code == TOO_NEW)
         return
     bound = newest(case, compiler.kind)
     cuda = cuda_of(case)
@@ -108,9 +108,13 @@ def too_new(case: Case) -> Iterator[Finding]:
 
 
 def too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it."""
+    """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it.
+
+    A Visual C++ is also refused by nvcc's own header where it is too old.
+    """
     compiler, row = taken_compiler(case), row_of(case)
     if compiler is not None and compiler.kind == "msvc":
+        yield from (finding for finding in _msvc_for_nvcc(case, compiler) if finding.code == TOO_OLD)
         yield from _msvc_for_pytorch(case, compiler)
     if compiler is None or compiler.kind not in _MAKERS:
         return
@@ -127,7 +131,7 @@ def too_old(case: Case) -> Iterator[Finding]:
         yield _old(compiler, Severity.WARNING, who, row.basis.source, fix)
 
 
-def _msvc(case: Case, compiler: Compiler) -> Iterator[Finding]:
+def _msvc_for_nvcc(case: Case, compiler: Compiler) -> Iterator[Finding]:
     """Yield an error where nvcc refuses a Visual C++, too old or too new: its header refuses both."""
     bounds, cuda = msvc_bounds(case), cuda_of(case)
     if bounds is None or cuda is None:

@@ -21,14 +21,7 @@ from tenv.versions import Version
 if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import GpuArchTable
 
-__all__ = [
-    "DriverVerdict",
-    "Verdict",
-    "driver_of",
-    "judge",
-    "of_windows",
-    "useless_override",
-]
+__all__ = ["DriverVerdict", "Verdict", "driver_of", "judge", "of_windows", "useless_override"]
 
 
 class Verdict(StrEnum):
@@ -188,12 +181,6 @@ class _Needs:
         return f" (better {self.native.driver} or newer, {knows})"
 
 
-def _minimum(cuda: Version, table: CudaDriverTable, windows: bool) -> Minimum | None:
-    # The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
-    known = (table.floor(cuda, windows), table.native(cuda, windows))
-    return min((found for found in known if found), key=lambda found: found.driver, default=None)
-
-
 def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding:
     names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
     fix = (
@@ -311,7 +298,7 @@ def _too_old(needs: _Needs, driver: Fact[Version], closed: str, choice: str) -> 
 def _newest(driver: Version, table: CudaDriverTable, windows: bool) -> str:
     """Return the CUDA versions that a driver runs, in words."""
     for row in table.toolkits:  # newest first
-        minimum = _minimum(row.toolkit, table, windows)
+        minimum = table.minimum(row.toolkit, windows)
         if minimum is not None and minimum.driver <= driver:
             return f"CUDA {row.major_minor} or older"
     return "an older CUDA"

@@ -14,7 +14,6 @@ from tenv.environment import Environment, State, Status
 from tenv.errors import ForeignFolderError, HostError, LockMissingError, LockStaleError, TenvError, UsageError
 from tenv.files import digest_bytes, exclusive, make_folder, write_atomic
 from tenv.host.machine import current_platform
-from tenv.inventory import Archives, CondaPackages, Wheels
 from tenv.lock_file import read_lock
 from tenv.manifest import Manifest
 from tenv.shells.interface import SHELLS
@@ -202,12 +201,9 @@ def _is_made_from(state: State, target: Target, request: Request) -> bool:
 
 def _is_there(environment: Environment, state: State) -> bool:
     """Tell whether all that a state names is in the environment, by names alone."""
-    prefix = environment.prefix
     return (
-        Wheels(prefix).hold(state.packages)
-        and CondaPackages(prefix).hold(state.conda)
-        and Archives(prefix).hold(state.archives)
-        and (not state.python or discover(prefix).python.exists())
+        all(records.hold(packages) for records, packages in environment.owned(state))
+        and (not state.python or discover(environment.prefix).python.exists())
         and all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
     )
 

@@ -85,7 +85,7 @@ def raw_zstd(file: IO[bytes], memory: int) -> Iterator[bytes]:
     """Yield what a Zstandard file holds.
 
     Raises:
-        ArchiveRefusedError: It is damaged, or asks for more memory than `memory`.
+        ValueError: It is damaged, or asks for more memory than `memory`.
     """
     import zstandard  # noqa: PLC0415 (late: few archives are packed so)
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tenv.host.msvc import LOOKED_AT, cl_of, toolsets
+from tenv.host.msvc import LOOKED_AT, cl_of, parse_toolset, toolsets
 from tenv.providers.system.interface import Lack, Tool, Wanted
 from tenv.providers.system.search import patterns
 from tenv.versions import Version
@@ -21,8 +21,10 @@ def find_msvc(wanted: Wanted) -> Tool | Lack:
     found: list[tuple[bool, Version, str, Path]] = []
     for toolset in toolsets(wanted.places, refused):
         way, folder = toolset.found_by, toolset.folder
-        version = Version(folder.name) if all(part.isdigit() for part in folder.name.split(".")) else None
-        if version is None or not cl_of(folder).is_file():
+        version = Version(folder.name) if parse_toolset(folder.name) else None
+        if version is None:
+            refused.append(f"{folder}: its name is no version of a toolset (14.NN)")
+        elif not cl_of(folder).is_file():
             refused.append(f"{folder}: there is no {cl_of(folder).relative_to(folder)} in it")
         elif version not in wanted.accepted:
             refused.append(f"{folder}: {version} is not {wanted.accepted}")
