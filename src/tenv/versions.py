@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CondaRange", "Range", "Version", "is_release", "same_release"]
 
-_VERSION = re.compile(r"\d{1,99}(\.\d{1,99})*", re.ASCII)  # Python makes no number of thousands of digits
-_SHOWN = 99
+_VERSION = re.compile(r"\d+(\.\d+)*")
 _CONDA_CLAUSE = re.compile(r"\s*(\*|(==|!=|<=|>=|~=|=|<|>)?\s*(\d+!)?\d[A-Za-z0-9_.+-]*\*?)\s*")
 _CLAUSE = re.compile(r"\s*(?P<operator>===|==|~=|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9][\w.!+*-]*)\s*")
 
@@ -48,8 +47,7 @@ class Version:
 
     def __post_init__(self) -> None:
         if not _VERSION.fullmatch(self.text):
-            shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
-            message = f"`{shown}` is not a dotted version such as 12.1 or 580.65.06"
+            message = f"`{self.text}` is not a dotted version such as 12.1 or 580.65.06"
             raise ValueError(message)
         numbers = [int(part) for part in self.text.split(".")]
         while len(numbers) > 1 and numbers[-1] == 0:
@@ -59,7 +57,7 @@ class Version:
     @classmethod
     def find(cls, text: str) -> "Version | None":
         """Return the first dotted version in `text`, or None."""
-        match = re.search(r"\d{1,99}(\.\d{1,99})+", text, re.ASCII)
+        match = re.search(r"\d+(\.\d+)+", text)
         return cls(match.group()) if match else None
 
     @property

@@ -66,7 +66,8 @@ class Values:
     def version(self, key: str) -> Version:
         """Return a version."""
         try:
-            return Version(self.text(key))
+            # Digits of other scripts are no numbers here, whatever `int` says.
+            return Version(self.text(key).encode("ascii", "backslashreplace").decode())
         except ValueError as error:
             raise HostReportError(f"{self.source}: {self._at(key)}: {error}", hint=_HINT) from error
 

@@ -92,7 +92,7 @@ def read_report(name: str, stdin: TextIO | None = None) -> HostReport:
 
 def _version(text: str) -> Version | None:
     try:
-        return Version(text) if text else None
+        return Version(text.encode("ascii", "backslashreplace").decode()) if text else None
     except ValueError as error:
         raise UsageError(str(error), hint="give a driver's version: `--assume-driver 535.104.12`") from error
 
