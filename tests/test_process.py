@@ -185,3 +185,22 @@ def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None
         [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_program_that_takes_our_place_ends_when_nobody_reads_it() -> None:
+    words = ["/bin/sh", "-c", "kill -PIPE $$; echo on"]
+    code = f"import os; from tenv import process; process.replace({words!r}, os.environ)"
+    done = subprocess.run(
+        [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGPIPE, "", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="what a shell closes")
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_program_takes_our_place_where_an_output_is_closed(closed: int) -> None:
+    code = "import os; from tenv import process; process.replace(['/bin/sh', '-c', 'exit 5'], os.environ)"
+    words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", PYTHON, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    assert subprocess.run(words, env=environment, capture_output=True, check=False).returncode == 5

@@ -312,6 +312,9 @@ def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     if sys.platform == "win32":
         return spawn(arguments, environment)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed by the caller
+            stream.flush()
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and an ignored signal stays so in a new program
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
     return os.execvpe(arguments[0], list(arguments), environment)  # noqa: S606 (the point of this function)
