@@ -222,6 +222,7 @@ def test_a_range_that_can_t_be_read_is_passed_over(tmp_path: Path) -> None:
         ({}, "has no version.txt, so it is not a checkout of PyTorch"),
         ({"version.txt": "\n"}, "has no version.txt, so it is not a checkout of PyTorch"),
         ({"version.txt": "main\n"}, "has no version in it, but `main`"),
+        ({"version.txt": f"2.{'9' * 5000}\n"}, f"has no version in it, but `2.{'9' * 38}`"),
         ({"version.txt": "1.0\n"}, "has a version.txt, but its CMakeLists.txt is not that of PyTorch"),
         ({"version.txt": "1.0\n", "CMakeLists.txt": "project(vision)\n"}, "CMakeLists.txt is not that of PyTorch"),
     ],

@@ -22,6 +22,7 @@ __all__ = ["AbiChoice", "Asked", "SourceTree", "from_release", "is_pytorch", "re
 T = TypeVar("T")
 
 _NUMBER = r"(\d+(?:\.\d+)*)"
+_RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?!\d)", re.ASCII)
 _PROJECT = re.compile(r"^\s*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
 _CMAKE = re.compile(rf"^\s*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}", re.MULTILINE)
 _CXX = re.compile(r"^\s*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)", re.MULTILINE)
@@ -171,7 +172,7 @@ def read_source(path: Path) -> SourceTree | Missing:
     version = files.text("version.txt").strip()
     if not version:
         return Missing(f"{path} has no version.txt, so it is not a checkout of PyTorch")
-    if not re.match(r"\d+\.\d+", version):
+    if not _RELEASE.match(version):
         return Missing(f"{path / 'version.txt'} has no version in it, but `{version.splitlines()[0][:40]}`")
     if not is_pytorch(path):
         return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not that of PyTorch")

@@ -221,6 +221,7 @@ def test_a_version_json_that_is_none(tmp_path: Path) -> None:
     [
         ("exec sleep 60", "gave no answer within 0.3 s"),
         ("echo 'Segmentation fault'; exit 139", "--version names no release (exit status 139)"),
+        ("echo 'no license' >&2; exit 1", "--version names no release (exit status 1: no license)"),
     ],
 )
 def test_an_nvcc_that_fails(tmp_path: Path, script: str, said: str) -> None:

@@ -158,6 +158,8 @@ def test_the_sources_are_a_version_or_a_checkout(
     [
         (("--pytorch", "."), "has no version.txt"),
         (("--pytorch", "main"), "neither a folder nor a version"),
+        (("--pytorch", "2.9."), "neither a folder nor a version"),
+        (("--pytorch", f"2.{'9' * 5000}"), "neither a folder nor a version"),
         (("--host-report", "nosuch.json"), "can't be read"),
         (("--against", "nosuch"), "can't be read"),
         (("--against", "manifests"), "no host report is there"),
@@ -217,3 +219,10 @@ def test_a_checkout_here_that_tells_no_version_is_not_passed_by(text: str, here:
         assert "the working folder has PyTorch's CMakeLists.txt, but can't be judged by: " in ended.err
         assert "hint: name a checkout of PyTorch, or a version: `--pytorch 2.9`" in ended.err
     assert "of PyTorch 2.9 on" in call("check", "cuda130", "--host-report", host, "--pytorch", "2.9").out
+
+
+@pytest.mark.parametrize(
+    "version", ["2.9", "v2.9.1", " 2.9.0 ", "2.9.0a0+git1a2b3c4", "2.9.0+cu128", "2.9.0rc1", "2.9.0.dev20251001"]
+)
+def test_a_pytorch_is_named_as_people_write_it(version: str, host: str) -> None:
+    assert "of PyTorch 2.9" in call("check", "cuda130", "--host-report", host, "--pytorch", version).out

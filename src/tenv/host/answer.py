@@ -7,7 +7,7 @@ from tenv.host.interface import Missing
 from tenv.host.report import Gpu
 from tenv.versions import Version
 
-__all__ = ["Answer", "cuda_version", "driver_version", "is_driver", "pci_address", "pci_id", "quoted"]
+__all__ = ["Answer", "cuda_version", "driver_version", "first_line", "is_driver", "pci_address", "pci_id", "quoted"]
 
 _DRIVER = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}", re.ASCII)
 _ADDRESS = re.compile(r"(?P<domain>[0-9a-f]{4,8}):(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])")
@@ -45,11 +45,15 @@ def driver_version(text: str) -> Version | Missing:
 
 def quoted(text: str) -> Missing:
     """Return why a text holds no driver version: the first line of it."""
+    line = first_line(text)
+    return Missing(f"no driver version in `{line}`" if line else "gave nothing")
+
+
+def first_line(text: str) -> str:
+    """Return the first line of what a program printed, as far as a message can hold it."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     line = "".join(sign if sign.isprintable() else "\ufffd" for sign in line)  # what is no text may turn a terminal red
-    if not line:
-        return Missing("gave nothing")
-    return Missing(f"no driver version in `{line if len(line) <= _QUOTED else line[:_QUOTED] + '…'}`")
+    return line if len(line) <= _QUOTED else line[:_QUOTED] + "…"
 
 
 def cuda_version(number: int) -> Version | Missing:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tenv.host.answer import first_line
 from tenv.host.interface import Fact, Missing
 from tenv.host.parallel import each
 from tenv.host.places import Places, environment_of, read
@@ -176,7 +177,8 @@ def _ask_nvcc(root: Path, places: Places, problems: list[str]) -> Nvcc | None:
         return None
     answer = parse_nvcc(done.stdout)
     if answer is None:
-        problems.append(f"{program} --version names no release (exit status {done.status})")
+        said = f": {line}" if (line := first_line(done.stderr)) else ""
+        problems.append(f"{program} --version names no release (exit status {done.status}{said})")
     return answer
 
 

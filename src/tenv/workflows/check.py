@@ -1,5 +1,6 @@
 """Judge a target on a machine by every rule: whether it can be built there, and whether what it builds runs there."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,10 @@ from tenv.workflows.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.workflows.host import HostOptions, report
 
 __all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source", "with_environment"]
+
+
+_REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
+"""A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,7 @@ def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
         FactsError: The row of that version can't be used.
     """
     folder = Path(pytorch)
-    if folder.is_dir():
+    if os.path.isdir(pytorch or "."):  # noqa: PTH112 (no error where the name is none that a folder can have)
         found = read_source(folder if pytorch else Path.cwd())
         if isinstance(found, SourceTree):
             return found
@@ -229,8 +234,8 @@ def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
         where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be judged by: "
         hint = "name a checkout of PyTorch, or a version: `--pytorch 2.9`"
         raise UsageError(f"{where}{found.reason}", hint=hint)
-    if re.match(r"v?\d+\.\d", pytorch):
-        return _release(pytorch.removeprefix("v"), facts)
+    if re.fullmatch(_REVISION, pytorch.strip()):
+        return _release(pytorch.strip().removeprefix("v"), facts)
     hint = "name a folder that is there, or a version: `--pytorch 2.9`"
     raise UsageError(f"`{pytorch}` is neither a folder nor a version of PyTorch", hint=hint)
 
