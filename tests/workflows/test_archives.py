@@ -180,6 +180,17 @@ def test_trust_on_first_use_is_asked_for_and_marked(project: Project, served: Se
     assert rows(project)["linux-64"] == [row]
 
 
+@pytest.mark.parametrize("named", [[], ["magma"]])
+def test_an_update_keeps_what_was_trusted_on_first_use(project: Project, served: Server, named: list[str]) -> None:
+    address = "/magma-cuda121-2.6.1-1.tar.bz2"
+    ask(project, f'magma = {{ url = "{served.url}{address}", to = "opt/magma" }}')
+    project.ok("lock", "tiny", "--trust-first-use")
+    before = rows(project)["linux-64"]
+    served.files[address] = b"other bytes"  # are not asked for, and not trusted
+    project.ok("update", "tiny", *named)
+    assert rows(project)["linux-64"] == before
+
+
 def test_a_lock_is_stale_when_its_archives_do_not_answer(project: Project, served: Server) -> None:
     ask(project, 'cusparselt = "0.5.2.1"')
     project.ok("lock", "tiny", "--offline")

@@ -95,7 +95,8 @@ class Archives:
         for name, request, platforms in _requests(manifest):
             kept = old if old and upgrade is not None and name not in upgrade else None
             if request.url:
-                one = self._by_address(manifest, name, request, kept)
+                # An address has no newer version: what is recorded of it stays, or an update could never be done.
+                one = self._by_address(manifest, name, request, kept if self.trust else old)
                 for platform in platforms:
                     found[platform].append(one)
                 continue
