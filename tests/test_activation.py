@@ -110,13 +110,16 @@ def test_an_activation_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_activation(tmp_path / "activation.json") == activation
 
 
-@pytest.mark.parametrize("text", [None, "", "{}", "[]", '{"changes": [1]}', '{"changes": [{"name": "A"}]}'])
+@pytest.mark.parametrize(
+    "text", [None, "", "{}", "[]", "[" * 200_000, '{"changes": [1]}', '{"changes": [{"name": "A"}]}']
+)
 def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "activation.json"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(EnvironmentBrokenError, match="can't be read"):
+    with pytest.raises(EnvironmentBrokenError, match="can't be read") as raised:
         read_activation(path)
+    assert raised.value.hint == "`tenv create TARGET --repair` makes it again"
 
 
 def test_a_toolchain_without_nvcc_names_no_compiler() -> None:

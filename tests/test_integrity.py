@@ -152,7 +152,8 @@ def test_a_link_to_a_file_that_is_gone_is_missing(prefix: Path, made: Path) -> N
     assert faults(prefix, expect_made(made, prefix)) == (("cuda/lib64",), ())
 
 
-def test_notes_that_are_not_there_or_broken(prefix: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["[", "[" * 200_000])
+def test_notes_that_are_not_there_or_broken(prefix: Path, tmp_path: Path, text: str) -> None:
     assert list(expect_made(tmp_path / "nowhere", prefix)) == []
-    (prefix / "made.json").write_text("[")
+    (prefix / "made.json").write_text(text)
     assert faults(prefix, expect_made(prefix / "made.json", prefix)) == ((), ("made.json",))

@@ -125,8 +125,8 @@ def read_activation(path: Path) -> Activation:
             for row in data.get("watches", ())
         )
         return Activation(data["target"], Path(data["prefix"]), changes, watches, left_out)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        hint = "`tenv create` repairs the environment"
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        hint = "`tenv create TARGET --repair` makes it again"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
 
 

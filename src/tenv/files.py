@@ -157,7 +157,7 @@ def _busy(folder: Path, owner: Path) -> str:
     try:
         data = json.loads(owner.read_text())
         return f"{folder} is in use by process {data['pid']} (`{data['purpose']}`)"
-    except (OSError, ValueError, KeyError):  # it has only just begun, or only just ended
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):  # it has only just begun, or only just ended
         return f"{folder} is in use by another process"
 
 

@@ -110,7 +110,7 @@ def _archive_homes(prefix: Path) -> list[Path]:
     """Return the folders that archives were put into, as their records tell."""
     found = []
     for record in sorted((prefix / ARCHIVES).glob("*.json")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
             found.append(prefix / json.loads(record.read_bytes())["to"])
     return list(dict.fromkeys(found))
 

@@ -149,15 +149,32 @@ def test_verify_sees_a_changed_file_and_repair_mends_it(project: Project, served
     assert project.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["changed"] == []
 
 
-def test_verify_sees_what_is_gone_and_a_lost_record(project: Project, served: Server) -> None:
+@pytest.mark.parametrize("text", ["{", "[" * 200_000])
+def test_verify_sees_what_is_gone_and_a_lost_record(project: Project, served: Server, text: str) -> None:
     prefix = ready(project, served)
     (prefix / "opt" / "cunovel" / "LICENSE").unlink()
-    (prefix / "tenv-meta" / "archives" / "magma.json").write_text("{")
+    (prefix / "tenv-meta" / "archives" / "magma.json").write_text(text)
     found = project.run("verify", "tiny", "--no-probes", "--json")
     assert found.status == 8
     assert found.data["integrity"]["missing"] == ["magma", "opt/cunovel/LICENSE"]
     project.ok("create", "tiny")
     assert project.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["missing"] == []
+
+
+def test_a_tree_whose_note_nests_too_deep_is_unpacked_again(project: Project, served: Server) -> None:
+    ready(project, served)
+    trees = Path(os.environ["HOME"]) / ".cache" / "tenv" / "archives" / "trees"
+    notes = [path for path in trees.iterdir() if path.suffix == ".json"]
+    assert notes
+    before = {path: path.read_text() for path in notes}
+    for path in notes:
+        path.chmod(0o644)
+        path.write_text("[" * 200_000)
+    project.ok("remove", "tiny")
+    project.ok("create", "tiny")
+    assert {path: sorted(json.loads(path.read_text())["files"]) for path in notes} == {
+        path: sorted(json.loads(text)["files"]) for path, text in before.items()
+    }
 
 
 def test_what_a_killed_process_was_unpacking_goes_with_the_next_one(project: Project, served: Server) -> None:

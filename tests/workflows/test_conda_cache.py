@@ -95,7 +95,7 @@ def test_packages_lie_in_pixis_cache_where_pixi_has_one_of_its_own(
     assert not (tmp_path / "packages").exists()
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "no list"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "no list", "deep list"])
 def test_a_damaged_cache_is_repaired(conda: Conda, damage: str) -> None:
     conda.lock("tool", "data")
     conda.create()
@@ -109,7 +109,7 @@ def test_a_damaged_cache_is_repaired(conda: Conda, damage: str) -> None:
             (folder / "share" / "data.txt").unlink()
             (folder / "share" / "data.txt").write_text("o")
         case _:
-            (folder / "info" / "paths.json").write_text("{")
+            (folder / "info" / "paths.json").write_text("{" if damage == "no list" else "[" * 200_000)
     conda.create()
     assert snapshot(conda.prefix) == before
     conda.project.ok("remove", "tiny")

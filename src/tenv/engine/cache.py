@@ -89,7 +89,7 @@ def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | N
                 return None
             if thorough and digest and _sha256(path) != digest:
                 return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
     return content
 

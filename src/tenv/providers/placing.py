@@ -71,7 +71,7 @@ def placed(prefix: Path) -> dict[str, Placed]:
             data = json.loads(path.read_text("utf-8"))
             if data.pop("schema") == _SCHEMA:
                 found[data["name"]] = Placed(**data)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             continue
     return found
 

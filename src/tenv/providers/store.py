@@ -273,5 +273,5 @@ def _read_note(path: Path) -> tuple[Contents, dict[str, int]] | None:
             return None
         files = {name: File(row[0], row[2], row[3]) for name, row in data["files"].items()}
         return Contents(files, dict(data["links"])), {name: row[1] for name, row in data["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, IndexError, AttributeError):
         return None

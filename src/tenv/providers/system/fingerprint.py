@@ -219,7 +219,7 @@ def read_fingerprints(meta: Path) -> tuple[Fingerprint, ...]:
         return tuple(_read(row) for row in data["tools"])
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         hint = "`tenv create` repairs the environment"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
 
