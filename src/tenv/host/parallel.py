@@ -45,7 +45,8 @@ def ahead(function: Callable[[], R]) -> Callable[[], R]:
     thread.start()
 
     def result() -> R:
-        thread.join()
+        while thread.is_alive():
+            thread.join(0.1)  # so that a signal is heard that comes just as the wait begins
         if errors:
             raise errors[0]
         return results[0]

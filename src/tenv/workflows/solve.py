@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from tenv import process
@@ -118,6 +118,8 @@ def _resolve_wheels(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]
     answers = [pool.submit(one, case) for case in cases]
     try:
         for (platform, _), answer in zip(cases, answers, strict=True):
+            while not answer.done():
+                wait([answer], timeout=0.1)  # so that a signal is heard that comes just as the wait begins
             resolved[platform].append(answer.result())
     finally:  # after Ctrl-C or an error, what has not begun is not begun, and what has begun is ended
         pool.shutdown(wait=False, cancel_futures=True)
