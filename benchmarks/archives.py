@@ -30,9 +30,9 @@ HERE = Path(__file__).parent.parent / "src"
 FETCH = """\
 import sys, threading
 from pathlib import Path
-from tenv.providers.download import Fetcher
-from tenv.providers.transfer import Wanted
-from tenv.providers.store import Store
+from tenv.sources.archives.download import Fetcher
+from tenv.sources.archives.partial_file import Wanted
+from tenv.sources.archives.store import Store
 store = Store(Path(sys.argv[1]))
 fetcher = Fetcher()
 threads = [
@@ -47,7 +47,7 @@ assert len([path for path in (store.folder / "files").iterdir()]) == len(threads
 UNPACK = """\
 import sys
 from pathlib import Path
-from tenv.providers.unpack import unpack
+from tenv.sources.archives.unpack import unpack
 unpack(Path(sys.argv[1]), "tar.xz", Path(sys.argv[2]))
 """
 

@@ -25,12 +25,12 @@ from typing import Any
 from uv import find_uv_bin
 
 from tenv import __version__
-from tenv.environment import Environment
-from tenv.inventory import Wheels
-from tenv.lock import Wheel
-from tenv.lock_file import read_lock
-from tenv.providers.indexes import uv_settings
-from tenv.targets import find_places
+from tenv.environment.installed_files import Wheels
+from tenv.environment.state import Environment
+from tenv.locks.lock import Wheel
+from tenv.locks.lock_file import read_lock
+from tenv.sources.wheels.index_settings import uv_settings
+from tenv.targets.search import find_places
 
 TENV = Path(sys.executable).with_name("tenv")
 UV = find_uv_bin()

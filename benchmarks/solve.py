@@ -26,10 +26,10 @@ from tests.channels import EXCERPT, Channels, read_folder  # noqa: E402 (the pat
 
 OURS = """\
 import asyncio, json, os, rattler, sys, time
-from tenv.engine.network import Network
-from tenv.providers.conda import Conda
-from tenv.providers.interface import Silent
-from tenv.targets import find_places
+from tenv.rattler_api.network import Network
+from tenv.sources.conda.choose import Conda
+from tenv.core.progress import Silent
+from tenv.targets.search import find_places
 given = json.load(sys.stdin)
 manifest = find_places().find(given["target"]).manifest
 start = time.perf_counter()
@@ -90,8 +90,8 @@ def run(program: str, given: str, cache: Path) -> Run:
 
 def question(target: str, channels: Channels) -> str:
     """Return what both sides are asked, as JSON."""
-    from tenv.providers.conda import virtual_packages  # noqa: PLC0415 (the path is set above)
-    from tenv.targets import find_places  # noqa: PLC0415
+    from tenv.sources.conda.choose import virtual_packages  # noqa: PLC0415 (the path is set above)
+    from tenv.targets.search import find_places  # noqa: PLC0415
 
     manifest = find_places(ROOT).find(target).manifest.on("linux-64")
     asked = {

@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tenv.__main__ import leave  # noqa: E402 (the path is set above)
-from tenv.engine.network import Network  # noqa: E402
-from tenv.lock_file import read_lock  # noqa: E402
-from tenv.providers.conda import Conda  # noqa: E402
-from tenv.providers.interface import Silent  # noqa: E402
-from tenv.targets import find_places  # noqa: E402
+from tenv.core.progress import Silent  # noqa: E402
+from tenv.locks.lock_file import read_lock  # noqa: E402
+from tenv.rattler_api.network import Network  # noqa: E402
+from tenv.sources.conda.choose import Conda  # noqa: E402
+from tenv.targets.search import find_places  # noqa: E402
 from tests.channels import EXCERPT, Channels, place_of, read_folder  # noqa: E402
 from tests.trap import MENDED, TRAP, read_trap  # noqa: E402
 

@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tenv.__main__ import leave  # noqa: E402 (the path is set above)
-from tenv.engine.lockfile import read_records  # noqa: E402
-from tenv.engine.network import Network  # noqa: E402
-from tenv.errors import NoSolutionError, TenvError  # noqa: E402
-from tenv.lock import Lock  # noqa: E402
-from tenv.lock_file import read_lock  # noqa: E402
-from tenv.targets import Target, find_places  # noqa: E402
-from tenv.workflows.context import Context  # noqa: E402
-from tenv.workflows.lock import lock_target  # noqa: E402
+from tenv.core.errors import NoSolutionError, TenvError  # noqa: E402
+from tenv.locks.lock import Lock  # noqa: E402
+from tenv.locks.lock_file import read_lock  # noqa: E402
+from tenv.project.context import Context  # noqa: E402
+from tenv.rattler_api.lockfile import read_records  # noqa: E402
+from tenv.rattler_api.network import Network  # noqa: E402
+from tenv.targets.search import Target, find_places  # noqa: E402
+from tenv.verbs.lock import lock_target  # noqa: E402
 from tests.channels import Channels, differences, read_folder, records_of  # noqa: E402
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

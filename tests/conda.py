@@ -19,12 +19,12 @@ from typing import Any
 
 import zstandard
 
-from tenv.engine.lockfile import write_conda_part
+from tenv.core.versions import Version
 from tenv.host.machine import current_platform
-from tenv.lock import Lock, Wheel, from_manifest
-from tenv.lock_file import read_lock, render_lock
-from tenv.targets import Target
-from tenv.versions import Version
+from tenv.locks.lock import Lock, Wheel, from_manifest
+from tenv.locks.lock_file import read_lock, render_lock
+from tenv.rattler_api.lockfile import write_conda_part
+from tenv.targets.search import Target
 from tests.fakes import Index
 
 __all__ = [

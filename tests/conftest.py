@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tenv.checks import before_create as precheck
+from tenv.checks.host_options import HostOptions
+from tenv.checks.host_options import report as look_at_machine
 from tenv.host.report import HostReport
-from tenv.workflows import precheck
-from tenv.workflows.context import Context
-from tenv.workflows.host import HostOptions
-from tenv.workflows.host import report as look_at_machine
+from tenv.project.context import Context
 from tests.channels import Channels
 from tests.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.projects import HERE, TINY, Project, write_config

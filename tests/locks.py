@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tenv.files import digest_bytes
-from tenv.lock import Archive, CondaPackage, Lock, Wheel, from_manifest
-from tenv.manifest import Manifest, Requirements, WheelRequest
-from tenv.versions import Range, Version
+from tenv.core.files import digest_bytes
+from tenv.core.versions import Range, Version
+from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel, from_manifest
+from tenv.targets.manifest import Manifest, Requirements, WheelRequest
 
 __all__ = ["archive", "conda", "lock", "lock_of", "manifest", "wheel"]
 

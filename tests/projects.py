@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.cli import main as program
-from tenv.files import exclusive
+from tenv.core.files import exclusive
 from tenv.host.machine import current_platform
 from tests.fakes import MINORS, Index
 

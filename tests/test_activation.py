@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, Activation, Change, Watch, read_activation
-from tenv.errors import EnvironmentBrokenError
+from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
+from tenv.activation.variables import Archs, derive, jobs
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import Machine
-from tenv.manifest import Manifest
-from tenv.toolchain import Toolchain
-from tenv.variables import Archs, derive, jobs
-from tenv.versions import Version
+from tenv.targets.manifest import Manifest
+from tenv.toolchain.discover import Toolchain
 
 GIB = 1 << 30
 PREFIX = Path("/env")

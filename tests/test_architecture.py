@@ -16,16 +16,16 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "src" / "tenv").rglob("*.py"))
 
 ONLY_IN = {
-    "subprocess": {"process.py"},
-    "rattler": {"engine"},
-    "uv": {"providers/pypi.py"},
-    "filelock": {"files.py"},
+    "subprocess": {"core/process.py"},
+    "rattler": {"rattler_api"},
+    "uv": {"sources/wheels/uv.py"},
+    "filelock": {"core/files.py"},
     "requests": {
-        "providers/pypi.py",
-        "providers/wheel_metadata.py",
-        "providers/wheel_urls.py",
-        "providers/download.py",
-        "providers/transfer.py",
+        "sources/wheels/uv.py",
+        "sources/wheels/metadata.py",
+        "sources/wheels/urls.py",
+        "sources/archives/download.py",
+        "sources/archives/partial_file.py",
     },
     "conda_lock": {"interop/conda_lock.py"},
 }

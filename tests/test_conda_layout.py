@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action
-from tenv.conda_layout import components
+from tenv.activation.changes import Action
+from tenv.activation.variables import derive
 from tenv.host.machine import current_platform, probe
-from tenv.manifest import Manifest
-from tenv.toolchain import Toolchain, discover
-from tenv.toolkit import assemble
-from tenv.variables import derive
+from tenv.targets.manifest import Manifest
+from tenv.toolchain.conda_layout import components
+from tenv.toolchain.cuda_folder import assemble
+from tenv.toolchain.discover import Toolchain, discover
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links and names as Linux has them")
 

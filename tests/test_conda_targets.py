@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from tenv.engine.lockfile import read_records
-from tenv.engine.network import Network
+from tenv.core.progress import Silent
+from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
-from tenv.lock import Lock
-from tenv.lock_file import read_lock
-from tenv.manifest import Manifest
-from tenv.providers.conda import Conda
-from tenv.providers.interface import Silent
-from tenv.targets import Place, Places, find_places
-from tenv.versions import Version
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock
+from tenv.rattler_api.lockfile import read_records
+from tenv.rattler_api.network import Network
+from tenv.sources.conda.choose import Conda
+from tenv.targets.manifest import Manifest
+from tenv.targets.search import Place, Places, find_places
 from tests.channels import EXCERPT, Channels, differences, read_folder, records_of
 from tests.projects import Project, call, write_config
 from tests.redist import Server

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tenv.diff import Difference, compare
 from tenv.facts.tables import load_facts
-from tenv.lock import Lock
+from tenv.locks.diff import Difference, compare
+from tenv.locks.lock import Lock
 from tests.locks import archive, conda, lock, wheel
 
 FACTS = load_facts()

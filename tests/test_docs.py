@@ -79,7 +79,7 @@ def test_the_list_of_commands_in_the_readme_is_the_program_s_own() -> None:
 
 def test_every_rule_has_its_page() -> None:
     codes = set()
-    for module in (ROOT / "src" / "tenv" / "rules").glob("*.py"):
+    for module in (ROOT / "src" / "tenv" / "checks" / "rules").glob("*.py"):
         codes |= set(re.findall(r"\bTE\d{3}\b", module.read_text()))
     pages = {page.stem for page in (ROOT / "docs" / "rules").glob("TE*.md")}
     assert codes == pages
@@ -95,14 +95,14 @@ def test_links_within_the_project_lead_somewhere(page: Path) -> None:
 
 
 def test_the_documented_exit_statuses_are_those_of_the_program() -> None:
-    from tenv.errors import Exit
+    from tenv.core.errors import Exit
 
     text = (ROOT / "docs" / "commands.md").read_text()
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)] == [int(code) for code in Exit]
 
 
 def test_the_versions_in_the_readme_are_those_of_the_locks() -> None:
-    from tenv.lock_file import read_lock
+    from tenv.locks.lock_file import read_lock
 
     rows = re.findall(r"^\| `(cuda\d+)` \| [^|]+ \| (.+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert len(rows) == 2

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tenv.elf import STUB_ERROR, Machine, declared_functions, stub_library
+from tenv.toolchain.driver_stub import STUB_ERROR, Machine, declared_functions, stub_library
 
 SONAME = "libcuda.so.1"
 PAGE = 0x10000

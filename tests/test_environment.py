@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.environment import Environment, State, Status
-from tenv.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
+from tenv.environment.state import Environment, State, Status
 
 WHOLE = State(
     Status.READY,

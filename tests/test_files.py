@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv import files
-from tenv.errors import EnvironmentBusyError, ForeignFolderError, StorageError
+from tenv.core import files
+from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
 from tests.projects import SOURCE, held
 
 
@@ -152,7 +152,7 @@ def test_a_folder_is_free_after_an_error(tmp_path: Path) -> None:
 COUNT_UP = """\
 import sys, time
 from pathlib import Path
-from tenv import files
+from tenv.core import files
 
 count = Path(sys.argv[1]) / "count"
 for _ in range(10):

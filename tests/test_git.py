@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import UsageError
-from tenv.git import Repository, find_repository
+from tenv.core.errors import UsageError
+from tenv.core.git import Repository, find_repository
 
 
 @pytest.fixture

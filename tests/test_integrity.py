@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tenv.integrity import check, describe_made, expect_made
-from tenv.inventory import CondaPackages, Expected, Wheels
+from tenv.environment.installed_files import CondaPackages, Expected, Wheels
+from tenv.environment.integrity import check, describe_made, expect_made
 from tests.fakes import make_wheel, unpack
 
 SITE = "lib/python3.12/site-packages"

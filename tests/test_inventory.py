@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.inventory import Archives, CondaPackages, Wheels, foreign_files
+from tenv.environment.installed_files import Archives, CondaPackages, Wheels, foreign_files
 from tests.fakes import make_wheel, unpack
 
 SITE = "lib/python3.12/site-packages"

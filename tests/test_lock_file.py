@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tenv.engine.lockfile import write_conda_part
-from tenv.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError, TenvError
-from tenv.lock import Lock
-from tenv.lock_file import read_lock, render_lock
+from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError, TenvError
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock, render_lock
+from tenv.rattler_api.lockfile import write_conda_part
 from tests.locks import lock_of, manifest, wheel
 
 

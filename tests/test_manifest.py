@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import ManifestError, UnknownTargetError
-from tenv.manifest import Manifest
-from tenv.manifest_file import read_manifest
+from tenv.core.errors import ManifestError, UnknownTargetError
+from tenv.targets.manifest import Manifest
+from tenv.targets.manifest_file import read_manifest
 
 BASE = 'platforms = ["linux-64"]\npython = ">=3.11,<3.13"\n'
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tenv.lock import Archive, CondaPackage, Lock, Wheel
-from tenv.lock_file import parse_lock, render_lock
-from tenv.merge import _conda_text, begin_with, newer
+from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.locks.lock_file import parse_lock, render_lock
+from tenv.locks.three_way import _conda_text, begin_with, newer
 from tests.locks import archive, conda, lock, wheel
 
 LINUX, ARM = "linux-64", "linux-aarch64"

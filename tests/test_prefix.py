@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import StorageError
-from tenv.prefix import clear, files_in
+from tenv.core.errors import StorageError
+from tenv.core.prefix import clear, files_in
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.probes import Probe, plan, run
-from tenv.toolchain import Toolchain
+from tenv.toolchain.discover import Toolchain
+from tenv.toolchain.smoke_tests import Probe, plan, run
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv import process
+from tenv.core import process
 from tests.projects import SOURCE, until
 
 PYTHON = sys.executable
@@ -99,7 +99,9 @@ def test_spawn_returns_the_status_of_the_program() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows can't replace a process")
 def test_replace_becomes_the_program() -> None:
-    code = f"import os; from tenv import process; print(os.getpid(), flush=True); process.replace([{PYTHON!r}, '-c', "
+    code = (
+        f"import os; from tenv.core import process; print(os.getpid(), flush=True); process.replace([{PYTHON!r}, '-c', "
+    )
     code += "'import os, sys; print(os.getpid()); sys.exit(9)'], os.environ)"
     done = subprocess.run(
         [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
@@ -120,7 +122,7 @@ STARTERS = {
 def test_a_child_does_not_outlive_a_killed_parent(tmp_path: Path, starter: str) -> None:
     noted = tmp_path / "pid"
     parent = subprocess.Popen(
-        [PYTHON, "-c", f"import sys; from tenv import process; {STARTERS[starter]}", str(noted)],
+        [PYTHON, "-c", f"import sys; from tenv.core import process; {STARTERS[starter]}", str(noted)],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
     until(lambda: noted.is_file() and noted.read_text().endswith("\n"))
@@ -174,7 +176,7 @@ def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None
     """Python drops what is raised in the hooks of a fork."""
     code = (
         "import os, signal\n"
-        "from tenv import process\n"
+        "from tenv.core import process\n"
         "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
         "try:\n"
         f"    process.{start}(['/bin/true']{', print' if start == 'watch' else ''})\n"
@@ -190,7 +192,7 @@ def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_program_that_takes_our_place_ends_when_nobody_reads_it() -> None:
     words = ["/bin/sh", "-c", "kill -PIPE $$; echo on"]
-    code = f"import os; from tenv import process; process.replace({words!r}, os.environ)"
+    code = f"import os; from tenv.core import process; process.replace({words!r}, os.environ)"
     done = subprocess.run(
         [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
     )
@@ -200,7 +202,7 @@ def test_a_program_that_takes_our_place_ends_when_nobody_reads_it() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="what a shell closes")
 @pytest.mark.parametrize("closed", [1, 2])
 def test_a_program_takes_our_place_where_an_output_is_closed(closed: int) -> None:
-    code = "import os; from tenv import process; process.replace(['/bin/sh', '-c', 'exit 5'], os.environ)"
+    code = "import os; from tenv.core import process; process.replace(['/bin/sh', '-c', 'exit 5'], os.environ)"
     words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", PYTHON, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     assert subprocess.run(words, env=environment, capture_output=True, check=False).returncode == 5

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tenv import scripts
-from tenv.activation import Activation, read_activation
+from tenv.activation import conda_scripts as scripts
+from tenv.activation.changes import Activation, read_activation
+from tenv.activation.conda_scripts import Effect, decide, run_scripts
+from tenv.activation.variables import derive
 from tenv.host.machine import probe
-from tenv.manifest import Manifest
-from tenv.scripts import Effect, decide, run_scripts
-from tenv.toolchain import discover
-from tenv.variables import derive
+from tenv.targets.manifest import Manifest
+from tenv.toolchain.discover import discover
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the scripts are those of POSIX shells")
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import UsageError
-from tenv.settings import Settings, read_settings
+from tenv.core.errors import UsageError
+from tenv.targets.config import Settings, read_settings
 
 
 def write(folder: Path, text: str) -> Path:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.checks.pytorch_source import AbiChoice, Asked, SourceTree, from_release, read_source
+from tenv.core.process import Missing
+from tenv.core.versions import Range, Version
 from tenv.facts.tables import load_facts
-from tenv.process import Missing
-from tenv.source import AbiChoice, Asked, SourceTree, from_release, read_source
-from tenv.versions import Range, Version
 
 OLD = {
     "version.txt": "1.8.0a0\n",

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tenv.manifest import Manifest, Requirements, WheelRequest
-from tenv.staleness import differences
-from tenv.versions import Range, Version
+from tenv.core.versions import Range, Version
+from tenv.locks.satisfaction import differences
+from tenv.targets.manifest import Manifest, Requirements, WheelRequest
 from tests.locks import lock_of, manifest, wheel
 
 

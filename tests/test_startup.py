@@ -52,18 +52,22 @@ def test_activate_stays_small(created: Project) -> None:
 
 def test_a_create_with_nothing_to_do_loads_nothing_that_makes_or_judges(created: Project) -> None:
     modules = loaded(created.folder, "create", "tiny")
-    assert modules.isdisjoint({"tenv.rules.catalogue", "tenv.host.collect", "tenv.workflows.check"})
+    assert modules.isdisjoint({"tenv.checks.rules.catalogue", "tenv.host.collect", "tenv.checks.judge"})
     assert modules.isdisjoint(
-        {"tenv.workflows.make", "tenv.workflows.lock", "tenv.engine.install", "tenv.engine.cache"}
+        {"tenv.install.build", "tenv.verbs.lock", "tenv.rattler_api.install", "tenv.rattler_api.cache"}
     )
 
 
 def test_check_driver_stays_small(project: Project) -> None:
     modules = loaded(project.folder, "check-driver")
-    assert "tenv.workflows.check_driver" in modules
-    assert modules.isdisjoint({"tenv.host.collect", "tenv.workflows.fleet", "tenv.environment", "tenv.settings"})
+    assert "tenv.checks.driver_report" in modules
+    assert modules.isdisjoint(
+        {"tenv.host.collect", "tenv.checks.fleet", "tenv.environment.state", "tenv.targets.config"}
+    )
     assert modules.isdisjoint({"tenv.facts.cuda_gpu_arch", "importlib.resources", "difflib", "traceback", "tomllib"})
-    assert modules.isdisjoint({*HEAVY, "packaging.specifiers", "logging", "tenv.providers.pypi", "tenv.engine.network"})
+    assert modules.isdisjoint(
+        {*HEAVY, "packaging.specifiers", "logging", "tenv.sources.wheels.uv", "tenv.rattler_api.network"}
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux alone")

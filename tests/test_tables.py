@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenv.errors import ManifestError
-from tenv.tables import Table, locate, nearest, read_toml
+from tenv.core.errors import ManifestError
+from tenv.core.toml_reader import Table, locate, nearest, read_toml
 
 TEXT = """\
 name = "x"

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import UnknownTargetError
-from tenv.targets import Origin, Place, Places, find_project
+from tenv.core.errors import UnknownTargetError
+from tenv.targets.search import Origin, Place, Places, find_project
 
 TEXT = 'platforms = ["linux-64"]\n'
 

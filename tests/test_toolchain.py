@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tenv.toolchain import Toolchain, discover
-from tenv.toolkit import assemble, assemble_beside
-from tenv.versions import Version
+from tenv.core.versions import Version
+from tenv.toolchain.cuda_folder import assemble, assemble_beside
+from tenv.toolchain.discover import Toolchain, discover
 from tests.fakes import make_nvidia, make_wheel, unpack
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such folder: links need a privilege")

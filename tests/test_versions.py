@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenv.versions import CondaRange, Range, Version, same_release
+from tenv.core.versions import CondaRange, Range, Version, same_release
 
 dotted = st.lists(st.integers(0, 999), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tenv.yaml_text import load
+from tenv.core.yaml_reader import load
 
 
 def test_a_text_is_read_as_values() -> None:

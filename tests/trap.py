@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tenv.manifest import Manifest
-from tenv.manifest_file import read_manifest
+from tenv.targets.manifest import Manifest
+from tenv.targets.manifest_file import read_manifest
 
 __all__ = ["MENDED", "TRAP", "read_trap"]
 

@@ -153,7 +153,7 @@ def test_a_bug_is_told_as_one(project: Project, monkeypatch: pytest.MonkeyPatch)
     def fault(*_: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("tenv.workflows.list.find_environments", fault)
+    monkeypatch.setattr("tenv.verbs.list.find_environments", fault)
     said = project.fails(70, "bug", "list")
     assert "ZeroDivisionError: oh" in said
     assert "Traceback" not in said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.facts.store import LAYOUTS
+from tenv.facts.table_files import LAYOUTS
 from tests.projects import Project, call
 
 

@@ -3,11 +3,11 @@ from itertools import pairwise
 
 import pytest
 
-from tenv.errors import TenvError
+from tenv.core.errors import TenvError
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, MinorVersionFloor, ToolkitDriver
 from tenv.facts.tables import load_facts
-from tenv.tables import Table
-from tenv.versions import Version
 
 PLATFORMS = pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
 

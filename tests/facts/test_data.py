@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import sm_of
-from tenv.facts.store import LAYOUTS, read_data
+from tenv.facts.table_files import LAYOUTS, read_data
 from tenv.facts.tables import Facts, load_facts
-from tenv.versions import Version
 
 DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
 NAMES = list(LAYOUTS)

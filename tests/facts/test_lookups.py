@@ -2,11 +2,11 @@
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.facts.cuda_driver import ForwardVerdict
 from tenv.facts.cuda_gpu_arch import GpuClass, sm_of
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts, load_facts
-from tenv.versions import Version
 
 
 @pytest.fixture(scope="module")

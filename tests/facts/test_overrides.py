@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import Exit, FactsError
+from tenv.core.errors import Exit, FactsError
+from tenv.core.versions import Version
 from tenv.facts.cuda_driver import ForwardVerdict
 from tenv.facts.tables import default_overrides, load_facts
-from tenv.versions import Version
 
 NEW = """\
 [sources]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tenv.engine.cache import cache_folder, downloads_folder
 from tenv.host.machine import current_platform
-from tenv.targets import find_places
+from tenv.rattler_api.cache import cache_folder, downloads_folder
+from tenv.targets.search import find_places
 from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock
 from tests.fakes import noise
 from tests.projects import Project, finish, snapshot

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenv.inventory import Wheels
+from tenv.environment.installed_files import Wheels
 from tests.fakes import Fault, unpack
 from tests.projects import Project, call, finish, snapshot, until
 

@@ -1,8 +1,8 @@
 import pytest
 
+from tenv.core.versions import Range, Version
 from tenv.host.choice import choose_gcc, choose_toolkit
 from tenv.host.report import Compiler, Toolkit
-from tenv.versions import Range, Version
 
 WHOLE = (("cuda_cudart", "12"), ("cuda_nvcc", "12"))
 

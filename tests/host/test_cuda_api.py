@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.host.cuda_api import parse, probe
 from tenv.host.interface import Fact, Missing
-from tenv.versions import Version
 from tests.host.builders import library, needs_compiler, nvml, places, reason
 
 

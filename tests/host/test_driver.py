@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra, probe
 from tenv.host.interface import Fact, Missing
 from tenv.host.smi import parse
-from tenv.versions import Version
 from tests.host import builders
 from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put, reason
 
@@ -88,7 +88,7 @@ def test_nothing_there_starts_no_program(tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError(arguments)
 
-    monkeypatch.setattr("tenv.process.run", refuse)
+    monkeypatch.setattr("tenv.core.process.run", refuse)
     assert isinstance(probe(places(tmp_path)), Missing)
 
 

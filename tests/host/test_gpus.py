@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.host.gpus import parse_proc, parse_tegra, probe
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Gpu
-from tenv.versions import Version
 from tests.host.builders import HOSTS, FakeGpu, needs_compiler, nvml, pci, places, program, put, text
 
 

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.host.compat import in_compat_folder, parse_name, probe
 from tenv.host.interface import Fact, Missing
 from tenv.host.loader import Library, Loader, parse_cache
 from tenv.host.report import Compat
-from tenv.versions import Version
 from tests.host.builders import places, program, put, text
 
 DRIVER = Fact(Version("535.183.01"), "NVML")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenv import process
+from tenv.core import process
 from tenv.host.collect import collect
 from tenv.host.interface import Fact, Missing
 from tenv.host.places import Places

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenv.core.versions import Version
 from tenv.host import nvml as tool
 from tenv.host import smi
 from tenv.host.answer import Answer, cuda_version, pci_address, pci_id
 from tenv.host.interface import Missing
 from tenv.host.report import Gpu
-from tenv.versions import Version
 from tests.host.builders import HOSTS, places, program, text
 
 A100 = Gpu("NVIDIA A100-SXM4-80GB", Version("8.0"), 80 << 30, "10de:20b2", "0000:07:00.0")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenv.core.versions import Version
 from tenv.host import container, libstdcxx, storage, system
 from tenv.host.interface import Fact, Missing
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
-from tenv.versions import Version
 from tests.host.builders import library, needs_compiler, places, put
 
 # Hand-made, after proc_pid_mountinfo(5).

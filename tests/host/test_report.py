@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenv import __version__
-from tenv.errors import HostReportError, UsageError
+from tenv.core.errors import HostReportError, UsageError
+from tenv.core.versions import Version
 from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
 from tenv.host.report_json import from_json, to_json
-from tenv.versions import Version
 
 NAMES = {
     "driver",

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tenv.manifest import PLATFORMS, normalize
+from tenv.targets.manifest import PLATFORMS, normalize
 from tests.interop.lock_index import LockIndex, Release
 from tests.projects import call
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tenv.core.versions import CondaRange, Range
 from tenv.interop.drafts import with_cuda
 from tenv.interop.interface import Draft
 from tenv.interop.packages import channel_word, other_channels
 from tenv.interop.requests import top_level
-from tenv.manifest import CondaRequest, WheelRequest
-from tenv.versions import CondaRange, Range
+from tenv.targets.manifest import CondaRequest, WheelRequest
 from tests.projects import Ended, call
 
 pytestmark = pytest.mark.usefixtures("empty_project")

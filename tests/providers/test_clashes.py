@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import ArchiveRefusedError
-from tenv.lock import Archive
-from tenv.providers import clashes
-from tenv.providers.clashes import Clashes, first_clash
-from tenv.providers.placing import place, placed
-from tenv.providers.store import Tree
-from tenv.providers.unpack import unpack
+from tenv.core.errors import ArchiveRefusedError
+from tenv.locks.lock import Archive
+from tenv.sources.archives import case_collisions as clashes
+from tenv.sources.archives.case_collisions import Clashes, first_clash
+from tenv.sources.archives.link import place, placed
+from tenv.sources.archives.store import Tree
+from tenv.sources.archives.unpack import unpack
 from tests import redist
 from tests.redist import WithoutCase, regular
 

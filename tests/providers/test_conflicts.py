@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.providers.inquiry import nearest_first
+from tenv.sources.conda.queries import nearest_first
 from tests.channels import Channels, package
 from tests.projects import Project, call
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import CancelledError, HashMismatchError, NetworkError, StorageError
-from tenv.providers.download import Fetched, Fetcher
-from tenv.providers.store import Store
-from tenv.providers.transfer import Patience, Wanted, shown
-from tenv.settings import Settings
+from tenv.core.errors import CancelledError, HashMismatchError, NetworkError, StorageError
+from tenv.sources.archives.download import Fetched, Fetcher
+from tenv.sources.archives.partial_file import Patience, Wanted, shown
+from tenv.sources.archives.store import Store
+from tenv.targets.config import Settings
 from tests.redist import Server
 
 QUICK = Patience(connect=2, read=2, attempts=2, pause=0.01, slow=1024, window=2)
@@ -193,7 +193,7 @@ def test_a_redirect_to_something_else_than_http(server: Server, tmp_path: Path) 
 def test_a_redirect_from_https_to_http_is_not_followed() -> None:
     import requests
 
-    from tenv.providers.download import _plain_session
+    from tenv.sources.archives.download import _plain_session
 
     answer = requests.Response()
     answer.status_code, answer.url = 302, "https://h/f"
@@ -271,7 +271,7 @@ def test_a_small_file_comes_whole_or_not_at_all(server: Server) -> None:
 
 
 def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenv.providers import transfer
+    from tenv.sources.archives import partial_file as transfer
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import UsageError
-from tenv.providers.indexes import pip_settings, uv_settings
+from tenv.core.errors import UsageError
+from tenv.sources.wheels.index_settings import pip_settings, uv_settings
 from tests.fakes import Index
 from tests.projects import Project
 

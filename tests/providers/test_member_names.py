@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenv.providers.formats.interface import Limits
-from tenv.providers.member_names import check_target, check_way, parts_of
+from tenv.sources.archives.formats.interface import Limits
+from tenv.sources.archives.member_names import check_target, check_way, parts_of
 
 LIMITS = Limits()
 

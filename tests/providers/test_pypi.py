@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import (
+from tenv.core.errors import (
     EnvironmentBrokenError,
     HashMismatchError,
     NetworkError,
@@ -14,14 +14,15 @@ from tenv.errors import (
     StorageError,
     TenvError,
 )
-from tenv.lock import Wheel
-from tenv.manifest import WheelRequest
-from tenv.providers import pypi, uv_output
-from tenv.providers.interface import Silent, Transfer
-from tenv.providers.pypi import requirement
-from tenv.providers.uv_output import download_progress, uv_error
-from tenv.providers.wheels import accepted_tags, choose_wheel, join
-from tenv.versions import Range, Version
+from tenv.core.progress import Silent, Transfer
+from tenv.core.versions import Range, Version
+from tenv.locks.lock import Wheel
+from tenv.sources.wheels import uv as pypi
+from tenv.sources.wheels import uv_output
+from tenv.sources.wheels.choose import accepted_tags, choose_wheel, join
+from tenv.sources.wheels.uv import requirement
+from tenv.sources.wheels.uv_output import download_progress, uv_error
+from tenv.targets.manifest import WheelRequest
 from tests.projects import HERE
 
 

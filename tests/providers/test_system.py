@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import HostError, ManifestError
-from tenv.manifest import Manifest
-from tenv.providers.system.interface import Tool
-from tenv.providers.system.mpi import parse_version
-from tenv.providers.system.take import check_names, take
-from tenv.versions import Range
+from tenv.core.errors import HostError, ManifestError
+from tenv.core.versions import Range
+from tenv.sources.system.interface import Tool
+from tenv.sources.system.mpi import parse_version
+from tenv.sources.system.take import check_names, take
+from tenv.targets.manifest import Manifest
 from tests.host.builders import places, program, put
 from tests.machine_trees import add_library, make_debian, make_gcc, make_mpi, make_toolkit
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import EnvironmentBrokenError
-from tenv.providers.system.fingerprint import (
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.sources.system.fingerprint import (
     Fingerprint,
     describe,
     differences,
@@ -15,9 +15,9 @@ from tenv.providers.system.fingerprint import (
     take_fingerprint,
     write_fingerprints,
 )
-from tenv.providers.system.fit import fit
-from tenv.providers.system.interface import Tool
-from tenv.toolchain import Toolchain
+from tenv.sources.system.fit import fit
+from tenv.sources.system.interface import Tool
+from tenv.toolchain.discover import Toolchain
 from tests.fakes import change_byte
 from tests.machine_trees import make_toolkit
 

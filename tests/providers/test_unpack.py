@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tenv.errors import ArchiveRefusedError, StorageError
-from tenv.providers import clashes
-from tenv.providers.formats.interface import KINDS, Limits, kind_of
-from tenv.providers.unpack import unpack
+from tenv.core.errors import ArchiveRefusedError, StorageError
+from tenv.sources.archives import case_collisions as clashes
+from tenv.sources.archives.formats.interface import KINDS, Limits, kind_of
+from tenv.sources.archives.unpack import unpack
 from tests import redist
 from tests.redist import Member, folder, hard, link, pack, regular, special
 
@@ -398,7 +398,7 @@ def test_an_unknown_kind(tmp_path: Path) -> None:
 def test_without_py7zr_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from tenv.errors import UsageError
+    from tenv.core.errors import UsageError
 
     monkeypatch.setitem(sys.modules, "py7zr", None)
     path = redist.packed(tmp_path, "zip", GOOD)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tenv.providers.wheel_metadata import from_file, from_index
+from tenv.sources.wheels.metadata import from_file, from_index
 
 METADATA = b"Metadata-Version: 2.1\nName: big\nVersion: 1.0\nRequires-Dist: other>=2\n"
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from tenv.checks.pytorch_source import SourceTree, from_release
+from tenv.checks.rules.catalogue import RULES
+from tenv.checks.rules.interface import Case, Finding
+from tenv.core.versions import Range, Version
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
-from tenv.lock import Archive, CondaPackage, Lock, Wheel
-from tenv.manifest import Manifest, Requirements
-from tenv.rules.catalogue import RULES
-from tenv.rules.interface import Case, Finding
-from tenv.source import SourceTree, from_release
-from tenv.versions import Range, Version
+from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.targets.manifest import Manifest, Requirements
 
 
 @cache

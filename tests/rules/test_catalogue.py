@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.rules.catalogue import RULES
+from tenv.core.versions import CondaRange, Range, Version
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Disk, Libstdcxx
-from tenv.manifest import CondaRequest
-from tenv.rules.catalogue import RULES
-from tenv.versions import CondaRange, Range, Version
+from tenv.targets.manifest import CondaRequest
 
 _spec = importlib.util.spec_from_file_location("rule_cases", Path(__file__).with_name("cases.py"))
 assert _spec

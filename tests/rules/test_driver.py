@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tenv.checks.rules.driver import DriverVerdict, Verdict, judge
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import load_facts
 from tenv.host.interface import Fact, Missing
-from tenv.rules.driver import DriverVerdict, Verdict, judge
-from tenv.rules.interface import Finding, Severity
-from tenv.versions import Version
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 TABLE = load_facts().cuda_driver

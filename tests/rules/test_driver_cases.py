@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.driver_report import judge_host
+from tenv.core.versions import Version
 from tenv.host.report_json import from_json
-from tenv.versions import Version
-from tenv.workflows.check_driver import judge_host
 from tests.rules.cases import facts
 from tests.workflows.check_hosts import report
 

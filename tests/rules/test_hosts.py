@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.pytorch_source import SourceTree, read_source
+from tenv.checks.rules.catalogue import RULES
+from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Disk
-from tenv.rules.catalogue import RULES
-from tenv.source import SourceTree, read_source
-from tenv.versions import Range, Version
 from tests.rules.cases import archive, case, compat, conda, found, gpu, gxx, toolkit, wheel
 
 GIB = 1 << 30

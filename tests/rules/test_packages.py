@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.rules.toolkit import check_lock, numbered_with_toolkit
+from tenv.core.versions import CondaRange, Range, Version
 from tenv.host.interface import Missing
 from tenv.host.report import Libstdcxx
-from tenv.manifest import CondaRequest
-from tenv.rules.toolkit import check_lock, numbered_with_toolkit
-from tenv.versions import CondaRange, Range, Version
+from tenv.targets.manifest import CondaRequest
 from tests.rules.cases import archive, case, compat, conda, found, gxx, wheel
 
 CUDNN_URL = "https://developer.download.nvidia.com/compute/cudnn/redist/cudnn/linux-x86_64/cudnn-linux-x86_64-"

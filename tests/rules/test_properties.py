@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tenv.checks.driver_report import judge_host
+from tenv.checks.rules.catalogue import RULES
+from tenv.checks.rules.driver import Verdict, judge
+from tenv.checks.rules.interface import Case, Scope, Severity
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Gpu
 from tenv.host.report_json import from_json
-from tenv.rules.catalogue import RULES
-from tenv.rules.driver import Verdict, judge
-from tenv.rules.interface import Case, Scope, Severity
-from tenv.versions import Version
-from tenv.workflows.check_driver import judge_host
 from tests.projects import call
 from tests.rules import cases
 from tests.workflows.check_hosts import make_project, report

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.lock import Lock, Wheel
-from tenv.rules.toolkit import MIXED_RELEASES, PLACEHOLDER, WRONG_MAJOR, check_lock
+from tenv.checks.rules.toolkit import MIXED_RELEASES, PLACEHOLDER, WRONG_MAJOR, check_lock
+from tenv.locks.lock import Lock, Wheel
 
 PAGES = Path(__file__).parents[2] / "docs" / "rules"
 BUILT_IN = sorted((Path(__file__).parents[2] / "locks").glob("*.lock"))
@@ -66,7 +66,7 @@ def test_a_version_0_0_0_is_a_placeholder_only_when_it_is_empty(size: int | None
 
 @pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: path.stem)
 def test_the_built_in_locks_pass(path: Path) -> None:
-    from tenv.lock_file import read_lock
+    from tenv.locks.lock_file import read_lock
 
     found = read_lock(path, path.stem)
     assert found.platforms

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation import Action, Activation, Change, Watch
-from tenv.shells import posix
-from tenv.targets import Places
+from tenv.activation.changes import Action, Activation, Change, Watch
+from tenv.activation.shells import posix
+from tenv.targets.search import Places
 
 SHELLS = [name for name in ("bash", "zsh", "dash", "ksh", "mksh") if shutil.which(name)]
 AWKWARD = 'it\'s "quoted" $HOME `x` \\ ;&|'

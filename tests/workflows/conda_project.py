@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tenv.files import digest
+from tenv.core.files import digest
 from tenv.host.machine import current_platform
-from tenv.lock import Wheel
-from tenv.targets import find_places
+from tenv.locks.lock import Wheel
+from tenv.targets.search import find_places
 from tests.conda import Channel, make_conda, write_lock
 from tests.fakes import Index
 from tests.projects import HERE, Ended, Project, snapshot

@@ -22,7 +22,7 @@ def targets(locked: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
     There are no others: the built-in ones are hidden.
     """
-    monkeypatch.setattr("tenv.targets._built_in", lambda: locked.folder / "none")
+    monkeypatch.setattr("tenv.targets.search._built_in", lambda: locked.folder / "none")
     text, lock = locked.manifest.read_text(), locked.lock.read_text()
     for name, (cuda, pytorch) in {**RANGES, "cpu": ("", "")}.items():
         made = text.replace('glibc = "2.17"', f'glibc = "2.17"\ncuda = "{cuda}"') if cuda else text

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.judge import with_environment
+from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity
+from tenv.core.versions import Version
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json, to_json
-from tenv.rules.interface import Case, Finding, Rule, Scope, Severity
-from tenv.versions import Version
-from tenv.workflows.check import with_environment
 from tests.projects import Ended, call
 from tests.workflows.check_hosts import report, write
 
@@ -37,7 +37,7 @@ def rules(monkeypatch: pytest.MonkeyPatch, *found: tuple[Scope, Severity]) -> li
         return Rule(f"TE90{number}", "a rule", scope, find)
 
     made = tuple(rule(number, *one) for number, one in enumerate(found))
-    monkeypatch.setattr("tenv.workflows.check.RULES", made)
+    monkeypatch.setattr("tenv.checks.judge.RULES", made)
     return cases
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Gpu
 from tenv.host.report_json import from_json
-from tenv.versions import Version
 from tests.projects import call
 from tests.workflows.check_hosts import CUDAS, report, write
 
@@ -98,12 +98,12 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
         raise AssertionError("the whole report was collected")
 
     monkeypatch.setattr("tenv.host.collect.collect", whole)
-    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda121").status == 0
 
 
 def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
     monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
     said = call("check-driver", "cuda121").out
     assert "no NVIDIA driver could be read for the GeForce GTX 1660 Ti of this machine" in said
@@ -129,7 +129,7 @@ def test_an_override_stands_in_for_a_driver_that_is_not_read(
 
 def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.4")
-    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
     assert call("check-driver", "cuda121", "--json").data["targets"][0]["verdict"] == "native"
 
 
@@ -165,7 +165,7 @@ def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.Mo
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
     monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
-    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
 
 
@@ -252,7 +252,7 @@ def test_toolkits_of_this_machine_are_looked_for_where_a_target_takes_one(
 ) -> None:
     text = 'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.1.*"\n'
     (here / "manifests" / "own.toml").write_text(text)
-    monkeypatch.setattr("tenv.workflows.check_driver.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     monkeypatch.setattr("tenv.host.toolkits.probe", lambda *_: Fact((), "nowhere"))
     (row,) = call("check-driver", "own", "--json").data["targets"]
     assert (row["build"], row["run"]) == (False, True)

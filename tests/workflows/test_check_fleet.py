@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.fleet import Memos, ask
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json
-from tenv.workflows.fleet import Memos, ask
 from tests.projects import call
 from tests.workflows.check_hosts import report, write
 
@@ -102,7 +102,7 @@ def test_a_target_that_can_not_be_read_is_told(tmp_path: Path, here: Path) -> No
 
 
 def test_a_long_list_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.workflows.fleet._CHUNK", 7)
+    monkeypatch.setattr("tenv.checks.fleet._CHUNK", 7)
     text = json.dumps(list(machines(5)), indent=1)
     assert names(Path(write(tmp_path / "fleet.json", f"\n{text}\n"))) == [f"node{number}" for number in range(5)]
 
@@ -193,7 +193,7 @@ def test_a_thousand_machines_take_moments(command: str, tmp_path: Path) -> None:
 
 
 def test_no_more_than_a_report_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.workflows.fleet._CHUNK", 1 << 14)
+    monkeypatch.setattr("tenv.checks.fleet._CHUNK", 1 << 14)
     file = Path(write(tmp_path / "fleet.json", json.dumps(list(machines(800)))))
     tracemalloc.start()
     assert sum(1 for _ in ask(file, nothing)) == 800
@@ -222,7 +222,7 @@ def test_a_question_is_worked_out_once_for_machines_that_look_alike_to_it() -> N
 
 
 def test_questions_that_look_at_the_same_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.workflows.fleet._REMEMBERED", 3)
+    monkeypatch.setattr("tenv.checks.fleet._REMEMBERED", 3)
     questions: list[Callable[[HostReport], str]] = [
         lambda host: f"driver {host.driver}",
         lambda host: f"memory {host.memory}",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.engine import download
-from tenv.engine.cache import cache_folder, downloads_folder
+from tenv.rattler_api import fetch
+from tenv.rattler_api.cache import cache_folder, downloads_folder
 from tests.fakes import Fault
 from tests.projects import snapshot, write_config
 from tests.workflows.conda_project import Conda, nothing_changed
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with l
 def test_bytes_that_are_not_the_locks_are_refused_and_nothing_is_touched(
     conda: Conda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "_PAUSE", 0.01)
+    monkeypatch.setattr(fetch, "_PAUSE", 0.01)
     conda.lock("tool")
     conda.create()
     before = snapshot(conda.prefix)
@@ -42,7 +42,7 @@ def test_bytes_that_are_not_the_locks_are_refused_and_nothing_is_touched(
 def test_a_channel_that_fails_leaves_the_environment_as_it_was(
     conda: Conda, fault: Fault, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "_PAUSE", 0.01)
+    monkeypatch.setattr(fetch, "_PAUSE", 0.01)
     conda.lock("tool")
     conda.create()
     before = snapshot(conda.prefix)
@@ -65,10 +65,10 @@ def test_a_package_that_the_channel_has_no_more_is_named(conda: Conda) -> None:
 def test_a_disk_that_is_full_keeps_no_half_of_a_package(conda: Conda, monkeypatch: pytest.MonkeyPatch) -> None:
     conda.lock("tool", "data")
 
-    def write(sink: download._Sink, data: bytes) -> int:
+    def write(sink: fetch._Sink, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(download._Sink, "write", write)
+    monkeypatch.setattr(fetch._Sink, "write", write)
     assert "No space left on device" in conda.fails(8, "storage")
     assert list(downloads_folder().iterdir()) == []
 

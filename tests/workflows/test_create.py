@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.inventory import Wheels
+from tenv.environment.installed_files import Wheels
 from tests.fakes import MINORS, Fault, change_byte, make_wheel, unpack
 from tests.projects import HERE, Project, call, snapshot
 

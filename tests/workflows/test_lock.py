@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.lock import Lock
-from tenv.lock_file import read_lock
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock
 from tests.fakes import MINORS, Fault, Index, make_native, make_wheel
 from tests.projects import PLATFORMS, Project, call
 
@@ -266,7 +266,7 @@ def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
 def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenv.providers.pypi._SIZE_TIMEOUT", 0.2)
+    monkeypatch.setattr("tenv.sources.wheels.uv._SIZE_TIMEOUT", 0.2)
     project.narrow()
     with project.index.failing(Fault.SILENT):
         err = project.fails(6, "network", "lock", "tiny")

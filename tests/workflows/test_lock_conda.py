@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tenv.engine.lockfile import read_records
-from tenv.lock import CondaPackage, Lock
-from tenv.lock_file import read_lock
+from tenv.locks.lock import CondaPackage, Lock
+from tenv.locks.lock_file import read_lock
+from tenv.rattler_api.lockfile import read_records
 from tests.channels import Channels, Trouble, package
 from tests.fakes import make_wheel
 from tests.projects import HERE, Project, write_config

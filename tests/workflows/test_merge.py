@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.lock_file import read_lock
+from tenv.locks.lock_file import read_lock
 from tests.fakes import Fault, make_native, make_wheel
 from tests.projects import SOURCE, Project
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.lock_file import read_lock
+from tenv.locks.lock_file import read_lock
 from tests.channels import Channels, Trouble, package
 from tests.projects import Project
 from tests.workflows.test_merge import BASE, Merging, with_driver

@@ -59,7 +59,7 @@ def test_the_findings_are_in_the_envelope_of_the_error(cuda: Project, on: Any) -
 
 
 def test_no_check_overrides_and_asks_nothing(locked: Project, on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.workflows.precheck.look_around", pytest.fail)
+    monkeypatch.setattr("tenv.checks.before_create.look_around", pytest.fail)
     assert locked.ok("create", "tiny", "--no-check", "--json").data["state"] == "ready"
 
 
@@ -88,5 +88,5 @@ def test_the_pytorch_is_asked_about_too(cuda: Project, on: Any) -> None:
 
 
 def test_with_nothing_to_do_nothing_is_asked(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.workflows.precheck.look_around", pytest.fail)
+    monkeypatch.setattr("tenv.checks.before_create.look_around", pytest.fail)
     assert "nothing to do" in created.ok("create", "tiny").err

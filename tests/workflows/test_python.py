@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tenv.environment import State, Status
-from tenv.errors import UsageError
-from tenv.lock import Lock, Wheel
-from tenv.manifest import Manifest
-from tenv.providers.interpreters import Interpreter
-from tenv.providers.pypi import Uv
-from tenv.targets import Origin, Target
-from tenv.versions import Range, Version
-from tenv.workflows.python import choose_python
+from tenv.core.errors import UsageError
+from tenv.core.versions import Range, Version
+from tenv.environment.state import State, Status
+from tenv.install.python import choose_python
+from tenv.locks.lock import Lock, Wheel
+from tenv.sources.wheels.interpreters import Interpreter
+from tenv.sources.wheels.uv import Uv
+from tenv.targets.manifest import Manifest
+from tenv.targets.search import Origin, Target
 
 MINORS = ("3.11", "3.12", "3.13")
 TARGET = Target(

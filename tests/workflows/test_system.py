@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.environment import Environment
-from tenv.workflows.system import alarm, changes
+from tenv.environment.state import Environment
+from tenv.install.system_tools import alarm, changes
 from tests.fakes import change_byte
 from tests.machine_trees import make_gcc, make_toolkit
 from tests.projects import Project, call

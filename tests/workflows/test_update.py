@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenv.lock_file import read_lock
+from tenv.locks.lock_file import read_lock
 from tests.fakes import make_native, make_wheel
 from tests.projects import Project
 

@@ -18,7 +18,7 @@ _shell_option = click.option(
 
 def _own_shell() -> str:
     """Return the name of the user's shell, as far as its environment tells."""
-    from tenv.shells.interface import known_shells  # noqa: PLC0415
+    from tenv.activation.shells.interface import known_shells  # noqa: PLC0415
 
     name = Path(os.environ.get("SHELL", "")).name
     return name if name in known_shells() else "sh"
@@ -35,9 +35,9 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_nam
 
     Without TARGET, the only environment here is taken.
     """
-    from tenv.shells.interface import find_shell  # noqa: PLC0415
-    from tenv.workflows.activate import find_script  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.activation.shells.interface import find_shell  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.verbs.activate import find_script  # noqa: PLC0415
 
     shell = find_shell(shell_name or _own_shell())
     name, script = find_script(Context(), target, prefix, shell.SCRIPT, voice.say)
@@ -51,7 +51,7 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_nam
 @_shell_option
 def deactivate(voice: Voice, *, shell_name: str | None) -> Result:  # noqa: ARG001 (every command has a voice)
     """Print the script that undoes the innermost activation of your shell."""
-    from tenv.shells.interface import find_shell  # noqa: PLC0415
+    from tenv.activation.shells.interface import find_shell  # noqa: PLC0415
 
     text = find_shell(shell_name or _own_shell()).render_deactivation()
     return Result({"script": text}, text=text)
@@ -64,8 +64,8 @@ def hook(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every com
 
     It sources stored scripts: no Python is started to activate an environment.
     """
-    from tenv.shells.interface import find_shell  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.activation.shells.interface import find_shell  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
     words = [sys.executable, "-m", "tenv"] if program.endswith("__main__.py") else [program]

@@ -11,12 +11,12 @@ from tenv.cli.command import command, target_argument
 from tenv.cli.host import host_options, pytorch_option
 from tenv.cli.output import Result, Voice, count, print_findings
 from tenv.cli.table import print_table
-from tenv.errors import Exit
+from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.workflows.check import Verdicts
-    from tenv.workflows.context import Context
-    from tenv.workflows.fleet import Asked
+    from tenv.checks.fleet import Asked
+    from tenv.checks.judge import Verdicts
+    from tenv.project.context import Context
 
 __all__ = ["against_option", "answer", "build_only_option", "check", "left_out", "show_machines", "summarize"]
 
@@ -60,9 +60,9 @@ def check(
     Status 1 when it is not known to run here, or with --build-only, when it can't be built here. With --against and
     without TARGET, every target is judged on every machine, and the status is 0.
     """
-    from tenv.workflows.check import check as judge  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
-    from tenv.workflows.host import HostOptions  # noqa: PLC0415
+    from tenv.checks.host_options import HostOptions  # noqa: PLC0415
+    from tenv.checks.judge import check as judge  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     host = HostOptions(**options)
     if against is not None:
@@ -79,8 +79,8 @@ def check(
 
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
-    from tenv.workflows.check import check_fleet  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.checks.judge import check_fleet  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     context = Context()
     machines = list(check_fleet(context, target, pytorch, against, host))

@@ -10,10 +10,10 @@ from tenv.cli.command import command
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.table import print_table
-from tenv.errors import Exit
+from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.workflows.check_driver import Report, Row
+    from tenv.checks.driver_report import Report, Row
 
 __all__ = ["check_driver"]
 
@@ -30,9 +30,9 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
     asks every rule. Status 1 when what TARGET builds is not known to run here, or with --build-only, when it can't be
     built here.
     """
-    from tenv.workflows.check_driver import check  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
-    from tenv.workflows.host import HostOptions  # noqa: PLC0415
+    from tenv.checks.driver_report import check  # noqa: PLC0415
+    from tenv.checks.host_options import HostOptions  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     host = HostOptions(**options)
     if against is not None:
@@ -55,8 +55,8 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
 
 
 def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, host: Any) -> Result:
-    from tenv.workflows.check_driver import check_fleet  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.checks.driver_report import check_fleet  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     context = Context()
     machines = list(check_fleet(context, target, against, host))

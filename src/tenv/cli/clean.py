@@ -17,8 +17,8 @@ __all__ = ["clean"]
 @click.option("--all", "everything", is_flag=True, help="All of these.")
 def clean(voice: Voice, *, leftovers: bool, wheels: bool, conda: bool, archives: bool, everything: bool) -> Result:  # noqa: ARG001
     """Show what the caches hold; with an option, free it. Environments stay as they are."""
-    from tenv.workflows.clean import clean_caches  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.verbs.clean import clean_caches  # noqa: PLC0415
 
     rows = clean_caches(
         Context(),

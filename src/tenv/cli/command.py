@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from tenv.cli.output import Result, Voice
-from tenv.errors import BugError, CancelledError, Exit, StorageError, TenvError
+from tenv.core.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
 __all__ = ["JSON_HELP", "command", "hush", "leave", "not_empty", "target_argument", "unusable"]
 
@@ -52,7 +52,7 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
     except TenvError as error:
         return voice.fail(name, error)
     except KeyboardInterrupt:
-        from tenv import process  # noqa: PLC0415 (late: short commands start no program)
+        from tenv.core import process  # noqa: PLC0415 (late: short commands start no program)
 
         process.end_all()  # nobody waits for them any more
         return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))

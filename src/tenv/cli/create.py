@@ -10,16 +10,16 @@ import click
 from tenv.cli.command import command
 from tenv.cli.host import host_options, pytorch_option
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
-from tenv.cli.progress import Terminal
+from tenv.cli.progress_bar import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tenv.rules.interface import Finding
-    from tenv.workflows.auto import Choice
-    from tenv.workflows.context import Context
-    from tenv.workflows.create import Created, LockMode
-    from tenv.workflows.precheck import Surroundings
+    from tenv.checks.before_create import Surroundings
+    from tenv.checks.choose_target import Choice
+    from tenv.checks.rules.interface import Finding
+    from tenv.project.context import Context
+    from tenv.verbs.create import Created, LockMode
 
 __all__ = ["create"]
 
@@ -64,9 +64,9 @@ def create(
 
     TARGET `auto` takes the best one for this machine and the PyTorch checkout here, and says why.
     """
-    from tenv.targets import AUTO  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows import create as workflow  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.targets.search import AUTO  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.verbs import create as workflow  # noqa: PLC0415
 
     mode = _mode(locked=locked, frozen=frozen)
     with Terminal(voice) as progress:
@@ -99,7 +99,7 @@ def create(
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":
-    from tenv.workflows.create import LockMode  # noqa: PLC0415
+    from tenv.verbs.create import LockMode  # noqa: PLC0415
 
     if locked and frozen:
         raise click.UsageError("--locked and --frozen exclude each other")
@@ -110,9 +110,9 @@ def _look(
     context: "Context", pytorch: str, host: dict[str, str], say: "Callable[[str], None] | None"
 ) -> "tuple[Surroundings, Choice | None]":
     """Return what the target is judged by, and the best one where `say` is to hear of it."""
-    from tenv.workflows.auto import choose  # noqa: PLC0415
-    from tenv.workflows.host import HostOptions  # noqa: PLC0415
-    from tenv.workflows.precheck import look_around  # noqa: PLC0415
+    from tenv.checks.before_create import look_around  # noqa: PLC0415
+    from tenv.checks.choose_target import choose  # noqa: PLC0415
+    from tenv.checks.host_options import HostOptions  # noqa: PLC0415
 
     around = look_around(context, pytorch, HostOptions(**host))
     return around, choose(context, around, say) if say else None

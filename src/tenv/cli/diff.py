@@ -8,11 +8,11 @@ import click
 
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice, format_bytes, paint
-from tenv.errors import Exit
+from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.diff import Difference, PackageChange, ValueChange
-    from tenv.workflows.diff import Compared
+    from tenv.locks.diff import Difference, PackageChange, ValueChange
+    from tenv.verbs.diff import Compared
 
 __all__ = ["diff", "outline", "print_difference"]
 
@@ -44,8 +44,8 @@ def diff(
     Each of the two is a lock file, a target, or a file of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone,
     what git has of it is compared with what is there now.
     """
-    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.diff import diff as compare  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.verbs.diff import diff as compare  # noqa: PLC0415
 
     found = compare(Context(), old, new, rev, platforms)
     return Result(

@@ -6,7 +6,7 @@ import click
 
 from tenv.cli.command import command, target_argument
 from tenv.cli.output import Result, Voice
-from tenv.errors import UsageError
+from tenv.core.errors import UsageError
 
 __all__ = ["env"]
 
@@ -19,9 +19,9 @@ __all__ = ["env"]
 )
 def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path | None) -> Result:  # noqa: ARG001
     """Print every variable that activating the environment of TARGET changes, with the reason."""
-    from tenv.tables import nearest  # noqa: PLC0415
-    from tenv.workflows.activate import find_activation  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.core.toml_reader import nearest  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.verbs.activate import find_activation  # noqa: PLC0415
 
     context = Context()
     activation = find_activation(context, target, prefix)

@@ -12,7 +12,7 @@ __all__ = ["explain"]
 @click.argument("code")
 def explain(voice: Voice, *, code: str) -> Result:  # noqa: ARG001
     """Print the page of the rule CODE, such as TE103: what it says, why, an example, the fix and the sources."""
-    from tenv.workflows.explain import explain as find  # noqa: PLC0415
+    from tenv.verbs.explain import explain as find  # noqa: PLC0415
 
     page = find(code)
     return Result(page.to_json(), text=page.text)

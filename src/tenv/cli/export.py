@@ -6,7 +6,7 @@ import click
 
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice
-from tenv.cli.progress import Terminal
+from tenv.cli.progress_bar import Terminal
 
 __all__ = ["export"]
 
@@ -42,8 +42,8 @@ def export(
 
     What the format can't hold is said on standard error.
     """
-    from tenv.workflows import export as workflow  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.verbs import export as workflow  # noqa: PLC0415 (late: loads what it needs)
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)

@@ -18,8 +18,8 @@ def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
 
     Your own rows are read from the files and folders in TENV_FACTS and from the folder `facts` of your configuration.
     """
-    from tenv.workflows.context import Context  # noqa: PLC0415
-    from tenv.workflows.facts import list_tables, show_table  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.project.user_facts import list_tables, show_table  # noqa: PLC0415
 
     if table is None:
         rows = list_tables(Context())
@@ -36,7 +36,7 @@ def _print_list(rows: list[dict[str, Any]]) -> None:
 
 
 def _print_table(data: dict[str, Any]) -> None:
-    from tenv.facts.store import LAYOUTS  # noqa: PLC0415
+    from tenv.facts.table_files import LAYOUTS  # noqa: PLC0415
 
     for number, (name, section) in enumerate(LAYOUTS[data["name"]].sections.items()):
         if number:

@@ -64,9 +64,9 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
     `--json` is the form that `--host-report` reads. CONDA_OVERRIDE_CUDA replaces the CUDA version of the driver; set to
     nothing, it means that there is none.
     """
+    from tenv.checks.host_options import HostOptions, report  # noqa: PLC0415
     from tenv.host.report_json import to_json  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
-    from tenv.workflows.host import HostOptions, report  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     found = report(Context(), HostOptions(**options))
     return Result(to_json(found), text="\n".join(_lines(found)))

@@ -32,8 +32,8 @@ def import_file(
     The manifest is written to manifests/NAME.toml; where the file has hashes, the lock to locks/NAME.lock. What is in
     the file and can't be in a target is said on standard error.
     """
-    from tenv.workflows import import_file as workflow  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.verbs import import_file as workflow  # noqa: PLC0415 (late: loads what it needs)
 
     request = workflow.ImportRequest(file, format_, name, environment, platforms, force)
     made = workflow.import_file(Context(), request)

@@ -7,13 +7,13 @@ import click
 
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice, count
-from tenv.cli.progress import Terminal
-from tenv.errors import TenvError
+from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import TenvError
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from tenv.workflows.lock import Locked
+    from tenv.verbs.lock import Locked
 
 __all__ = ["lock", "locked_result"]
 
@@ -50,9 +50,9 @@ def lock(
     """Bring the lock of TARGET up to date for all of its platforms, keeping the versions that still fit."""
     from dataclasses import replace  # noqa: PLC0415
 
-    from tenv.workflows import lock as workflow  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.context import Context  # noqa: PLC0415
-    from tenv.workflows.limits import Limits  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.solve.options import Limits  # noqa: PLC0415
+    from tenv.verbs import lock as workflow  # noqa: PLC0415 (late: loads what it needs)
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
@@ -72,7 +72,7 @@ def lock(
 
 def locked_result(target: str, locked: "Locked", verb: str) -> Result:
     """Return what `tenv lock` and `tenv update` tell of a lock."""
-    from tenv.workflows.lock import counts  # noqa: PLC0415
+    from tenv.verbs.lock import counts  # noqa: PLC0415
 
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}

@@ -64,7 +64,7 @@ def _main(arguments: list[str]) -> None:
 
     from tenv.cli.command import hush, leave, unusable  # noqa: PLC0415
     from tenv.cli.output import Voice, tell  # noqa: PLC0415
-    from tenv.errors import CancelledError, UsageError  # noqa: PLC0415
+    from tenv.core.errors import CancelledError, UsageError  # noqa: PLC0415
 
     voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
@@ -105,7 +105,7 @@ def _program() -> Any:
         def resolve_command(
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
-            from tenv.tables import nearest  # noqa: PLC0415
+            from tenv.core.toml_reader import nearest  # noqa: PLC0415
 
             if args and not args[0].startswith("-") and args[0] not in COMMANDS:
                 suggestion = nearest(args[0], COMMANDS)

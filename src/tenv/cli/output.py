@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from tenv import __version__
-from tenv.errors import Exit, TenvError
+from tenv.core.errors import Exit, TenvError
 
 __all__ = [
     "Result",

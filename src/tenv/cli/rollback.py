@@ -7,7 +7,7 @@ import click
 from tenv.cli.command import command, target_argument
 from tenv.cli.diff import outline
 from tenv.cli.output import Result, Voice, format_seconds
-from tenv.cli.progress import Terminal
+from tenv.cli.progress_bar import Terminal
 
 __all__ = ["rollback"]
 
@@ -28,8 +28,8 @@ def rollback(
     Each time goes one lock further back, as far as locks are kept. The lock of the project stays as it is, so that the
     next `tenv create TARGET` goes forward to it again.
     """
-    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.rollback import find_way, go_back  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.verbs.rollback import find_way, go_back  # noqa: PLC0415
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)

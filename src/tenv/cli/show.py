@@ -10,7 +10,7 @@ from tenv.cli.output import Result, Voice, format_bytes
 from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
-    from tenv.workflows.show import Shown
+    from tenv.verbs.show import Shown
 
 __all__ = ["show"]
 
@@ -22,8 +22,8 @@ __all__ = ["show"]
 )
 def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
     """Print what TARGET asks for, what its lock holds for this platform, and the state of its environment."""
-    from tenv.workflows.context import Context  # noqa: PLC0415
-    from tenv.workflows.show import describe  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.verbs.show import describe  # noqa: PLC0415
 
     shown = describe(Context(), target, prefix)
     return Result(shown.to_json(), text=lambda: _print(shown))

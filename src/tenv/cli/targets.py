@@ -12,8 +12,8 @@ __all__ = ["targets"]
 @command("targets", short_help="List the targets and where each comes from.")
 def targets(voice: Voice) -> Result:
     """List the targets of the project, of your configuration folder and built in."""
-    from tenv.errors import ManifestError  # noqa: PLC0415
-    from tenv.workflows.context import Context  # noqa: PLC0415
+    from tenv.core.errors import ManifestError  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415
 
     places = Context().places
     rows = []

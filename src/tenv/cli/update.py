@@ -6,7 +6,7 @@ from tenv.cli.command import command
 from tenv.cli.diff import outline
 from tenv.cli.lock import locked_result
 from tenv.cli.output import Result, Voice
-from tenv.cli.progress import Terminal
+from tenv.cli.progress_bar import Terminal
 
 __all__ = ["update"]
 
@@ -23,9 +23,9 @@ def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: boo
     """
     from dataclasses import replace  # noqa: PLC0415
 
-    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.diff import difference_of  # noqa: PLC0415
-    from tenv.workflows.lock import lock_target  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.verbs.diff import difference_of  # noqa: PLC0415
+    from tenv.verbs.lock import lock_target  # noqa: PLC0415
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)

@@ -8,11 +8,11 @@ import click
 
 from tenv.cli.command import command, target_argument
 from tenv.cli.output import Result, Voice, count, format_seconds, paint
-from tenv.cli.progress import Terminal
-from tenv.errors import Exit
+from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.workflows.verify import Verified
+    from tenv.verbs.verify import Verified
 
 __all__ = ["verify"]
 
@@ -32,8 +32,8 @@ def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: 
     Status 8 when a file is missing or changed, else 1 when a program fails. Files that tenv did not put there are
     told, and are no fault. Nothing is changed: `tenv create TARGET --repair` does that.
     """
-    from tenv.workflows.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.workflows.verify import verify as look  # noqa: PLC0415
+    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.verbs.verify import verify as look  # noqa: PLC0415
 
     with Terminal(voice) as progress:
         found = look(Context(progress=progress), target, prefix, with_probes=not no_probes, with_store=store)

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, required_version
-from tenv.facts.store import Data
-from tenv.tables import Table
-from tenv.versions import Version
+from tenv.facts.table_files import Data
 
 __all__ = [
     "CudaDriverTable",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, numbers, required_version, versions
-from tenv.facts.store import Data
-from tenv.tables import Table
-from tenv.versions import Version
+from tenv.facts.table_files import Data
 
 __all__ = ["Family", "Gpu", "GpuArchTable", "GpuClass", "ToolkitArchs", "read", "sm_of"]
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from tenv.facts.archives import Archive, releases
-from tenv.facts.store import Data
-from tenv.versions import Version
+from tenv.core.versions import Version
+from tenv.facts.redist_rows import Archive, releases
+from tenv.facts.table_files import Data
 
 __all__ = ["CudnnTable", "read"]
 

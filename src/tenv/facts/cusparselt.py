@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tenv.facts.archives import Archive, releases
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version
-from tenv.facts.store import Data
-from tenv.tables import Table
-from tenv.versions import Version
+from tenv.facts.redist_rows import Archive, releases
+from tenv.facts.table_files import Data
 
 __all__ = ["CiPairing", "CusparseltTable", "WheelPairing", "read"]
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tenv.core.toml_reader import Table
 from tenv.facts.interface import Basis
-from tenv.facts.store import Data
-from tenv.tables import Table
+from tenv.facts.table_files import Data
 
 __all__ = ["GpuPciTable", "PciDevice", "read"]
 

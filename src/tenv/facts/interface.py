@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tenv.tables import Table
-from tenv.versions import Version
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 
 __all__ = ["Basis", "expand", "number", "numbers", "optional_version", "required_version", "versions"]
 

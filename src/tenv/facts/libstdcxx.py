@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version
-from tenv.facts.store import Data
-from tenv.tables import Table
-from tenv.versions import Version
+from tenv.facts.table_files import Data
 
 __all__ = ["Distro", "GccSymbols", "LibstdcxxTable", "read"]
 

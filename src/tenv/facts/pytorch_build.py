@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version, required_version
-from tenv.facts.store import Data
-from tenv.tables import Table
-from tenv.versions import Version
+from tenv.facts.table_files import Data
 
 __all__ = ["ArchMatrix", "CusparseltNote", "EnvVariable", "PytorchBuildTable", "Release", "read"]
 
@@ -103,7 +103,7 @@ class Release:
         return next((version for named, version in self.cudnn if named.major_minor == cuda.major_minor), None)
 
     def asked(self) -> dict[str, str]:
-        """Return what it asks for by the names that `tenv.source.from_release` takes; what is not known is left out."""
+        """Return what it asks for by the names that `tenv.checks.pytorch_source` takes, without what is not known."""
         values = {
             "python": self.requires_python,
             "cmake_min": str(self.cmake_min or ""),

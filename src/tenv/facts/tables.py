@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.facts.store import Data, default_overrides, find_overrides, read_data
+from tenv.facts.table_files import Data, default_overrides, find_overrides, read_data
 
 if TYPE_CHECKING:
     from tenv.facts.cuda_driver import CudaDriverTable

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.host.report import Gpu
-from tenv.versions import Version
 
 __all__ = ["Answer", "cuda_version", "driver_version", "first_line", "is_driver", "pci_address", "pci_id", "quoted"]
 

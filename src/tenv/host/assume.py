@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tenv.errors import UsageError
+from tenv.core.errors import UsageError
+from tenv.core.versions import Version
 from tenv.host.compat import in_compat_folder
 from tenv.host.cuda_api import OVERRIDE
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Gpu, HostReport
-from tenv.versions import Version
 
 __all__ = ["Lookup", "assume_cuda", "assume_driver", "assume_gpu"]
 

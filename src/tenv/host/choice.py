@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from tenv.core.versions import Range, Version
 from tenv.host.report import Compiler, Toolkit
-from tenv.versions import Range, Version
 
 __all__ = ["Choice", "GccPair", "choose_gcc", "choose_toolkit"]
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tenv.core.threads import ahead
+from tenv.core.versions import Version
 from tenv.host import (
     compat,
     compilers,
@@ -20,10 +22,8 @@ from tenv.host import (
 from tenv.host.interface import Fact, Missing
 from tenv.host.loader import Loader
 from tenv.host.nvidia import Nvidia
-from tenv.host.parallel import ahead
 from tenv.host.places import Places
 from tenv.host.report import Compat, Gpu, HostReport
-from tenv.versions import Version
 
 __all__ = ["collect"]
 

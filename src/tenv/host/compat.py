@@ -4,11 +4,11 @@ import os
 import re
 from pathlib import Path
 
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.loader import Loader
 from tenv.host.places import is_wsl
 from tenv.host.report import Compat
-from tenv.versions import Version
 
 __all__ = ["in_compat_folder", "parse_name", "probe"]
 

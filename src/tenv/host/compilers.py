@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tenv.core.threads import each
+from tenv.core.versions import Version
 from tenv.host import msvc
 from tenv.host.interface import Fact, Missing
-from tenv.host.parallel import each
 from tenv.host.places import Places
 from tenv.host.report import Compiler
-from tenv.versions import Version
 
 __all__ = ["parse_kind", "parse_version", "probe"]
 

@@ -6,11 +6,11 @@ This is the number that conda's ``__cuda`` stands for. cuda-compat raises it, an
 import re
 from collections.abc import Mapping
 
+from tenv.core.versions import Version
 from tenv.host.answer import cuda_version
 from tenv.host.interface import Fact, Missing
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
-from tenv.versions import Version
 
 __all__ = ["NO_CUDA", "OVERRIDE", "is_misread", "override", "parse", "probe"]
 

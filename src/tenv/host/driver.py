@@ -9,11 +9,11 @@ import re
 import sys
 from collections.abc import Callable
 
+from tenv.core.versions import Version
 from tenv.host.answer import Answer, driver_version, quoted
 from tenv.host.interface import Fact, Missing
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places, is_wsl, read
-from tenv.versions import Version
 
 __all__ = ["JETSON", "Places", "is_wsl", "parse_proc", "parse_sys", "parse_tegra", "probe"]
 

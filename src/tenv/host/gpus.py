@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tenv.core.versions import Version
 from tenv.host.answer import pci_address
 from tenv.host.interface import Fact, Missing
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places, is_wsl, read
 from tenv.host.report import Gpu
-from tenv.versions import Version
 
 __all__ = ["parse_proc", "parse_tegra", "probe"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tenv.process import Missing
+from tenv.core.process import Missing
 
 __all__ = ["Fact", "Missing", "fact_to_json"]
 

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
-from tenv.versions import Version
 
 __all__ = ["defined_versions", "highest", "probe"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
-from tenv.versions import Version
 
 __all__ = ["NOT_GNU", "Machine", "current_platform", "glibc", "probe", "sees_gpu"]
 

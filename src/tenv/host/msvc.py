@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.host.places import Places, read
 from tenv.host.report import Compiler
-from tenv.versions import Version
 
 __all__ = [
     "LOOKED_AT",

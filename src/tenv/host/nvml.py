@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tenv.core.versions import Version
 from tenv.host.answer import Answer, cuda_version, driver_version, pci_address, pci_id
 from tenv.host.interface import Missing
 from tenv.host.loader import Loader
 from tenv.host.report import Gpu
-from tenv.versions import Version
 
 __all__ = ["ask", "parse"]
 

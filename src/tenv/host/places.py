@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenv import process
+from tenv.core import process
+from tenv.core.prefix import MARKER
 from tenv.host.interface import Missing
-from tenv.prefix import MARKER
 
 __all__ = ["WSL_LIBRARIES", "Places", "environment_of", "is_wsl", "read"]
 

@@ -5,8 +5,8 @@ It is what rules read; so it holds plain values. Its written form is `tenv.host.
 
 from dataclasses import dataclass
 
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
-from tenv.versions import Version
 
 __all__ = ["Compat", "Compiler", "CompilerLimits", "Disk", "Gpu", "HostReport", "Libstdcxx", "Toolkit"]
 

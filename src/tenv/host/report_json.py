@@ -9,11 +9,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from tenv import __version__
-from tenv.errors import HostReportError
+from tenv.core.errors import HostReportError
+from tenv.core.json_reader import Values
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, fact_to_json
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
-from tenv.host.values import Values
-from tenv.versions import Version
 
 __all__ = ["from_json", "to_json"]
 

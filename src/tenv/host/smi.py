@@ -4,12 +4,12 @@ import os
 import re
 from collections.abc import Sequence
 
+from tenv.core.process import Completed
+from tenv.core.versions import Version
 from tenv.host.answer import Answer, driver_version, is_driver, pci_address, pci_id, quoted
 from tenv.host.interface import Missing
 from tenv.host.places import WSL_LIBRARIES, Places
 from tenv.host.report import Gpu
-from tenv.process import Completed
-from tenv.versions import Version
 
 __all__ = ["FIELDS", "ask", "parse"]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tenv.core.threads import each
+from tenv.core.versions import Version
 from tenv.host.answer import first_line
 from tenv.host.interface import Fact, Missing
-from tenv.host.parallel import each
 from tenv.host.places import Places, environment_of, read
 from tenv.host.report import CompilerLimits, Toolkit
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, Way, ways
-from tenv.versions import Version
 
 __all__ = ["Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenv.errors import FormatError, LockCorruptError, TenvError
+from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
 from tenv.interop.markers import holds
@@ -25,8 +25,8 @@ from tenv.interop.packages import (
 )
 from tenv.interop.reading import load_yaml, read_source
 from tenv.interop.requests import asked_wheels, top_level
-from tenv.lock import CondaPackage, Wheel
-from tenv.manifest import CondaRequest, normalize
+from tenv.locks.lock import CondaPackage, Wheel
+from tenv.targets.manifest import CondaRequest, normalize
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from tenv.core.versions import CondaRange, Range
 from tenv.interop.interface import Draft, Part
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
-from tenv.manifest import CondaRequest, WheelRequest, normalize, tool_of
-from tenv.versions import CondaRange, Range
+from tenv.targets.manifest import CondaRequest, WheelRequest, normalize, tool_of
 
 __all__ = ["render_draft", "with_cuda", "without_doubles"]
 

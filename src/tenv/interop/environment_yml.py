@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tenv.errors import FormatError, ManifestError
+from tenv.core.errors import FormatError, ManifestError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
 from tenv.interop.markers import add_line
 from tenv.interop.packages import channel_url, channel_word, channel_words, left_out
 from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request
-from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 
 __all__ = ["FORMAT", "read_environment"]
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tenv.errors import FormatError, LockCorruptError
+from tenv.core.errors import FormatError, LockCorruptError
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
 from tenv.interop.packages import channel_word, left_out, other_channels, wheel_at
 from tenv.interop.reading import text_of
 from tenv.interop.requests import asked_as, pin
-from tenv.lock import CondaPackage, Wheel
-from tenv.manifest import PLATFORMS, WheelRequest
+from tenv.locks.lock import CondaPackage, Wheel
+from tenv.targets.manifest import PLATFORMS, WheelRequest
 
 __all__ = ["FORMAT"]
 

@@ -1,6 +1,6 @@
 """What the formats share: what each is given, what each returns.
 
-A format is a module with one `Format`; its name in `tenv.interop.catalogue` is all that is said about it elsewhere.
+A format is a module with one `Format`; its name in `tenv.interop.formats` is all that is said about it elsewhere.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tenv.errors import FormatError
-from tenv.lock import Lock, Wheel
-from tenv.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
-from tenv.versions import Version
+from tenv.core.errors import FormatError
+from tenv.core.versions import Version
+from tenv.locks.lock import Lock, Wheel
+from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 
 __all__ = ["Draft", "Exported", "Format", "Imported", "Located", "Part", "Source", "Subject", "minor_of"]
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tenv.core.versions import Range
 from tenv.interop.requests import wheel_request
-from tenv.manifest import PLATFORMS, WheelRequest
-from tenv.versions import Range
+from tenv.targets.manifest import PLATFORMS, WheelRequest
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

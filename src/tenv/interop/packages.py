@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
+from tenv.core.versions import same_release
 from tenv.interop.interface import Subject
-from tenv.lock import Wheel
-from tenv.manifest import normalize
-from tenv.versions import same_release
+from tenv.locks.lock import Wheel
+from tenv.targets.manifest import normalize
 
 __all__ = ["channel_url", "channel_word", "channel_words", "left_out", "not_known", "other_channels", "wheel_at"]
 

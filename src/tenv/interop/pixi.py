@@ -7,17 +7,17 @@ The lock is one part of ours already; what is added are the wheels, as ``pypi:``
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tenv.engine.interop import to_current
-from tenv.errors import FormatError, LockCorruptError
+from tenv.core.errors import FormatError, LockCorruptError
+from tenv.core.yaml_reader import load
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
 from tenv.interop.packages import channel_word, channel_words, left_out, not_known, other_channels, wheel_at
 from tenv.interop.pixi_toml import render_workspace
 from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.reading import load_yaml
 from tenv.interop.requests import asked_wheels, top_level
-from tenv.lock import Wheel
-from tenv.manifest import CondaRequest, Manifest, normalize
-from tenv.yaml_text import load
+from tenv.locks.lock import Wheel
+from tenv.rattler_api.foreign_locks import to_current
+from tenv.targets.manifest import CondaRequest, Manifest, normalize
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tenv.core.versions import Range
 from tenv.interop.interface import Subject
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
-from tenv.manifest import CondaRequest, Manifest, WheelRequest
-from tenv.versions import Range
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
 
 __all__ = ["render_workspace"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tenv.errors import FormatError, ManifestError, TenvError
+from tenv.core.errors import FormatError, ManifestError, TenvError
+from tenv.core.toml_reader import read_toml
 from tenv.interop.interface import Draft, Source
 from tenv.interop.packages import channel_word
 from tenv.interop.requests import conda_request, wheel_request
-from tenv.manifest import CondaRequest, WheelRequest
-from tenv.tables import read_toml
+from tenv.targets.manifest import CondaRequest, WheelRequest
 
 __all__ = ["Workspace", "read_workspace"]
 

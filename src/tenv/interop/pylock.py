@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 import tomli
 
 from tenv import __version__
-from tenv.errors import LockCorruptError
+from tenv.core.errors import LockCorruptError
+from tenv.core.versions import Range
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
 from tenv.interop.markers import PLATFORM_MARKERS, add_wheel, holds, platforms_of
 from tenv.interop.packages import left_out
 from tenv.interop.reading import text_of
 from tenv.interop.requirements import marker_of, releases
-from tenv.lock import Wheel
-from tenv.manifest import WheelRequest
-from tenv.versions import Range
+from tenv.locks.lock import Wheel
+from tenv.targets.manifest import WheelRequest
 
 if TYPE_CHECKING:
     from packaging.pylock import Package

@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tenv.errors import FormatError, TenvError
+from tenv.core.errors import FormatError, TenvError
+from tenv.core.yaml_reader import load
 from tenv.interop.interface import Source
-from tenv.yaml_text import load
 
 __all__ = ["load_yaml", "quoted", "read_source", "text_of"]
 

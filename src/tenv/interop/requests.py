@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tenv.engine.interop import Spec, parse_spec
+from tenv.core.versions import CondaRange, Range
 from tenv.interop.packages import channel_word
-from tenv.manifest import CondaRequest, WheelRequest, normalize
-from tenv.versions import CondaRange, Range
+from tenv.rattler_api.foreign_locks import Spec, parse_spec
+from tenv.targets.manifest import CondaRequest, WheelRequest, normalize
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

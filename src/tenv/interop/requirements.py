@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable
 
-from tenv.errors import FormatError, ManifestError
+from tenv.core.errors import FormatError, ManifestError
+from tenv.core.versions import Version
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
 from tenv.interop.markers import PLATFORM_MARKERS, add_line
 from tenv.interop.packages import left_out
 from tenv.interop.reading import text_of
-from tenv.lock import Wheel
-from tenv.manifest import WheelRequest  # noqa: TC001 (nothing is gained: its module is loaded anyway)
-from tenv.versions import Version
+from tenv.locks.lock import Wheel
+from tenv.targets.manifest import WheelRequest  # noqa: TC001 (nothing is gained: its module is loaded anyway)
 
 __all__ = ["FORMAT", "marker_of", "releases"]
 

@@ -1,0 +1,198 @@
+"""The activation scripts of conda packages: run once, and what is kept of what they do.
+
+conda runs ``etc/conda/activate.d/*.sh`` at every activation. tenv runs them once, when an environment is made: in a
+clean shell, with a time limit, where only a folder of their own can be written (on Linux from 5.13 on). The difference
+that they make to the variables is what counts, each variable with the decision that a build of PyTorch asks for.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.activation import sandbox
+from tenv.core import process
+
+__all__ = ["Decision", "Effect", "decide", "run_scripts"]
+
+_SECONDS = 10.0
+_FOLDER = "etc/conda/activate.d"
+_SHELLS_OWN = re.compile(
+    r"_|SHLVL|PWD|OLDPWD|BASH.*|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the scripts together do to one variable.
+
+    Attributes:
+        name: The variable.
+        value: Its value after them; None when they take it away.
+        before: Its value before them, in the clean shell; None when it had none.
+        script: The last script that changed it.
+    """
+
+    name: str
+    value: str | None
+    before: str | None
+    script: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of an effect.
+
+    Attributes:
+        value: The value that is kept; None when nothing is.
+        reason: Why, in one sentence.
+    """
+
+    value: str | None
+    reason: str
+
+
+def run_scripts(prefix: Path) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
+    """Run the activation scripts of a prefix in a clean shell.
+
+    Returns:
+        What they do, by variable, and a sentence for each that did not come to its end.
+    """
+    scripts = sorted((prefix / _FOLDER).glob("*.sh")) if os.name == "posix" else []
+    shell = process.find("bash", f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin") if scripts else None
+    if not scripts:
+        return (), ()
+    if shell is None:
+        return (), ("there is no bash here, so the activation scripts of the conda packages were not run",)
+    with tempfile.TemporaryDirectory(prefix="tenv-scripts-") as name:
+        folder = Path(name).resolve()
+        start = _clean(prefix, folder)
+        return _run_all(shell, scripts, start, folder)
+
+
+def _clean(prefix: Path, folder: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LANG": "C.UTF-8",
+        "CONDA_PREFIX": str(prefix),
+        "CONDA_DEFAULT_ENV": prefix.name,
+        "CONDA_SHLVL": "1",
+    }
+
+
+def _run_all(
+    shell: str, scripts: Sequence[Path], start: Mapping[str, str], folder: Path
+) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
+    now = dict(start)
+    last: dict[str, str] = {}
+    notes = []
+    for script in scripts:
+        after = _run(shell, script, now, folder)
+        if isinstance(after, process.Missing):
+            notes.append(f"the activation script {script.name} {after.reason}: what it would have set is missing")
+            continue
+        last |= {name: script.name for name in {*now, *after} if now.get(name) != after.get(name)}
+        now = after
+    effects = tuple(
+        Effect(name, now.get(name), start.get(name), last[name])
+        for name in sorted(last)
+        if not _SHELLS_OWN.fullmatch(name)
+        and now.get(name) != start.get(name)
+        # A path into the folder that is gone afterwards means nothing.
+        and str(folder) not in (now.get(name) or "")
+    )
+    return effects, tuple(notes)
+
+
+def _run(shell: str, script: Path, environment: Mapping[str, str], folder: Path) -> dict[str, str] | process.Missing:
+    """Run one script and return the variables after it."""
+    answer = folder / "variables"
+    answer.unlink(missing_ok=True)
+    code = '. "$1" >/dev/null 2>&1 </dev/null; exec env -0 >"$2"'
+    command = [sys.executable, "-I", sandbox.__file__, str(folder)]
+    if limit := shutil.which("timeout"):  # ends what the script has started as well
+        command += [limit, "--signal=KILL", f"{_SECONDS:g}"]
+    command += [shell, "--noprofile", "--norc", "-c", code, "bash", str(script), str(answer)]
+    done = process.run(command, environment=environment, folder=folder, timeout=_SECONDS + 5)
+    if isinstance(done, process.Missing) or done.status < 0 or done.status in (124, 137):
+        return process.Missing(f"did not end within {_SECONDS:g} s")
+    if not answer.is_file():
+        return process.Missing("ended the shell that ran it")
+    lines = answer.read_bytes().split(b"\0")
+    pairs = (os.fsdecode(line).partition("=") for line in lines if b"=" in line)
+    return {name: value for name, _, value in pairs}
+
+
+def decide(effect: Effect) -> Decision:
+    """Return what becomes of an effect of a package's activation script, and why."""
+    origin = f"set by the activation script of a conda package ({effect.script})"
+    if effect.value is None:
+        return Decision(None, f"{origin}: it only takes a variable away that a clean shell has")
+    for names, rule in _RULES:
+        if re.fullmatch(names, effect.name):
+            kept, reason = rule(effect.value)
+            return Decision(kept, f"{origin}: {reason}")
+    return Decision(effect.value, f"{origin}; tenv knows nothing against it")
+
+
+def _drop(reason: str) -> Callable[[str], tuple[str | None, str]]:
+    return lambda _: (None, f"left out, since {reason}")
+
+
+def _keep(reason: str) -> Callable[[str], tuple[str | None, str]]:
+    return lambda value: (value, f"kept: {reason}")
+
+
+def _search_paths(value: str) -> tuple[str | None, str]:
+    kept = [word for word in value.split() if re.match(r"-L|-Wl,-rpath(-link)?,", word)]
+    reason = (
+        "the folders to find libraries in are kept; the rest is conda-forge's way to build its own packages, of which "
+        "--as-needed and --gc-sections drop libraries that PyTorch loads for their registrations alone"
+    )
+    return (" ".join(kept) or None), reason
+
+
+_OPTIMISED = (
+    "PyTorch's build chooses optimisation and instruction sets itself, file by file: -march=nocona, -O2 and "
+    "-ffunction-sections would be in every compilation, that of DEBUG=1 too, and -isystem of the environment would "
+    "come before the headers that PyTorch carries (CMAKE_PREFIX_PATH finds those of the environment)"
+)
+_BINUTILS = "ADDR2LINE|AR|AS|CXXFILT|DWP|ELFEDIT|GPROF|LD|LD_GOLD|NM|OBJCOPY|OBJDUMP|RANLIB|READELF|SIZE|STRINGS|STRIP"
+_RULES: tuple[tuple[str, Callable[[str], tuple[str | None, str]]], ...] = (
+    (
+        r"CC|CXX|CPP|GCC|GXX|CC_FOR_BUILD|CXX_FOR_BUILD|GCC_AR|GCC_NM|GCC_RANLIB|F77|F90|FC|GFORTRAN",
+        _keep("the environment's own compiler"),
+    ),
+    (_BINUTILS, _keep("the environment's own binutils, which know the files of its compiler")),
+    (r"CUDAHOSTCXX|NVCC_PREPEND_FLAGS|NVCC_CCBIN", _keep("nvcc compiles host code with the environment's compiler")),
+    (r"CONDA_BUILD_SYSROOT", _keep("the C library's headers that the environment's compiler is made for")),
+    (r"(DEBUG_)?(CFLAGS|CXXFLAGS|CPPFLAGS|FFLAGS|FORTRANFLAGS)", _drop(_OPTIMISED)),
+    (r"LDFLAGS(_LD)?", _search_paths),
+    (
+        r"CMAKE_ARGS|MESON_ARGS",
+        _drop(
+            "it installs into the environment and lets CMake find nothing but what lies in it, the driver's libraries "
+            "not either; CMAKE_PREFIX_PATH, CC and CXX say what is needed"
+        ),
+    ),
+    (
+        r"BUILD|HOST|build_alias|host_alias|CONDA_TOOLCHAIN_(BUILD|HOST)|CONDA_BUILD_CROSS_COMPILATION",
+        _drop("only conda-build and configure scripts that it starts read it, and other programs read the name too"),
+    ),
+    (
+        r"_(CONDA_)?PYTHON_SYSCONFIGDATA_NAME",
+        _drop("it would give every C extension the flags of conda-forge's own packages; CC and CXX are enough"),
+    ),
+    (
+        r"LD_LIBRARY_PATH|LD_PRELOAD",
+        _drop("every program of the shell would load these libraries, those of the system too; rpath finds them"),
+    ),
+    (r"CMAKE_PREFIX_PATH", _drop("tenv sets it; the sysroot is the compiler's affair")),
+    (r"PYTHONPATH|PYTHONHOME", _drop("it would change what every Python of the shell imports")),
+)

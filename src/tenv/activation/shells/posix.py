@@ -1,0 +1,247 @@
+"""bash, zsh, dash and other shells with the syntax of POSIX.
+
+What a script changes is saved in exported variables, one set a level, so that activations nest and that a subshell can
+undo what its parent did. The scripts start no program, work under ``set -eu`` and never leave the shell.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tenv.activation.changes import Action, Activation, Watch
+from tenv.core.prefix import META
+from tenv.targets.search import Places
+
+__all__ = [
+    "NAMES",
+    "SCRIPT",
+    "quote",
+    "render_activation",
+    "render_deactivation",
+    "render_hook",
+    "render_source",
+    "start",
+]
+
+quote = shlex.quote
+
+NAMES = ("bash", "zsh", "sh", "dash", "ksh")
+SCRIPT = "activate.sh"
+
+# Saved values begin with `=` where the variable was set, and are `-` where it was not.
+_FUNCTIONS = r"""
+_tenv_push() { # NAME: save a variable at the present level
+    eval "if [ -n \"\${$1+x}\" ]; then _TENV_SAVED_${TENV_LEVEL}_$1=\"=\$$1\"; else _TENV_SAVED_${TENV_LEVEL}_$1=-; fi"
+    eval "export _TENV_SAVED_${TENV_LEVEL}_$1; _TENV_NAMES_${TENV_LEVEL}=\"\${_TENV_NAMES_${TENV_LEVEL}-} $1\""
+}
+_tenv_set() { # NAME VALUE
+    _tenv_push "$1"
+    eval "$1=\$2; export $1"
+}
+_tenv_prepend() { # NAME VALUE
+    _tenv_push "$1"
+    eval "$1=\$2\${$1:+:\$$1}; export $1; _TENV_FRONT_${TENV_LEVEL}_$1=\$2; export _TENV_FRONT_${TENV_LEVEL}_$1"
+}
+_tenv_unset() { # NAME
+    _tenv_push "$1"
+    unset "$1"
+}
+_tenv_restore() { # NAME: put one variable of the present level back
+    eval "_tenv_saved=\${_TENV_SAVED_${TENV_LEVEL}_$1-}; _tenv_front=\${_TENV_FRONT_${TENV_LEVEL}_$1-}"
+    eval "_tenv_now=\${$1-}"
+    case $_tenv_saved in
+        "="*) _tenv_old=${_tenv_saved#"="} ;;
+        *) _tenv_old= ;;
+    esac
+    if [ -n "$_tenv_front" ] && [ "$_tenv_now" != "$_tenv_front${_tenv_old:+:$_tenv_old}" ]; then
+        # Somebody has changed it since: take out what was put in front, and leave the rest.
+        case ":$_tenv_now:" in
+            *":$_tenv_front:"*)
+                _tenv_left=${_tenv_now%%"$_tenv_front"*}
+                _tenv_right=${_tenv_now#*"$_tenv_front"}
+                _tenv_now=$_tenv_left${_tenv_right#:}
+                if [ -z "$_tenv_right" ]; then _tenv_now=${_tenv_now%:}; fi
+                ;;
+        esac
+        if [ -n "$_tenv_now" ]; then eval "$1=\$_tenv_now; export $1"; else unset "$1"; fi
+    else
+        case $_tenv_saved in
+            "="*) eval "$1=\$_tenv_old; export $1" ;;
+            *) unset "$1" ;;
+        esac
+    fi
+    unset "_TENV_SAVED_${TENV_LEVEL}_$1" "_TENV_FRONT_${TENV_LEVEL}_$1"
+}
+_tenv_pop() { # undo the innermost activation
+    case ${TENV_LEVEL:-0} in
+        0 | *[!0-9]*)
+            echo "tenv: no environment is active" >&2
+            return 1
+            ;;
+    esac
+    case ${PS1-} in
+        "(${TENV_TARGET-}) "*) PS1=${PS1#"(${TENV_TARGET-}) "} ;;
+    esac
+    eval "_tenv_names=\${_TENV_NAMES_${TENV_LEVEL}-}"
+    eval "for _tenv_name in $_tenv_names; do _tenv_restore \"\$_tenv_name\"; done"
+    unset "_TENV_NAMES_${TENV_LEVEL}"
+    if [ "$TENV_LEVEL" -gt 1 ]; then TENV_LEVEL=$((TENV_LEVEL - 1)); else unset TENV_LEVEL; fi
+    unset _tenv_saved _tenv_front _tenv_now _tenv_old _tenv_left _tenv_right _tenv_names _tenv_name
+    hash -r 2>/dev/null || :
+}
+"""
+
+_PROMPT = """case $- in
+    *i*) if [ -z "${TENV_NO_PROMPT-}" ] && [ -n "${PS1-}" ]; then PS1="(${TENV_TARGET}) $PS1"; fi ;;
+esac
+"""
+
+_FORGET = "unset -f _tenv_push _tenv_set _tenv_prepend _tenv_unset _tenv_restore _tenv_pop\n"
+
+
+def render_activation(activation: Activation) -> str:
+    """Return the script that activates an environment; run twice in a row, it renews rather than nests."""
+    prefix = shlex.quote(str(activation.prefix))
+    lines = [
+        f"# tenv: {activation.target} in {activation.prefix}".replace("\n", " ") + "\n",
+        _FUNCTIONS.lstrip("\n"),
+        f'if [ "${{TENV_PREFIX-}}" = {prefix} ] && [ -n "${{TENV_LEVEL-}}" ]; then _tenv_pop; fi\n',
+        "TENV_LEVEL=$((${TENV_LEVEL:-0} + 1))\nexport TENV_LEVEL\n",
+    ]
+    for change in activation.changes:
+        match change.action:
+            case Action.SET:
+                lines.append(f"_tenv_set {change.name} {shlex.quote(change.value)}\n")
+            case Action.PREPEND:
+                lines.append(f"_tenv_prepend {change.name} {shlex.quote(change.value)}\n")
+            case Action.UNSET:
+                lines.append(f"_tenv_unset {change.name}\n")
+    lines += [
+        'eval "export _TENV_NAMES_${TENV_LEVEL}"\n',
+        _render_watches(activation.watches),
+        _PROMPT,
+        "hash -r 2>/dev/null || :\n",
+        _FORGET,
+    ]
+    return "".join(lines)
+
+
+# A stamp has the time that the file had; where a shell can't tell (no stamp, no -nt), nothing is said.
+_WATCHED = r"""_tenv_same() { # FILE STAMP: whether a file is there and as old as it was
+    [ -f "$1" ] && { [ ! -f "$2" ] || ! { [ "$1" -nt "$2" ] || [ "$1" -ot "$2" ]; } 2>/dev/null; }
+}
+"""
+
+
+def _render_watches(watches: Sequence[Watch]) -> str:
+    """Return what tells of files of the machine that have changed; tests of the shell itself, no program."""
+    if not watches:
+        return ""
+    lines = [_WATCHED]
+    for watch in watches:
+        tests = " && ".join(f"_tenv_same {quote(file)} {quote(stamp)}" for file, stamp in watch.files)
+        lines.append(f"if {tests}; then :; else printf 'tenv: %s\\n' {quote(watch.sentence)} >&2; fi\n")
+    return "".join([*lines, "unset -f _tenv_same\n"])
+
+
+def render_source(script: str) -> str:
+    """Return the command that runs a script in the running shell."""
+    return f". {shlex.quote(script)}\n"
+
+
+def start(program: str, script: str, environment: Mapping[str, str], folder: Path) -> list[str] | None:
+    """Return the words that start bash or zsh with an environment active; None for others.
+
+    Start files put folders before PATH, so they are read first. zsh finds them by ZDOTDIR, which is put back.
+    """
+    tidy = f"command rm -rf {quote(str(folder))}\n"
+    activate = render_source(script)
+    match Path(program).name:
+        case "bash":
+            (folder / "start.sh").write_text(f"if [ -f ~/.bashrc ]; then . ~/.bashrc; fi\n{activate}{tidy}")
+            return [program, "--rcfile", str(folder / "start.sh"), "-i"]
+        case "zsh":
+            own = environment.get("ZDOTDIR", "")
+            home = quote(own or environment.get("HOME", ""))
+            back = f"export ZDOTDIR={quote(own)}\n" if own else "unset ZDOTDIR\n"
+            for name in (".zshenv", ".zshrc"):
+                again = f"export ZDOTDIR={quote(str(folder))}\n" if name == ".zshenv" else activate + tidy
+                read = f"if [ -f {home}/{name} ]; then . {home}/{name}; fi\n"
+                (folder / name).write_text(back + read + again)
+            return ["env", f"ZDOTDIR={folder}", program, "-i"]
+        case _:
+            return None
+
+
+def render_deactivation() -> str:
+    """Return the script that undoes the innermost activation."""
+    return f"{_FUNCTIONS.lstrip()}_tenv_pop || :\n{_FORGET}"
+
+
+def render_hook(program: Sequence[str], places: Places) -> str:
+    """Return the definition of a function ``tenv`` that activates by sourcing the stored script.
+
+    Args:
+        program: The words that start tenv, for everything else.
+        places: Where environments outside a project are.
+    """
+    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@DATA@": shlex.quote(str(places.data / "envs"))}
+    text = _HOOK.replace("@DEACTIVATE@", render_deactivation())
+    for name, value in names.items():
+        text = text.replace(name, value)
+    return text
+
+
+_HOOK = r"""
+tenv() {
+    case "${1-}:$#" in
+        activate:2)
+            case $2 in
+                -* | */*) _tenv_eval "$@" ;;
+                *) _tenv_stored "$2" ;;
+            esac
+            ;;
+        activate:*) _tenv_eval "$@" ;;
+        deactivate:1)
+@DEACTIVATE@
+            ;;
+        *) @PROGRAM@ "$@" ;;
+    esac
+}
+_tenv_eval() { # let tenv itself find the environment, or say what is wrong
+    _tenv_script=$(@PROGRAM@ "$@") || {
+        set -- "$?"
+        unset _tenv_script
+        return "$1"
+    }
+    case $_tenv_script in
+        ". "*) eval "$_tenv_script" ;;
+        *) printf '%s\n' "$_tenv_script" ;; # help, or JSON
+    esac
+    unset _tenv_script
+}
+_tenv_stored() { # TARGET: source its stored script, where the environment is ready
+    _tenv_folder=$PWD
+    while [ ! -f "$_tenv_folder/tenv.toml" ] && [ ! -d "$_tenv_folder/manifests" ] && [ -n "$_tenv_folder" ]; do
+        _tenv_folder=${_tenv_folder%/*}
+    done
+    if [ -f "$_tenv_folder/tenv.toml" ] || [ -d "$_tenv_folder/manifests" ]; then
+        _tenv_folder=$_tenv_folder/.tenv/envs/$1/@META@
+    else
+        _tenv_folder=@DATA@/$1/@META@
+    fi
+    _tenv_state=
+    if [ -f "$_tenv_folder/state.json" ]; then IFS= read -r _tenv_state <"$_tenv_folder/state.json" || :; fi
+    case $_tenv_state in
+        '{"state": "ready"'*)
+            set -- "$_tenv_folder/activate.sh"
+            unset _tenv_folder _tenv_state
+            . "$1"
+            ;;
+        *)
+            unset _tenv_folder _tenv_state
+            _tenv_eval activate "$1"
+            ;;
+    esac
+}
+"""

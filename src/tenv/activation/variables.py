@@ -1,0 +1,211 @@
+"""The variables that builds of PyTorch read: derived from the toolchain, the machine, the packages and the manifest."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.activation.changes import Action, Activation, Change
+from tenv.activation.conda_scripts import Effect, decide
+from tenv.host.interface import Missing
+from tenv.host.machine import Machine
+from tenv.targets.manifest import Manifest
+from tenv.toolchain.discover import Toolchain
+
+__all__ = ["Archs", "derive", "jobs"]
+
+_GIB = 1 << 30
+
+CUDA_JOB_BYTES = 4.5 * _GIB
+"""Memory that the heaviest CUDA files of PyTorch need to compile (FlashAttention; pytorch/pytorch#124018)."""
+
+CPP_JOB_BYTES = 2 * _GIB
+"""Memory for the heaviest C++ files of PyTorch: an estimate of ours, no figure of PyTorch's."""
+
+
+def jobs(machine: Machine, *, cuda: bool) -> tuple[int, str]:
+    """Return how many compile jobs the machine carries at once, and why."""
+    cores = machine.cores
+    each = CUDA_JOB_BYTES if cuda else CPP_JOB_BYTES
+    what = "the heaviest CUDA files" if cuda else "the heaviest C++ files"
+    if isinstance(machine.memory, Missing):
+        return cores.value, f"{cores.value} cores ({cores.origin}); the memory is not known: {machine.memory.reason}"
+    fit = max(1, int(machine.memory.value / each))
+    why = (
+        f"{cores.value} cores ({cores.origin}), {machine.memory.value / _GIB:.1f} GiB of memory "
+        f"({machine.memory.origin}) at {each / _GIB:g} GiB for {what}"
+    )
+    return min(cores.value, fit), why
+
+
+@dataclass(frozen=True, slots=True)
+class Archs:
+    """GPU architectures to compile for.
+
+    Attributes:
+        names: Such as ``("8.0", "9.0", "12.0+PTX")``.
+        source: Where it is written.
+    """
+
+    names: tuple[str, ...]
+    source: str
+
+
+def derive(
+    manifest: Manifest,
+    toolchain: Toolchain,
+    machine: Machine,
+    archs: Archs | None = None,
+    effects: Sequence[Effect] = (),
+) -> Activation:
+    """Return what activating a prefix changes: what packages and the toolchain need, then what the manifest says.
+
+    Args:
+        manifest: The manifest as it reads on this platform.
+        toolchain: Where things are in the prefix.
+        machine: What a build here may use.
+        archs: What to compile for; None to leave that to PyTorch, which asks the GPUs that it sees.
+        effects: What the activation scripts of the conda packages do.
+    """
+    changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
+    kept, left_out = _of_packages(effects, changes)
+    changes |= kept
+    if archs and toolchain.nvcc:
+        reason = (
+            "no GPU is seen here, and then PyTorch falls back on a list that this nvcc refuses; these are what its own "
+            f"wheels are built for ({archs.source})"
+        )
+        value = ";".join(archs.names)
+        changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, reason)
+    for name, value in manifest.environment.items():
+        replaced = changes.get(name)
+        reason = f"the manifest of {manifest.name} says so ([activation.env])"
+        if replaced and replaced.action is not Action.UNSET:
+            reason += f", instead of `{replaced.value}`, which tenv derives: {replaced.reason}"
+        changes[name] = Change(name, Action.SET, value, reason)
+    left_out = tuple(change for change in left_out if change.name not in changes)
+    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()), left_out=left_out)
+
+
+def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple[dict[str, Change], tuple[Change, ...]]:
+    """Return what is kept of what activation scripts do, and what is left out; what tenv itself sets stays."""
+    kept: dict[str, Change] = {}
+    left_out = []
+    for effect in effects:
+        decision = decide(effect)
+        value = decision.value
+        if value is None:
+            left_out.append(Change(effect.name, Action.SET, effect.value or "", decision.reason))
+        elif effect.before and value.endswith(os.pathsep + effect.before):
+            added = value.removesuffix(os.pathsep + effect.before)
+            before = ours.get(effect.name)
+            if before and before.action is Action.PREPEND:  # after what tenv puts first
+                added, reason = f"{before.value}{os.pathsep}{added}", f"{before.reason}; the rest {decision.reason}"
+                kept[effect.name] = Change(effect.name, Action.PREPEND, added, reason)
+            elif not before:
+                kept[effect.name] = Change(effect.name, Action.PREPEND, added, decision.reason)
+        elif effect.name not in ours:
+            kept[effect.name] = Change(effect.name, Action.SET, value, decision.reason)
+    return kept, tuple(left_out)
+
+
+def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iterator[Change]:
+    prefix = str(toolchain.prefix)
+    yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
+    yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
+    own = [toolchain.python.parent, *_program_folders(toolchain)]
+    programs = os.pathsep.join(dict.fromkeys(map(str, own)))
+    yield Change("PATH", Action.PREPEND, programs, "the environment's own programs come first")
+    yield from _python_changes(toolchain)
+    yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
+    yield from _cuda_changes(toolchain)
+    yield from _compiler_changes(toolchain)
+    yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package looks in the environment first")
+    if toolchain.ninja:
+        yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja; it is in the environment")
+    if toolchain.mkl:
+        reason = "oneMKL's own name for its folder" + (
+            "" if "mkl" in toolchain.system else "; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+        )
+        yield Change("MKLROOT", Action.SET, str(toolchain.mkl), reason)
+        yield Change(
+            "INTEL_MKL_DIR", Action.SET, str(toolchain.mkl), "read by PyTorch's FindMKL.cmake, before /opt/intel"
+        )
+    count, why = jobs(machine, cuda=toolchain.cuda is not None)
+    yield Change("MAX_JOBS", Action.SET, str(count), why)
+    if os.name == "posix":
+        reason = (
+            "the C++11 ABI of libstdc++, the only one that PyTorch from 2.7 on is built with (pytorch/pytorch#146200) "
+            "and the default of GCC since 5.1"
+        )
+        yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
+
+
+def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
+    prefix = str(toolchain.prefix)
+    if toolchain.conda:
+        reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
+        yield Change("CONDA_PREFIX", Action.SET, prefix, reason)
+    if toolchain.virtual or not toolchain.conda:
+        yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
+    else:
+        reason = "the environment's Python is its own; pip and uv would install into the virtual environment named here"
+        yield Change("VIRTUAL_ENV", Action.UNSET, "", reason)
+
+
+_SYSTEM_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin")
+"""Folders that every PATH holds; put in front, they would hide what the user has before them."""
+
+
+def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
+    folders = (toolchain.nvcc.parent if toolchain.nvcc else None, toolchain.mpi / "bin" if toolchain.mpi else None)
+    yield from (folder for folder in folders if folder and str(folder) not in _SYSTEM_PROGRAMS)
+
+
+def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
+    of_machine = "of this machine, as [system] asks for"
+    whose = of_machine if {"gcc", "clang", "msvc"} & {*toolchain.system} else "of the environment"
+    if toolchain.cc:
+        yield Change("CC", Action.SET, str(toolchain.cc), f"the C compiler {whose}")
+    if toolchain.cxx:
+        yield Change("CXX", Action.SET, str(toolchain.cxx), f"the C++ compiler {whose}")
+    if toolchain.cxx and toolchain.nvcc:
+        reason = "the host compiler of nvcc, for {}: the same as CXX"
+        yield Change("CUDAHOSTCXX", Action.SET, str(toolchain.cxx), reason.format("CMake"))
+        yield Change("NVCC_CCBIN", Action.SET, str(toolchain.cxx), reason.format("nvcc itself"))
+        if " " not in str(toolchain.cxx):  # which nvcc would take for the end of the option
+            flags = f"-ccbin={toolchain.cxx}"
+            yield Change(
+                "NVCC_PREPEND_FLAGS", Action.SET, flags, reason.format("an nvcc that knows no NVCC_CCBIN (11.8)")
+            )
+    if toolchain.mpi:
+        yield Change("MPI_HOME", Action.SET, str(toolchain.mpi), f"the MPI {of_machine}; read by CMake's FindMPI")
+
+
+def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
+    if toolchain.cuda:
+        root = str(toolchain.cuda)
+        version = f"CUDA {toolchain.cuda_version}" if toolchain.cuda_version else "CUDA"
+        version += " of this machine" if "cuda-toolkit" in toolchain.system else ""
+        yield Change(
+            "CUDA_HOME", Action.SET, root, f"{version}; read by PyTorch's setup.py and torch.utils.cpp_extension"
+        )
+        yield Change("CUDA_PATH", Action.SET, root, "the same for CMake's FindCUDA and for Windows")
+        reason = "the same for CMake's find_package({}), which would mix in the libraries of another toolkit named here"
+        yield Change("CUDAToolkit_ROOT", Action.SET, root, reason.format("CUDAToolkit"))
+        yield Change("CUDA_ROOT", Action.SET, root, reason.format("CUDA"))
+    if toolchain.nvcc:
+        yield Change("CUDACXX", Action.SET, str(toolchain.nvcc), "the compiler of CMake's CUDA language")
+    libraries = (
+        ("CUDNN_ROOT", toolchain.cudnn, "FindCUDNN.cmake", "cuDNN"),
+        ("CUSPARSELT_ROOT", toolchain.cusparselt, "FindCUSPARSELT.cmake", "cuSPARSELt"),
+        ("NCCL_ROOT", toolchain.nccl, "FindNCCL.cmake", "NCCL"),
+        ("MAGMA_HOME", toolchain.magma, "FindMAGMA.cmake", "MAGMA"),
+    )
+    for name, folder, module, library in libraries:
+        if folder:
+            whose = "this machine" if name.removesuffix("_ROOT").lower() in toolchain.system else "the environment"
+            yield Change(name, Action.SET, str(folder), f"{library} of {whose}; read by PyTorch's {module}")
+    if toolchain.compat:
+        reason = "cuda-compat's libcuda.so.1, since the driver here is too old for this CUDA and its GPUs allow it"
+        yield Change("LD_LIBRARY_PATH", Action.PREPEND, str(toolchain.compat), reason)

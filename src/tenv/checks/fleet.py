@@ -1,0 +1,289 @@
+"""Many machines at once: their reports, read one after the other, and what is asked about each.
+
+A report that can't be read is an answer of its own, so that one broken machine does not hide the others. No more than
+one report is held at a time, and a question that looks at the same values of two machines is answered once.
+"""
+
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TextIO, TypeVar, cast
+
+from tenv.checks.host_options import HostOptions
+from tenv.core.errors import HostReportError, UsageError
+from tenv.host.interface import Missing, fact_to_json
+from tenv.host.report import HostReport
+from tenv.host.report_json import from_json
+
+__all__ = ["Asked", "Memos", "ask", "refuse_host_options"]
+
+T = TypeVar("T")
+
+_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_CHUNK = 1 << 20
+_BLANKS = re.compile(r"\s*")
+_REMEMBERED = 4096
+"""How many answers to a question; where a value differs from machine to machine, more would only take memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What is to be said of one machine.
+
+    Attributes:
+        machine: The machine's name; what its report was read from when that can't be read or names none.
+        source: What its report was read from.
+        driver: Its driver as `data` has it; empty when the report can't be read.
+        gpus: The names of its GPUs.
+        answers: The answers to what was asked.
+        problem: Why the report can't be read, or an empty string.
+    """
+
+    machine: str
+    source: str
+    driver: dict[str, str]
+    gpus: tuple[str, ...]
+    answers: tuple[T, ...]
+    problem: str = ""
+
+    def to_json(self, answer: Callable[[T], Any]) -> dict[str, Any]:
+        """Return it as plain values, each answer as `answer` gives it."""
+        return {
+            "machine": self.machine,
+            "source": self.source,
+            "driver": self.driver,
+            "gpus": list(self.gpus),
+            "targets": [answer(one) for one in self.answers],
+            "problem": self.problem,
+        }
+
+
+class Memos(Generic[T]):
+    """Questions about a host report, each worked out once for all the machines that look alike to it.
+
+    Which values a question looks at is seen while it is worked out. An answer is taken again for a machine on which all
+    values that the question has ever looked at are the same; a pure function can't tell such machines apart. Questions
+    that look at the same values share their answers' place, so that a machine takes a few lookups.
+    """
+
+    def __init__(self, questions: Iterable[Callable[[HostReport], T]]) -> None:
+        self._questions = tuple(questions)
+        self._names: list[frozenset[str]] = [frozenset()] * len(self._questions)
+        self._groups: list[_Group[T]] = []
+        self._numbers: dict[tuple[str, object], int] = {}
+        self._count = itertools.count()
+        self._regroup()
+
+    def __call__(self, report: HostReport) -> list[T]:
+        """Return the answers for a machine, in the order of the questions."""
+        answers: list[Any] = [None] * len(self._questions)
+        numbers: dict[str, int] = {}
+        before = list(self._names)
+        for group in self._groups:
+            key = self._key(group, report, numbers)
+            found = group.answers.get(key)
+            if found is None:
+                found = tuple(self._work_out(index, report) for index in group.questions)
+                group.remember(key, found)
+            for index, answer in zip(group.questions, found, strict=True):
+                answers[index] = answer
+        if self._names != before:
+            self._regroup()
+            for group in self._groups:
+                group.remember(self._key(group, report, numbers), tuple(answers[index] for index in group.questions))
+        return answers
+
+    def _key(self, group: "_Group[T]", report: HostReport, numbers: dict[str, int]) -> tuple[int, ...]:
+        for name in group.names:
+            if name not in numbers:
+                numbers[name] = self._number(name, getattr(report, name))
+        return tuple(numbers[name] for name in group.names)
+
+    def _number(self, name: str, value: object) -> int:
+        """Return a number that a value shares with those that equal it, so that a value is hashed once a machine."""
+        if len(self._numbers) >= _REMEMBERED * 4:
+            self._numbers.clear()  # no number is given twice, so what was remembered by the old ones is not found again
+        key = (name, value)
+        if key not in self._numbers:
+            self._numbers[key] = next(self._count)
+        return self._numbers[key]
+
+    def _work_out(self, index: int, report: HostReport) -> T:
+        watched = _Watched(report)
+        answer = self._questions[index](cast("HostReport", watched))
+        self._names[index] |= watched.names
+        return answer
+
+    def _regroup(self) -> None:
+        """Put together the questions that look at the same values; what was remembered is forgotten."""
+        together: dict[frozenset[str], list[int]] = {}
+        for index, names in enumerate(self._names):
+            together.setdefault(names, []).append(index)
+        self._groups = [_Group(tuple(sorted(names)), tuple(found)) for names, found in together.items()]
+
+
+@dataclass(slots=True)
+class _Group(Generic[T]):
+    """Questions that look at the same values of a report, by their indexes, and their answers."""
+
+    names: tuple[str, ...]
+    questions: tuple[int, ...]
+    answers: dict[tuple[int, ...], tuple[T, ...]] = field(default_factory=dict)
+
+    def remember(self, key: tuple[int, ...], answers: tuple[T, ...]) -> None:
+        if len(self.answers) >= _REMEMBERED:
+            self.answers.clear()
+        self.answers[key] = answers
+
+
+class _Watched:
+    """A host report that knows which of its values were looked at."""
+
+    def __init__(self, report: HostReport) -> None:
+        self.report = report
+        self.names: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.add(name)
+        return getattr(self.report, name)
+
+
+def refuse_host_options(options: HostOptions) -> None:
+    """Refuse options that name one host where a fleet is asked about; raises UsageError."""
+    if options != HostOptions():
+        raise UsageError(
+            "`--against` names the machines, so `--host-report` and `--assume-...` say nothing",
+            hint="leave one of the two out",
+        )
+
+
+def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[Asked[T]]:
+    """Yield what is to be said of each machine, in the order of the files.
+
+    Args:
+        path: A folder with a file a machine, or a file with one report, a list of reports or a report a line; each
+            report as ``tenv host --json`` prints it.
+        question: What is asked about a machine.
+
+    Raises:
+        UsageError: There is no such file or folder, or no report in it.
+    """
+    files = _files(path)
+
+    def every() -> Iterator[Asked[T]]:
+        for file in files:
+            for source, item in _items(file, file.name if path.is_dir() else str(file)):
+                yield _one(source, item, question)
+
+    return every()
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        if not path.is_dir():
+            path.stat()
+            if path.is_file():  # a pipe can be opened but once
+                path.open("rb").close()
+            return [path]
+        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
+    except OSError as error:
+        hint = "name a file of host reports, or a folder with one report a file"
+        raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=hint) from error
+    if not files:
+        hint = "`tenv host --json > FOLDER/NAME.json` writes one"
+        raise UsageError(f"{path}: no host report is there (*.json, *.jsonl)", hint=hint)
+    return files
+
+
+def _one(source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]]) -> Asked[T]:
+    try:
+        if isinstance(item, HostReportError):
+            raise item
+        report = from_json(item, source)
+    except HostReportError as error:
+        return Asked(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
+    name = source if isinstance(report.hostname, Missing) else report.hostname.value
+    gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
+    return Asked(name, source, fact_to_json(report.driver), gpus, tuple(question(report)))
+
+
+def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    """Yield every JSON value of a file with what names it, or the error that stands in its place."""
+    try:
+        with file.open(encoding="utf-8-sig", errors="replace") as opened:
+            text: TextIO = opened if opened.seekable() else io.StringIO(opened.read())  # a pipe is read once
+            if _is_lines(file, text):
+                yield from _lines(text, shown)
+            elif _first(text, 1).startswith("["):
+                yield from _list(text, shown)
+            else:
+                yield shown, _parsed(text.read(), shown)
+    except OSError as error:
+        yield shown, HostReportError(f"{shown}: can't be read: {error.strerror or error}")
+
+
+def _first(text: TextIO, number: int) -> str:
+    """Return the line with something in it of that number, and go back to where the file begins."""
+    found = ""
+    while number and (found := text.readline(_CHUNK)):
+        number -= bool(found.strip())
+    text.seek(0)
+    return found.strip()
+
+
+def _is_lines(file: Path, text: TextIO) -> bool:
+    """Tell whether each line of a file is a JSON value of its own."""
+    if file.suffix in (".jsonl", ".ndjson"):
+        return True
+    first = _first(text, 1)
+    return not first.startswith("[") and (
+        _first(text, 2).startswith("{") or (first.startswith("{") and first[-1] == "}")
+    )
+
+
+def _parsed(text: str, source: str) -> "object | HostReportError":
+    try:
+        return cast("object", json.loads(text))
+    except (ValueError, RecursionError) as error:
+        return HostReportError(f"{source}: not JSON: {error}")
+
+
+def _lines(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    for number, line in enumerate(text, start=1):
+        if line.strip():
+            source = f"{shown}:{number}"
+            yield source, _parsed(line, source)
+
+
+def _list(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    """Yield the values of a JSON list without reading all of it first; behind a broken one nothing can be read."""
+    decoder = json.JSONDecoder()
+    buffer, size, index = text.read(_CHUNK), _CHUNK, 0
+    at = _skip(buffer, buffer.index("[") + 1)
+    while not buffer.startswith("]", at):
+        source = f"{shown}[{index}]"
+        fault = "the list does not go on with `,` or `]`"
+        try:
+            value, end = decoder.raw_decode(buffer, at)
+            end = _skip(buffer, end)
+        except (ValueError, RecursionError) as error:
+            fault, end = str(error), len(buffer)
+        if buffer.startswith(("]", ","), end):  # else the value may go on in what is still to be read
+            yield source, value
+            at, index, size = _skip(buffer, end + buffer.startswith(",", end)), index + 1, _CHUNK
+        elif more := text.read(size):
+            buffer, at, size = buffer[at:] + more, 0, size * 2  # so that a long value is not read too often
+            at = _skip(buffer, 0)
+        else:
+            yield source, HostReportError(f"{source}: not JSON: {fault}; nothing behind it was read")
+            return
+
+
+def _skip(text: str, start: int) -> int:
+    """Return where the blanks that begin at `start` end."""
+    found = _BLANKS.match(text, start)
+    return found.end() if found else start

@@ -1,0 +1,263 @@
+"""Judge a target on a machine by every rule: whether it can be built there, and whether what it builds runs there."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tenv.checks.driver_report import find_targets, judge_target
+from tenv.checks.fleet import Asked, Memos, ask, refuse_host_options
+from tenv.checks.host_options import HostOptions, report
+from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
+from tenv.checks.rules.catalogue import RULES
+from tenv.checks.rules.from_machine import PLATFORM
+from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity
+from tenv.core.errors import FactsError, TenvError, UsageError
+from tenv.facts.tables import Facts
+from tenv.host.interface import Fact, Missing
+from tenv.host.machine import current_platform
+from tenv.host.report import HostReport, Toolkit
+from tenv.host.toolkits import compiler_limits
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock
+from tenv.project.context import Context
+from tenv.project.user_facts import user_facts
+from tenv.targets.manifest import Manifest
+from tenv.targets.search import Target
+from tenv.toolchain.discover import discover
+
+__all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source", "with_environment"]
+
+
+_REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
+"""A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What the rules say of a target on a machine.
+
+    Attributes:
+        target: The target's name.
+        platform: The platform that was asked about.
+        build: Whether it can be built there.
+        run: Whether what it builds is known to run there.
+        findings: What the rules have to say.
+        pytorch: The version of PyTorch that was asked about, or an empty string.
+        lock_problem: Why the lock was not looked at, or an empty string.
+    """
+
+    target: str
+    platform: str
+    build: bool
+    run: bool
+    findings: tuple[Finding, ...]
+    pytorch: str
+    lock_problem: str
+
+    def about(self, *scopes: Scope) -> tuple[Finding, ...]:
+        """Return the findings of the rules of some scopes; what is said of the driver is about running."""
+        scope_of = {rule.code: rule.scope for rule in RULES}
+        return tuple(finding for finding in self.findings if scope_of.get(finding.code, Scope.RUN) in scopes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdicts as plain values, without the findings."""
+        return {
+            "build": self.build,
+            "run": self.run,
+            "target": self.target,
+            "pytorch": self.pytorch,
+            "platform": self.platform,
+            "lock_problem": self.lock_problem,
+        }
+
+
+class Judge:
+    """A target with all that its verdicts depend on but the machine; made once for many machines.
+
+    Attributes:
+        lock: The target's lock; None when it is not looked at.
+        lock_problem: Why it is not looked at, or an empty string.
+        questions: What is asked about a machine: how its driver stands to the target, then what each rule finds.
+    """
+
+    def __init__(self, target: Target, source: SourceTree | None, facts: Facts, *, locked: bool = True) -> None:
+        """Take the target.
+
+        Args:
+            target: The target.
+            source: The PyTorch that shall be built; None when none is named.
+            facts: The tables.
+            locked: Whether the lock counts; not so where it is about to be made anew.
+        """
+        self._target = target
+        self._source = source
+        self._facts = facts
+        self.lock, self.lock_problem = _read_lock(target) if locked else (None, "it is not looked at")
+        self._on: dict[str, Manifest] = {}
+        self._rules = RULES
+        self.questions: tuple[Callable[[HostReport], Any], ...] = (
+            self._judge_driver,
+            *(partial(self._find, rule) for rule in self._rules),
+        )
+
+    def __call__(self, host: HostReport) -> Verdicts:
+        """Return the verdicts on a machine."""
+        return self.conclude(host, [question(host) for question in self.questions])
+
+    def conclude(self, host: HostReport, answers: Sequence[Any]) -> Verdicts:
+        """Return the verdicts on a machine that follow from the answers to `questions`."""
+        runs, about_driver = answers[0]
+        found = [(rule.scope, one) for rule, told in zip(self._rules, answers[1:], strict=True) for one in told]
+        if about_driver and all(finding.code != about_driver.code for _, finding in found):
+            found.insert(0, (Scope.RUN, about_driver))
+        if foreign := [one for one in found if one[1].code == PLATFORM]:
+            found = foreign  # what the target asks for there says nothing of this platform
+        fatal = {scope for scope, finding in found if finding.severity is Severity.ERROR}
+        return Verdicts(
+            target=self._target.name,
+            platform=_platform(host),
+            build=fatal.isdisjoint((Scope.BUILD, Scope.BOTH)),
+            run=runs and fatal.isdisjoint((Scope.RUN, Scope.BOTH)),
+            findings=tuple(finding for _, finding in found),
+            pytorch=self._source.version.value if self._source else "",
+            lock_problem=self.lock_problem,
+        )
+
+    def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
+        platform = _platform(host)
+        return tuple(rule.find(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
+
+    def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
+        verdict = judge_target(self._manifest(_platform(host)), host, self._facts)
+        return verdict.run, verdict.finding
+
+    def _manifest(self, platform: str) -> Manifest:
+        if platform not in self._on:
+            self._on[platform] = self._target.manifest.on(platform)
+        return self._on[platform]
+
+
+class _Judges:
+    """Several targets on one machine after the other."""
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        self._judges = judges
+        self._memos = Memos(question for judge in judges for question in judge.questions)
+
+    def __call__(self, host: HostReport) -> Iterator[Verdicts]:
+        answers = iter(self._memos(host))
+        for judge in self._judges:
+            yield judge.conclude(host, list(islice(answers, len(judge.questions))))
+
+
+def check(context: Context, name: str | None, pytorch: str, options: HostOptions) -> Verdicts:
+    """Return the verdicts on a target.
+
+    Args:
+        context: Where things are found.
+        name: The target; None for that of the only environment.
+        pytorch: The PyTorch that shall be built, as `find_source` takes it.
+        options: Which host is meant, where it is not this one.
+
+    Raises:
+        UsageError: There is no such target or no such PyTorch.
+        HostReportError: The host report can't be read.
+    """
+    target = context.find_target(name)
+    facts = user_facts(context)
+    source = find_source(pytorch, facts)
+    host = report(context, options)
+    if not options.host_report:
+        host = with_environment(host, context.environment(target.name, None).prefix)
+    return Judge(target, source, facts)(host)
+
+
+def with_environment(host: HostReport, prefix: Path) -> HostReport:
+    """Return the machine with the CUDA toolkit of an environment first, where that has one."""
+    toolchain = discover(prefix)
+    limits = compiler_limits(toolchain.cuda) if toolchain.cuda else None
+    if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
+        return host
+    own = Toolkit(str(toolchain.cuda), ("the environment",), toolchain.cuda_version, compilers=limits)
+    return replace(host, toolkits=Fact((own, *host.toolkits.value), host.toolkits.origin))
+
+
+def check_fleet(
+    context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
+) -> Iterator[Asked[Verdicts]]:
+    """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
+
+    Args:
+        context: Where things are found.
+        name: The target.
+        pytorch: The PyTorch that shall be built, as `find_source` takes it.
+        path: The file or the folder with the host reports.
+        options: Must name no other host.
+
+    Raises:
+        UsageError: There is no such target, no such PyTorch or no report, or another host is named too.
+    """
+    refuse_host_options(options)
+    facts = user_facts(context)
+    source = find_source(pytorch, facts)
+    judges = _Judges([Judge(target, source, facts) for target in find_targets(context, name)])
+    return ask(path, lambda host: tuple(judges(host)))
+
+
+def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
+    """Return what a PyTorch asks for.
+
+    Args:
+        pytorch: A folder with a checkout, or a version; empty for the working folder if that is a checkout.
+        facts: The tables, with what the releases ask for.
+
+    Returns:
+        What it asks for; None when nothing is named and the working folder is no checkout.
+
+    Raises:
+        UsageError: What is named is neither a checkout nor a version that the tables know of; or nothing is named, and
+            the working folder is a checkout that does not tell its version.
+        FactsError: The row of that version can't be used.
+    """
+    folder = Path(pytorch)
+    if os.path.isdir(pytorch or "."):  # noqa: PTH112 (no error where the name is none that a folder can have)
+        found = read_source(folder if pytorch else Path.cwd())
+        if isinstance(found, SourceTree):
+            return found
+        if not pytorch and not is_pytorch(Path.cwd()):
+            return None
+        where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be judged by: "
+        hint = "name a checkout of PyTorch, or a version: `--pytorch 2.9`"
+        raise UsageError(f"{where}{found.reason}", hint=hint)
+    if re.fullmatch(_REVISION, pytorch.strip()):
+        return _release(pytorch.strip().removeprefix("v"), facts)
+    hint = "name a folder that is there, or a version: `--pytorch 2.9`"
+    raise UsageError(f"`{pytorch}` is neither a folder nor a version of PyTorch", hint=hint)
+
+
+def _release(version: str, facts: Facts) -> SourceTree:
+    release = facts.pytorch_build.release(version)
+    if release is None:
+        oldest = facts.pytorch_build.releases[0].version
+        raise UsageError(f"what PyTorch {version} asks for is not known", hint=f"the tables begin with {oldest}")
+    origin = f"PyTorch {release.version}: {release.basis.source}"
+    try:
+        return from_release(version, release.asked(), origin)
+    except ValueError as error:  # of a row of the user's
+        raise FactsError(f"{origin}: {error}") from error
+
+
+def _platform(host: HostReport) -> str:
+    return host.platform.value if isinstance(host.platform, Fact) else current_platform()
+
+
+def _read_lock(target: Target) -> tuple[Lock | None, str]:
+    try:
+        return read_lock(target.lock_file, target.name), ""
+    except TenvError as error:
+        return None, error.message

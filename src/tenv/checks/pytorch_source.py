@@ -1,0 +1,313 @@
+"""What a PyTorch checkout asks for, read from its own files.
+
+Nothing of the checkout is run. Each value is taken from the place that enforces it (``cmake_minimum_required``, an
+``#error``, a ``FATAL_ERROR``); where several places speak of one thing, the strictest counts. The wording was followed
+from 1.7 on; a value whose place is not there, or is worded in a new way, is missing with a reason.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import tomli
+
+from tenv.core.process import Missing
+from tenv.core.versions import Range, Version
+
+__all__ = ["AbiChoice", "Asked", "SourceTree", "from_release", "is_pytorch", "read_source"]
+
+T = TypeVar("T")
+
+_NUMBER = r"(\d+(?:\.\d+)*)"
+_RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?!\d)", re.ASCII)
+_PROJECT = re.compile(r"^\s*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
+_CMAKE = re.compile(rf"^\s*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}", re.MULTILINE)
+_CXX = re.compile(r"^\s*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)", re.MULTILINE)
+_GCC = (
+    re.compile(rf"GCC-{_NUMBER} or newer is required"),
+    re.compile(
+        rf"^\s*if\(\s*CMAKE_(?:COMPILER_IS_GNUCXX|CXX_COMPILER_ID\s+STREQUAL\s+\"GNU\")\s+AND\s+"
+        rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR",
+        re.MULTILINE,
+    ),
+)
+_GCC_HEADER = re.compile(rf"We need GCC {_NUMBER} or later")
+_CLANG_HEADER = re.compile(rf"We need Clang {_NUMBER} or later")
+_GCC_README = re.compile(rf"gcc {_NUMBER} or newer is required", re.IGNORECASE)
+_CUDA = re.compile(rf"PyTorch requires CUDA {_NUMBER} (?:and|or) above")
+_CUDNN = re.compile(rf"PyTorch requires cuDNN {_NUMBER} (?:and|or) above")
+_SETUP_PYTHON = re.compile(r"^python_min_version\s*=\s*\(([\d,\s]+)\)", re.MULTILINE)
+_SETUP_REQUIRES = re.compile(r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']")
+_REQUIRED_CMAKE = re.compile(rf"cmake\s*(?:>=|~=)\s*{_NUMBER}")
+_SUBMODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+
+
+class AbiChoice(StrEnum):
+    """Who chooses the ABI of libstdc++ (``_GLIBCXX_USE_CXX11_ABI``) in a build."""
+
+    ENVIRONMENT = "environment"
+    """The variable `_GLIBCXX_USE_CXX11_ABI` of the environment, which the build passes on; else the compiler."""
+    COMPILER = "compiler"
+    """The compiler and its flags alone: the variable is not passed on any more (from 2.14 on)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """Something that a source tree asks for.
+
+    Attributes:
+        value: What it asks for.
+        origin: Where that was read: a file of the tree with its line, or a table of facts.
+    """
+
+    value: T
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTree:
+    """What the sources of a PyTorch revision ask for.
+
+    Attributes:
+        root: The checkout; None when only a version is known.
+        version: Its version as written (``2.15.0a0``).
+        python: The Python versions that it takes.
+        cmake_min: The oldest CMake.
+        gcc_min: The oldest GCC.
+        clang_min: The oldest clang.
+        cuda_min: The oldest CUDA toolkit.
+        cudnn_min: The oldest cuDNN.
+        cxx_standard: The C++ standard, 17 for C++17.
+        abi: Who chooses the ABI of libstdc++.
+        build_backend: What builds it: ``setuptools``, ``scikit-build-core``, or another backend by its own name.
+        missing_submodules: The folders of submodules that are not there or empty, in the order of ``.gitmodules``.
+    """
+
+    root: Path | None
+    version: Asked[str]
+    python: Asked[Range] | Missing
+    cmake_min: Asked[Version] | Missing
+    gcc_min: Asked[Version] | Missing
+    clang_min: Asked[Version] | Missing
+    cuda_min: Asked[Version] | Missing
+    cudnn_min: Asked[Version] | Missing
+    cxx_standard: Asked[int] | Missing
+    abi: Asked[AbiChoice]
+    build_backend: Asked[str] | Missing
+    missing_submodules: tuple[str, ...] = ()
+
+    @property
+    def release(self) -> Version:
+        """The release that it is or becomes: its version without what follows the dotted numbers."""
+        return _release(self.version.value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
+        names = [name for name in self.__slots__ if name not in ("root", "missing_submodules")]
+        values = {name: _to_json(getattr(self, name)) for name in names}
+        return {"root": str(self.root or ""), **values, "missing_submodules": list(self.missing_submodules)}
+
+
+def _to_json(asked: Asked[Any] | Missing) -> dict[str, Any]:
+    if isinstance(asked, Missing):
+        return {"missing": asked.reason}
+    value = asked.value if isinstance(asked.value, int) else str(asked.value)
+    return {"value": value, "origin": asked.origin}
+
+
+def _release(text: str) -> Version:
+    match = re.match(_NUMBER, text)
+    if match is None:
+        message = f"`{text}` does not begin with a version such as 2.15.0"
+        raise ValueError(message)
+    return Version(match.group())
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a checkout; one that is not there reads as an empty text."""
+
+    root: Path
+
+    def text(self, name: str) -> str:
+        try:
+            return (self.root / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def find(self, name: str, pattern: re.Pattern[str]) -> list[Asked[str]]:
+        """Return what a pattern's only group matches in a file, each with its line."""
+        text = self.text(name)
+        found = []
+        for match in pattern.finditer(text):
+            line = text.count("\n", 0, match.start(1)) + 1
+            found.append(Asked(match.group(1), f"{name}:{line}"))
+        return found
+
+    def table(self, name: str) -> dict[str, Any]:
+        try:
+            return tomli.loads(self.text(name))
+        except (ValueError, RecursionError):  # TOMLDecodeError, or a number that int refuses
+            return {}
+
+
+def is_pytorch(path: Path) -> bool:
+    """Tell whether a folder's CMakeLists.txt is that of PyTorch, whatever else of the sources is there."""
+    return bool(_PROJECT.search(_Files(path).text("CMakeLists.txt")))
+
+
+def read_source(path: Path) -> SourceTree | Missing:
+    """Read what a PyTorch checkout asks for.
+
+    Args:
+        path: The folder with its ``version.txt``.
+
+    Returns:
+        What it asks for, or why the folder is not taken for a checkout of PyTorch.
+    """
+    files = _Files(path)
+    version = files.text("version.txt").strip()
+    if not version:
+        return Missing(f"{path} has no version.txt, so it is not a checkout of PyTorch")
+    if not _RELEASE.match(version):
+        return Missing(f"{path / 'version.txt'} has no version in it, but `{version.splitlines()[0][:40]}`")
+    if not is_pytorch(path):
+        return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not that of PyTorch")
+    backend = _backend(files)
+    return SourceTree(
+        root=path,
+        version=Asked(version, "version.txt"),
+        python=_python(files),
+        cmake_min=_cmake(files),
+        gcc_min=_gcc(files),
+        clang_min=_highest(files.find("c10/util/C++17.h", _CLANG_HEADER), "nothing checks the version of clang"),
+        cuda_min=_highest(files.find("cmake/public/cuda.cmake", _CUDA), "cmake/public/cuda.cmake names no version"),
+        cudnn_min=_highest(files.find("cmake/public/cuda.cmake", _CUDNN), "cmake/public/cuda.cmake names no version"),
+        cxx_standard=_standard(files),
+        abi=_abi(files, backend),
+        build_backend=backend,
+        missing_submodules=_missing_submodules(files),
+    )
+
+
+def from_release(version: str, values: Mapping[str, str], origin: str) -> SourceTree:
+    """Return what a revision asks for of which only the version is known.
+
+    Args:
+        version: The version as written.
+        values: What is known, by the names of `SourceTree`'s attributes (`Release.asked` of the facts gives them).
+        origin: Where that was read.
+
+    Raises:
+        ValueError: The version does not begin with a number, or a value can't be read.
+    """
+    _release(version)
+
+    def asked(name: str, parse: Callable[[str], T]) -> Asked[T] | Missing:
+        text = values.get(name, "")
+        return Asked(parse(text), origin) if text else Missing(f"{origin} does not say")
+
+    backend = asked("build_backend", str)
+    return SourceTree(
+        root=None,
+        version=Asked(version, "the version that was given"),
+        python=asked("python", Range),
+        cmake_min=asked("cmake_min", Version),
+        gcc_min=asked("gcc_min", Version),
+        clang_min=asked("clang_min", Version),
+        cuda_min=asked("cuda_min", Version),
+        cudnn_min=asked("cudnn_min", Version),
+        cxx_standard=asked("cxx_standard", int),
+        abi=Asked(_abi_of(backend), origin),
+        build_backend=backend,
+    )
+
+
+def _highest(found: Iterable[Asked[str]], reason: str) -> Asked[Version] | Missing:
+    versions = [Asked(Version(asked.value), asked.origin) for asked in found]
+    return max(versions, key=lambda asked: asked.value) if versions else Missing(reason)
+
+
+def _section(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    for key in keys:
+        inner = table.get(key)
+        table = inner if isinstance(inner, dict) else {}
+    return table
+
+
+def _python(files: _Files) -> Asked[Range] | Missing:
+    declared = _section(files.table("pyproject.toml"), "project").get("requires-python")
+    found = [Asked(declared, "pyproject.toml")] if isinstance(declared, str) else []
+    found += files.find("setup.py", _SETUP_REQUIRES)
+    for asked in files.find("setup.py", _SETUP_PYTHON):
+        numbers = [part.strip() for part in asked.value.split(",") if part.strip()]
+        found.append(Asked(f">={'.'.join(numbers)}", asked.origin))
+    for asked in found:
+        try:
+            return Asked(Range(asked.value), asked.origin)
+        except ValueError:
+            continue
+    return Missing("neither pyproject.toml nor setup.py names the Python versions")
+
+
+def _cmake(files: _Files) -> Asked[Version] | Missing:
+    """Return the oldest CMake: of what CMake enforces itself and what the build backend installs or asks for."""
+    project = files.table("pyproject.toml")
+    found = files.find("CMakeLists.txt", _CMAKE)[:1]
+    requires = _section(project, "build-system").get("requires")
+    scikit = _section(project, "tool", "scikit-build")
+    named = _section(scikit, "cmake").get("version") or scikit.get("cmake.version")
+    texts = [item for item in requires if isinstance(item, str)] if isinstance(requires, list) else []
+    for text in [*texts, f"cmake{named}" if named else ""]:
+        if match := _REQUIRED_CMAKE.match(text):
+            found.append(Asked(match[1], "pyproject.toml"))
+    return _highest(found, "CMakeLists.txt has no cmake_minimum_required")
+
+
+def _gcc(files: _Files) -> Asked[Version] | Missing:
+    """Return the oldest GCC that is not refused; what the README names counts only when nothing refuses one."""
+    found = [asked for pattern in _GCC for asked in files.find("CMakeLists.txt", pattern)]
+    found += files.find("c10/util/C++17.h", _GCC_HEADER)
+    return _highest(found or files.find("README.md", _GCC_README), "nothing names a version of GCC")
+
+
+def _standard(files: _Files) -> Asked[int] | Missing:
+    found = files.find("CMakeLists.txt", _CXX)
+    return Asked(int(found[0].value), found[0].origin) if found else Missing("CMakeLists.txt sets no C++ standard")
+
+
+def _backend(files: _Files) -> Asked[str] | Missing:
+    name = _section(files.table("pyproject.toml"), "build-system").get("build-backend")
+    if isinstance(name, str):
+        known = {"setuptools": "setuptools", "scikit_build_core": "scikit-build-core"}
+        return Asked(known.get(name.partition(".")[0], name), "pyproject.toml")
+    if "scikit-build" in _section(files.table("pyproject.toml"), "tool"):
+        return Asked("scikit-build-core", "pyproject.toml")
+    if files.text("setup.py"):
+        return Asked("setuptools", "setup.py")
+    return Missing("there is no build backend in pyproject.toml, and no setup.py")
+
+
+def _abi(files: _Files, backend: Asked[str] | Missing) -> Asked[AbiChoice]:
+    if (files.root / "cmake" / "EnvVarForwarding.cmake").is_file():
+        passed_on = "_GLIBCXX_USE_CXX11_ABI" in files.text("cmake/EnvVarForwarding.cmake")
+        return Asked(AbiChoice.ENVIRONMENT if passed_on else AbiChoice.COMPILER, "cmake/EnvVarForwarding.cmake")
+    return Asked(_abi_of(backend), backend.reason if isinstance(backend, Missing) else backend.origin)
+
+
+def _abi_of(backend: Asked[str] | Missing) -> AbiChoice:
+    scikit = isinstance(backend, Asked) and backend.value == "scikit-build-core"
+    return AbiChoice.COMPILER if scikit else AbiChoice.ENVIRONMENT
+
+
+def _missing_submodules(files: _Files) -> tuple[str, ...]:
+    def empty(folder: Path) -> bool:
+        try:
+            return next(folder.iterdir(), None) is None
+        except OSError:
+            return True
+
+    return tuple(path for path in _SUBMODULE.findall(files.text(".gitmodules")) if empty(files.root / path))

@@ -1,0 +1,70 @@
+"""Which host compilers nvcc of the target's toolkit accepts, and who says so.
+
+What counts is ``crt/host_config.h``, which ends with an ``#error`` beyond its bounds: that of a toolkit at hand whose
+release is the target's, the environment's own before a system's, else the table that was read from NVIDIA's packages.
+"""
+
+from dataclasses import dataclass
+
+from tenv.checks.rules.common import cuda_of, doubt
+from tenv.checks.rules.interface import Case
+from tenv.facts.cuda_host_compiler import HostCompilers
+from tenv.host.interface import Missing
+from tenv.host.report import CompilerLimits
+
+__all__ = ["Bound", "header_of", "msvc_bounds", "newest", "row_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound of nvcc's.
+
+    Attributes:
+        value: The newest major version; of MSVC, a ``_MSC_VER``.
+        detail: What a message has to add, with a space before it, or nothing.
+        source: Who says so.
+    """
+
+    value: int
+    detail: str
+    source: str
+
+
+def row_of(case: Case) -> HostCompilers | None:
+    """Return the table's row for the target's CUDA, None when there is none."""
+    cuda = cuda_of(case)
+    return case.facts.cuda_host_compiler.limits(cuda) if cuda else None
+
+
+def header_of(case: Case) -> CompilerLimits | None:
+    """Return the bounds in the header of a toolkit at hand whose release is the target's; None when there is none."""
+    cuda = cuda_of(case)
+    if cuda is None or isinstance(case.host.toolkits, Missing):
+        return None
+    same = (row for row in case.host.toolkits.value if row.version and row.version.major_minor == cuda.major_minor)
+    return next((row.compilers for row in same if row.compilers), None)
+
+
+def newest(case: Case, kind: str) -> Bound | None:
+    """Return the newest major version of GCC (`g++`) or clang (`clang++`) that nvcc accepts; None when not known."""
+    header, row = header_of(case), row_of(case)
+    said = (header.gcc_max if kind == "g++" else header.clang_max) if header else None
+    if header and said is not None:
+        return Bound(said, "", header.file)
+    if row is None:
+        return None
+    if kind != "g++":
+        return Bound(row.clang_max.major, doubt(row.basis), row.basis.source)
+    detail = f" ({row.gcc_max_detail.rstrip('.')})" if row.gcc_max_detail else ""
+    return Bound(row.gcc_max, f"{detail}{doubt(row.basis)}", row.basis.source)
+
+
+def msvc_bounds(case: Case) -> tuple[Bound, Bound] | None:
+    """Return the lowest ``_MSC_VER`` that nvcc accepts, and the lowest that is too new; None when not known."""
+    header, row = header_of(case), row_of(case)
+    if header and header.msvc_min is not None and header.msvc_below is not None:
+        return Bound(header.msvc_min, "", header.file), Bound(header.msvc_below, "", header.file)
+    if row is None:
+        return None
+    told, source = doubt(row.basis), row.basis.source
+    return Bound(row.msvc_min, told, source), Bound(row.msvc_below, told, source)

@@ -1,0 +1,168 @@
+"""Whether the C and the C++ library of the machine suit the target.
+
+The headers of older toolkits declare functions that newer glibc headers declare too, in another way. What was compiled
+with a newer GCC than the loader's libstdc++ comes from ends at its start with ``GLIBCXX_3.4.x not found``.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tenv.checks.pytorch_source import Asked
+from tenv.checks.rules.common import c_compiler, cuda_of, doubt, installed, on_windows, own_compiler, taken_compiler
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.versions import Version
+from tenv.facts.interface import Basis
+from tenv.host.interface import Missing
+from tenv.host.machine import NOT_GNU
+from tenv.host.report import Compiler
+
+__all__ = ["HEADERS", "LIBSTDCXX", "TOO_OLD", "glibc_headers", "glibc_too_old", "libstdcxx_too_old"]
+
+HEADERS = "TE501"
+TOO_OLD = "TE502"
+LIBSTDCXX = "TE503"
+
+_PACKAGES = ("libstdcxx", "libstdcxx-ng")
+"""The conda packages that hold a libstdc++, named by the GCC that it comes from."""
+_CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)/")
+"""What the path of a library in an environment of conda's has."""
+_STATIC_RUNTIME = ("/opt/rh/",)
+"""Red Hat's toolsets link what the system's libstdc++ lacks into the program."""
+
+
+def glibc_headers(case: Case) -> Iterator[Finding]:
+    """Yield an error where the toolkit's headers do not compile with those of the C library."""
+    libc, cuda = case.host.libc, cuda_of(case)
+    if cuda is None or on_windows(case) or own_compiler(case) or isinstance(libc, Missing):
+        return
+    table = case.facts.cuda_host_compiler
+    conflict = table.glibc_conflict(cuda, libc.value)
+    if conflict is None:
+        return
+    yield Finding(
+        code=HEADERS,
+        severity=Severity.ERROR,
+        subject=f"glibc {libc.value}",
+        message=(
+            f"nothing compiles with the headers of CUDA {cuda} and those of this glibc: from {conflict.glibc} on both "
+            f"declare {', '.join(conflict.declared(libc.value))}{doubt(conflict.basis)}"
+        ),
+        evidence=f"glibc {libc.value} ({libc.origin})",
+        source=conflict.basis.source,
+        fix=(
+            f"choose a target with a CUDA newer than {table.newest_conflict(libc.value)}, or build in a container with "
+            f"a glibc older than {conflict.glibc}"
+        ),
+    )
+
+
+def glibc_too_old(case: Case) -> Iterator[Finding]:
+    """Yield an error where the C library is older than what the target asks for."""
+    libc, wanted = case.host.libc, case.manifest.requirements.glibc
+    if wanted is None or on_windows(case):
+        return
+    if isinstance(libc, Missing):
+        subject, evidence, too_old = "the C library", libc.reason, libc.reason.startswith(NOT_GNU)
+    else:
+        subject, evidence = f"glibc {libc.value}", f"glibc {libc.value} ({libc.origin})"
+        too_old = libc.value < wanted
+    if too_old:
+        yield Finding(
+            code=TOO_OLD,
+            severity=Severity.ERROR,
+            subject=subject,
+            message=f"the packages of the target need glibc {wanted} or newer: they neither install nor start here",
+            evidence=evidence,
+            source=f"requirements.glibc of {case.manifest.file}",
+            fix=f"use a distribution, or a container, with glibc {wanted} or newer",
+        )
+
+
+def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
+    """Yield an error where the libstdc++ that is loaded is older than the one of the compiler that is taken.
+
+    That is the environment's where its lock has one (a Python from conda finds it first), else the loader's.
+    """
+    compiler = taken_compiler(case)
+    if compiler is None or compiler.kind != "g++" or compiler.path.startswith(_STATIC_RUNTIME):
+        return
+    needs, loaded = case.facts.libstdcxx.for_gcc(compiler.version), _of_environment(case)
+    if loaded is None and not own_compiler(case):
+        loaded = _of_host(case)
+    if needs is None or loaded is None or needs.glibcxx <= loaded.glibcxx:
+        return
+    yield Finding(
+        code=LIBSTDCXX,
+        severity=Severity.ERROR,
+        subject=f"libstdc++ of {loaded.name}",
+        message=(
+            f"is older than g++ {compiler.version}: what that compiles may end at its start with "
+            f"`version 'GLIBCXX_{needs.glibcxx}' not found`; this library ends with GLIBCXX_{loaded.glibcxx}"
+            f"{doubt(needs.basis, loaded.basis)}"
+        ),
+        evidence=f"{loaded.evidence}; {compiler.path} ({compiler.found_by})",
+        source=needs.basis.source,
+        fix=f"{loaded.newer(compiler)}, or {_older(case, loaded)}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """The libstdc++ that programs load: what names it, its highest GLIBCXX, who says so, how to get one of a g++."""
+
+    name: str
+    glibcxx: Version
+    evidence: str
+    newer: Callable[[Compiler], str]
+    basis: Basis | None = None
+
+
+def _of_host(case: Case) -> _Loaded | None:
+    library = case.host.libstdcxx
+    if isinstance(library, Missing):
+        return None
+    path = library.value.path
+
+    def newer(compiler: Compiler) -> str:
+        if _CONDA.search(path):
+            return f'conda install -c conda-forge "libstdcxx-ng>={compiler.version.major}" in that environment'
+        own = f'"$(dirname "$({compiler.path} -print-file-name=libstdc++.so.6)")"'
+        return f"export LD_LIBRARY_PATH={own}:$LD_LIBRARY_PATH"
+
+    return _Loaded(path, library.value.glibcxx, f"{path} ({library.origin})", newer)
+
+
+def _of_environment(case: Case) -> _Loaded | None:
+    packages = case.lock.conda.get(case.platform, ()) if case.lock else ()
+    for package in packages:
+        version = Version.find(package.version) if package.name in _PACKAGES else None
+        if version and (symbols := case.facts.libstdcxx.for_gcc(version)):
+            return _Loaded(
+                name=f"the environment ({package.name} {version})",
+                glibcxx=symbols.glibcxx,
+                evidence=f"{package.file} in the lock of `{case.manifest.name}`",
+                newer=partial(_newer_package, package.name),
+                basis=symbols.basis,
+            )
+    return None
+
+
+def _newer_package(name: str, compiler: Compiler) -> str:
+    return f'ask for {name} = ">={compiler.version.major}" in [dependencies], and lock again'
+
+
+def _older(case: Case, loaded: _Loaded) -> str:
+    """Return how to take an older g++: the newest installed one whose symbols the library has, where there is one."""
+    asked = case.source.gcc_min if case.source else None
+    fits = [
+        compiler
+        for compiler in installed(case)
+        if (needs := case.facts.libstdcxx.for_gcc(compiler.version)) and needs.glibcxx <= loaded.glibcxx
+        if not isinstance(asked, Asked) or compiler.version >= asked.value
+    ]
+    if not fits:
+        return "take an older g++ (CXX, CC)"
+    path = max(fits, key=lambda compiler: compiler.version).path
+    return f"take an older g++: export CXX={path} CC={c_compiler(path)}"

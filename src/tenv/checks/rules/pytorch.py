@@ -1,0 +1,195 @@
+"""Whether a target has what a PyTorch revision asks for.
+
+What a checkout asks for is read from the places that enforce it (`tenv.checks.pytorch_source`); what a release asks for
+stands in ``tenv/facts/data/pytorch_build.toml``. Without a revision there is nothing to judge.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tenv.checks.pytorch_source import Asked, SourceTree
+from tenv.checks.rules.common import asked_doubt, cuda_of, locked, locked_conda
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.versions import Range, Version
+
+__all__ = [
+    "CMAKE",
+    "CUDA",
+    "PYTHON",
+    "REVISION",
+    "UNLISTED",
+    "cmake",
+    "cuda_too_old",
+    "other_revision",
+    "python",
+    "unlisted",
+]
+
+CUDA = "TE601"
+PYTHON = "TE602"
+CMAKE = "TE603"
+REVISION = "TE604"
+UNLISTED = "TE609"
+
+_CMAKE_4 = Version("4")
+_TAKES_CMAKE_4 = Version("2.7")
+"""The first release that sets CMAKE_POLICY_VERSION_MINIMUM for its submodules (pytorch/pytorch#150203, #150460)."""
+
+_UPSTREAM = "github.com/pytorch/pytorch"
+
+
+def cuda_too_old(case: Case) -> Iterator[Finding]:
+    """Yield an error where the target's CUDA is older than the revision's CMake accepts."""
+    cuda, asked = cuda_of(case), case.source.cuda_min if case.source else None
+    if case.source and cuda and isinstance(asked, Asked) and cuda < asked.value:
+        yield Finding(
+            code=CUDA,
+            severity=Severity.ERROR,
+            subject=f"CUDA {cuda}",
+            message=f"is too old for {_name(case.source)}: that takes CUDA {asked.value} or newer{asked_doubt(case)}",
+            evidence=f"requirements.cuda of {case.manifest.file}",
+            source=asked.origin,
+            fix=f"choose a target with CUDA {asked.value} or newer, or an older revision",
+        )
+
+
+def python(case: Case) -> Iterator[Finding]:
+    """Yield an error where no Python of the target suits the revision, a note where some do not."""
+    asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
+    evidence, section = f"python of {case.manifest.file}: {case.manifest.python}", "the manifest"
+    if not minors:
+        minors, evidence = _conda_python(case)
+        section = "[dependencies]"
+    if case.source is None or not isinstance(asked, Asked) or not minors:
+        return
+    fitting = [minor for minor in minors if _takes(asked.value, minor)]
+    outside = [minor for minor in minors if minor not in fitting]
+    if not outside:
+        return
+    yield Finding(
+        code=PYTHON,
+        severity=Severity.NOTE if fitting else Severity.ERROR,
+        subject=f"Python {', '.join(outside)}",
+        message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
+        evidence=evidence,
+        source=asked.origin,
+        fix=(
+            f"create the environment with `--python {fitting[-1]}`"
+            if fitting
+            else f'set python = "{asked.value}" in {section} and lock again, or choose another revision'
+        ),
+    )
+
+
+def _conda_python(case: Case) -> tuple[tuple[str, ...], str]:
+    """Return the minor of the Python that is a conda package, and where it stands: the lock, else the manifest."""
+    for package in locked_conda(case, "python"):
+        if found := Version.find(package.version):
+            return (found.major_minor,), package.url
+    wanted = case.manifest.dependencies.get("python")
+    match = re.match(r"=*(3\.\d+)(\.[\d.]*\*?)?$", str(wanted.version)) if wanted else None
+    return ((match[1],), f"[dependencies] of {case.manifest.file}: {match[0]}") if match else ((), "")
+
+
+def cmake(case: Case) -> Iterator[Finding]:
+    """Yield what is wrong with the CMake of the lock: an error where it is too old, a warning where it is too new."""
+    if case.source is None:
+        return
+    places = [("pypi-dependencies", wheel.version, wheel.file) for wheel in locked(case, "cmake")]
+    places += [("dependencies", package.version, package.url) for package in locked_conda(case, "cmake")]
+    for section, version, evidence in places:
+        found, asked = Version.find(version), case.source.cmake_min
+        if found and isinstance(asked, Asked) and found < asked.value:
+            wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
+            message = f"is too old for {_name(case.source)}: that takes {wanted}"
+            fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'
+            yield _cmake(Severity.ERROR, found, message, evidence, asked.origin, fix)
+        elif found and found >= _CMAKE_4:
+            yield from _cmake_4(case, case.source, found, section, evidence)
+
+
+def _cmake_4(case: Case, source: SourceTree, found: Version, section: str, evidence: str) -> Iterator[Finding]:
+    """Yield a warning where a CMake from 4 on stops the build: it has dropped the policies of CMake before 3.5.
+
+    From 2.7 on PyTorch asks for them in its submodules' stead. NNPACK, which x86-64 builds by default, configures one
+    more project in a CMake of its own, for a copy of the Python package six; where the environment has six, nobody
+    misses that copy.
+    """
+    fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
+    if source.release < _TAKES_CMAKE_4:
+        message = (
+            f"has dropped the policies of CMake before 3.5, which submodules of {_name(source)} ask for: its "
+            f"configuration fails; PyTorch takes CMake 4 from {_TAKES_CMAKE_4} on"
+        )
+        told = f"CMake 4.0 release notes; {_UPSTREAM}/issues/150149, {_UPSTREAM}/pull/150460"
+        yield _cmake(Severity.WARNING, found, message, evidence, told, fix)
+    elif case.platform == "linux-64" and not (any(locked(case, "six")) or any(locked_conda(case, "six"))):
+        message = (
+            "has dropped the policies of CMake before 3.5, which NNPACK's download of six asks for: the build of "
+            f"{_name(source)} fails at its kernels (2d-fourier-8x8.py.o) where Python has no six of its own"
+        )
+        told = f"cmake/DownloadSix.cmake of NNPACK; {_UPSTREAM}/issues/154096, {_UPSTREAM}/issues/190066"
+        yield _cmake(Severity.WARNING, found, message, evidence, told, f'ask for six = "*" in [{section}], or {fix}')
+
+
+def other_revision(case: Case) -> Iterator[Finding]:
+    """Yield a warning where the revision is not one of those that the target is for."""
+    wanted = case.manifest.pytorch
+    if case.source and wanted and str(case.source.release) not in wanted:
+        yield Finding(
+            code=REVISION,
+            severity=Severity.WARNING,
+            subject=_name(case.source),
+            message=f"is not among the revisions that `{case.manifest.name}` is made for: {wanted}",
+            evidence=f"{case.source.version.value} ({case.source.version.origin})",
+            source=f"pytorch of {case.manifest.file}",
+            fix="choose a target for this revision, or widen `pytorch` in the manifest once the build is known to work",
+        )
+
+
+def unlisted(case: Case) -> Iterator[Finding]:
+    """Yield a note where the table has no row for the revision's minor version, which says what it is judged by."""
+    if case.source is None:
+        return
+    releases, row = case.facts.pytorch_build.releases, case.facts.pytorch_build.release(case.source.version.value)
+    if row is not None and row.version.major_minor == case.source.release.major_minor:
+        return
+    by = f"by the row of {row.version}, the last before it" if row else "by nothing"
+    if case.source.root is None:
+        told = f"what it asks for is judged {by}"
+    else:
+        told = f"what its own files do not tell (the cuDNN, GPUs and ABI of its wheels, cuSPARSELt) is judged {by}"
+    yield Finding(
+        code=UNLISTED,
+        severity=Severity.NOTE,
+        subject=_name(case.source),
+        message=f"has no row in the table of releases: {told}",
+        evidence=f"{case.source.version.value} ({case.source.version.origin})",
+        source=(
+            f"the table goes from {releases[0].version} to {releases[-1].version}: tenv/facts/data/pytorch_build.toml"
+        ),
+        fix=(
+            "check the version; for a release that is newer than this tenv, install a newer one or add a row of your "
+            "own (TENV_FACTS, `tenv facts pytorch_build`)"
+        ),
+    )
+
+
+def _name(source: SourceTree) -> str:
+    return f"PyTorch {source.version.value}"
+
+
+def _takes(wanted: Range, minor: str) -> bool:
+    """Tell whether a range takes a Python minor; the first and the last release of it are asked (``>=3.6.2``)."""
+    return f"{minor}.0" in wanted or f"{minor}.99" in wanted
+
+
+def _cmake_doubt(case: Case) -> str:
+    if case.source is None or case.source.root is not None:
+        return ""
+    row = case.facts.pytorch_build.release(case.source.version.value)
+    return asked_doubt(case) or ("" if row is None or row.cmake_min_confirmed else " (not confirmed)")
+
+
+def _cmake(severity: Severity, found: Version, message: str, evidence: str, source: str, fix: str) -> Finding:
+    return Finding(CMAKE, severity, f"CMake {found}", message, evidence, source, fix)

@@ -1,0 +1,157 @@
+"""Whether the machine has the memory and the disk for it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tenv.checks.rules.common import cuda_of
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.host.interface import Missing
+from tenv.locks.lock import Lock
+
+__all__ = ["DISK", "MEMORY", "NETWORK", "PTRACE", "memory", "network_disk", "ptrace", "small_disk"]
+
+MEMORY = "TE701"
+DISK = "TE702"
+NETWORK = "TE703"
+PTRACE = "TE704"
+
+_GIB = 1 << 30
+_HEAVY_FILE = 9 * _GIB // 2
+"""Bytes; what one job with CUDA is given when activation chooses MAX_JOBS (docs/activation.md)."""
+_UNPACKED = 2
+"""How many bytes a byte of a package takes on disk, about; libraries pack to a half, and to less as .conda files."""
+_DEBUGGERS = ("gdb", "cuda-gdb", "lldb", "python-debug")
+_LAST_THAT_CHANGES = 2
+"""The highest ptrace_scope that root can change while the machine runs."""
+_NETWORK = (
+    *("nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "cifs", "smb3", "smbfs", "afs", "panfs", "orangefs"),
+    *("glusterfs", "9p", "v9fs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.beegfs"),
+)
+
+
+def memory(case: Case) -> Iterator[Finding]:
+    """Yield a warning where there is less memory than one heavy CUDA file, or MAX_JOBS of the manifest, may need."""
+    found = case.host.memory
+    if cuda_of(case) is None or isinstance(found, Missing):
+        return
+    asked = case.manifest.environment.get("MAX_JOBS", "").strip()
+    jobs = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else 0
+    if found.value < _HEAVY_FILE:
+        yield Finding(
+            code=MEMORY,
+            severity=Severity.WARNING,
+            subject="memory",
+            message=(
+                f"is {_gib(found.value)}, and the heaviest CUDA files of PyTorch take up to {_gib(_HEAVY_FILE)} each: "
+                "even one job at a time may be killed"
+            ),
+            evidence=f"{found.value} bytes ({found.origin})",
+            source="docs/activation.md, MAX_JOBS",
+            fix="raise the limit of the container or add swap, and build with MAX_JOBS=1",
+        )
+    elif found.value < jobs * _HEAVY_FILE:
+        yield Finding(
+            code=MEMORY,
+            severity=Severity.WARNING,
+            subject=f"MAX_JOBS={jobs}",
+            message=(
+                f"may take {_gib(jobs * _HEAVY_FILE)}, since the heaviest CUDA files of PyTorch take up to "
+                f"{_gib(_HEAVY_FILE)} each, and there are {_gib(found.value)}: jobs may be killed"
+            ),
+            evidence=f"[activation.env] of {case.manifest.file}; {found.value} bytes ({found.origin})",
+            source="docs/activation.md, MAX_JOBS",
+            fix="take MAX_JOBS out of [activation.env]: activation sets one that fits the machine",
+        )
+
+
+def small_disk(case: Case) -> Iterator[Finding]:
+    """Yield an error where the packages of the target do not fit on the disk."""
+    disk = case.host.disk
+    if case.lock is None or isinstance(disk, Missing):
+        return
+    packed = _packed(case.lock, case.platform, enough=disk.value.free // _UNPACKED)
+    if disk.value.free < packed * _UNPACKED:
+        yield Finding(
+            code=DISK,
+            severity=Severity.ERROR,
+            subject=disk.value.path,
+            message=(
+                f"has {_gib(disk.value.free)} free; the packages of `{case.lock.target}` take about "
+                f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch comes on top"
+            ),
+            evidence=f"{disk.value.free} bytes free ({disk.origin}); packages of {packed} bytes in the lock",
+            source=f"the sizes in the lock of `{case.lock.target}`",
+            fix="free some space (`tenv clean` removes what no environment needs), or keep environments elsewhere",
+        )
+
+
+def _packed(lock: Lock, platform: str, enough: int) -> int:
+    """Return the bytes of what the Python minor with the most to install takes; 0 where `enough` holds all there is."""
+    wheels = lock.wheels.get(platform, ())
+    rest = sum(package.size or 0 for package in lock.conda.get(platform, ()))
+    rest += sum(archive.size or 0 for archive in lock.archives.get(platform, ()))
+    if rest + sum(wheel.size or 0 for wheel in wheels) <= enough:
+        return 0
+    sizes: Counter[str] = Counter()
+    for wheel in wheels:
+        for minor in wheel.python:
+            sizes[minor] += wheel.size or 0
+    return rest + max(sizes.values(), default=0)
+
+
+def network_disk(case: Case) -> Iterator[Finding]:
+    """Yield a warning where environments go to a network file system."""
+    disk = case.host.disk
+    if not isinstance(disk, Missing) and disk.value.file_system in _NETWORK:
+        yield Finding(
+            code=NETWORK,
+            severity=Severity.WARNING,
+            subject=disk.value.path,
+            message=(
+                f"is on a network file system ({disk.value.file_system}): environments of thousands of files are slow "
+                "there to make, to import from and to build in"
+            ),
+            evidence=f"file system {disk.value.file_system} ({disk.origin})",
+            source="each import and each header is a round trip to the server",
+            fix="keep environments and the build folder on a local disk of the machine",
+        )
+
+
+def ptrace(case: Case) -> Iterator[Finding]:
+    """Yield what a debugger can't do here, where the target is one for debugging: a note, or a warning."""
+    scope, debuggers = case.host.ptrace_scope, _debuggers(case)
+    if not debuggers or isinstance(scope, Missing) or scope.value < 1:
+        return
+    only_children = scope.value == 1
+    yield Finding(
+        code=PTRACE,
+        severity=Severity.NOTE if only_children else Severity.WARNING,
+        subject="ptrace_scope",
+        message=(
+            f"is {scope.value}: {', '.join(debuggers)} can debug a program that it starts, but can't attach to one "
+            "that is running (a data loader's worker, a rank of a job)"
+            if only_children
+            else f"is {scope.value}: {', '.join(debuggers)} can debug nothing here without the rights of root"
+        ),
+        evidence=f"kernel.yama.ptrace_scope = {scope.value} ({scope.origin})",
+        source="Documentation/admin-guide/LSM/Yama.rst of the Linux kernel",
+        fix=(
+            "ask an administrator: sysctl kernel.yama.ptrace_scope=0 (in a container: --cap-add=SYS_PTRACE)"
+            if scope.value <= _LAST_THAT_CHANGES
+            else "3 can't be changed until the machine is started anew: set kernel.yama.ptrace_scope in /etc/sysctl.d"
+        ),
+    )
+
+
+def _debuggers(case: Case) -> list[str]:
+    """Return what shows that the target is one for debugging: what was asked for, not what a toolkit comes with."""
+    here = case.manifest
+    names = {*here.dependencies, *here.wheels, *here.system}
+    found = [name for name in _DEBUGGERS if name in names]
+    python = here.dependencies.get("python")
+    return [*found, "a debug Python"] if python and "debug" in python.build else found
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.1f} GiB"

@@ -1,0 +1,79 @@
+"""Whether the CUDA toolkits that are installed on the machine get in each other's way, or are none."""
+
+from collections.abc import Iterator
+
+from tenv.checks.rules.common import cuda_of
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.versions import Version
+from tenv.host.interface import Missing
+from tenv.host.report import Toolkit
+
+__all__ = ["CONTRADICTORY", "TWO_TOOLKITS", "contradictory", "two_toolkits"]
+
+TWO_TOOLKITS = "TE304"
+CONTRADICTORY = "TE308"
+
+_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_ON_PATH = "nvcc on PATH"
+_DEFAULT = "/usr/local/cuda"
+_NUMBERED = ("cuda_cudart", "cuda_nvrtc", "cuda_cccl", "cuda_cuobjdump", "libnvjitlink")
+"""Components that NVIDIA numbers with the toolkit, as nvcc."""
+
+
+def two_toolkits(case: Case) -> Iterator[Finding]:
+    """Yield a warning where CUDA_HOME (or CUDA_PATH) leads to another toolkit than the nvcc on PATH."""
+    if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
+        return
+    toolkits = case.host.toolkits.value
+    named = [toolkit for toolkit in toolkits if set(_VARIABLES) & set(toolkit.found_by)]
+    on_path = [toolkit for toolkit in toolkits if _ON_PATH in toolkit.found_by]
+    found = {toolkit.path: toolkit for toolkit in (*named, *on_path)}
+    if named and len(found) > 1:
+        yield Finding(
+            code=TWO_TOOLKITS,
+            severity=Severity.WARNING,
+            subject="CUDA_HOME and PATH",
+            message=(
+                "lead to different CUDA toolkits: outside an activated environment a build may compile with the nvcc "
+                "of one and link the libraries of the other"
+            ),
+            evidence="; ".join(
+                f"{', '.join(toolkit.found_by)}: {toolkit.path} ({toolkit.version or 'version not known'})"
+                for toolkit in found.values()
+            ),
+            source="CMake's FindCUDAToolkit asks the nvcc of the build, then PATH, then CUDA_PATH",
+            fix="activate the environment, which sets both, or unset CUDA_HOME and CUDA_PATH",
+        )
+
+
+def contradictory(case: Case) -> Iterator[Finding]:
+    """Yield a warning on each toolkit that a build would find first and whose parts are of different releases."""
+    if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
+        return
+    for toolkit in case.host.toolkits.value:
+        if not {*_VARIABLES, _ON_PATH, _DEFAULT} & set(toolkit.found_by):
+            continue
+        faults = [*toolkit.problems, *_mixed(toolkit)]
+        if faults:
+            yield Finding(
+                code=CONTRADICTORY,
+                severity=Severity.WARNING,
+                subject=toolkit.path,
+                message=f"is no whole CUDA toolkit: {'; '.join(faults)}",
+                evidence=f"found by {', '.join(toolkit.found_by)}",
+                source="its own files: nvcc, version.json, headers and libraries of one release belong together",
+                fix=(
+                    "activate the environment, which brings a toolkit of its own and comes first, or reinstall this "
+                    "one, or unset what leads to it"
+                ),
+            )
+
+
+def _mixed(toolkit: Toolkit) -> Iterator[str]:
+    """Yield the components that are of another minor release than nvcc."""
+    components = dict(toolkit.components)
+    nvcc = Version.find(components.get("cuda_nvcc", ""))
+    for name, text in components.items():
+        found = Version.find(text) if name in _NUMBERED else None
+        if nvcc and found and found.major_minor != nvcc.major_minor:
+            yield f"{name} is {text}, nvcc is {nvcc}"

@@ -1,0 +1,125 @@
+"""Progress on a terminal: one line for the step, with sizes and speed, and a line for each large download."""
+
+import sys
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from tenv.cli.output import Voice, is_terminal
+from tenv.core.progress import Transfer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import ProgressColumn, TaskID
+
+__all__ = ["Terminal"]
+
+_SHOWN = 5
+
+
+class Terminal:
+    """Draws progress on standard error; where that is no terminal, says each step once."""
+
+    def __init__(self, voice: Voice) -> None:
+        self._voice = voice
+        self._bars: Bars | None = None
+        self._step: TaskID | None = None
+        self._running: dict[str, TaskID] = {}
+        self._lock = threading.Lock()
+        self._counts_bytes = False
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bars away."""
+        if self._bars:
+            self._bars.stop()
+
+    def step(self, title: str, total: int | None = None) -> None:
+        """Begin a step."""
+        if self._voice.quiet:
+            return
+        if not is_terminal(sys.stderr):
+            self._voice.say(f"{title} …")
+            return
+        bars = self._start()
+        for task in (*self._running.values(), *([self._step] if self._step is not None else [])):
+            bars.remove_task(task)
+        self._running = {}
+        self._counts_bytes = total is not None and total > 100_000  # noqa: PLR2004 (items are never that many)
+        self._step = bars.add_task(title, total=total, bytes=self._counts_bytes)
+
+    def _start(self) -> "Bars":
+        if self._bars is None:
+            from rich.console import Console  # noqa: PLC0415 (late: 32 ms)
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+            self._bars = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                _amount_column(),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bars.start()
+        return self._bars
+
+    def advance(self, count: int = 1) -> None:
+        """Count finished items of the step."""
+        with self._lock:
+            if self._bars and self._step is not None:
+                self._bars.advance(self._step, count)
+
+    def transfers(self, running: Mapping[str, Transfer]) -> None:
+        """Draw the downloads, the largest of those under way each on a line."""
+        if not self._bars or self._step is None:
+            return
+        # The last step to the end is often not told, so a download that is nearly there is not drawn any more.
+        under_way = sorted((row for row in running.values() if row.done < 0.98 * row.total), key=lambda row: -row.total)
+        shown = {row.name: row for row in under_way[:_SHOWN]}
+        for name in [name for name in self._running if name not in shown]:
+            self._bars.remove_task(self._running.pop(name))
+        for name, row in shown.items():
+            if name not in self._running:
+                self._running[name] = self._bars.add_task(f"  {name}", total=row.total, bytes=True)
+            self._bars.update(self._running[name], completed=row.done)
+        done = sum(row.done for row in running.values())
+        self._bars.update(self._step, completed=done)
+
+    def say(self, sentence: str) -> None:
+        """Say something above the bars."""
+        if self._bars and not self._voice.quiet:
+            self._bars.console.print(sentence, markup=False, highlight=False)
+        else:
+            self._voice.say(sentence)
+
+
+def _amount_column() -> "ProgressColumn":
+    from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, Task, TransferSpeedColumn  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    class Amount(ProgressColumn):
+        """Bytes with their speed, or items."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._bytes, self._speed, self._items = (
+                DownloadColumn(binary_units=True),
+                TransferSpeedColumn(),
+                MofNCompleteColumn(),
+            )
+
+        def render(self, task: Task) -> Text:
+            """Return the column's text."""
+            if not task.fields.get("bytes"):
+                return self._items.render(task) if task.total else Text("")
+            return Text.assemble(self._bytes.render(task), "  ", self._speed.render(task))
+
+    return Amount()

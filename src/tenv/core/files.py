@@ -1,0 +1,228 @@
+"""Files and folders: atomic writes, digests, locks between processes, guarded removal."""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
+
+__all__ = [
+    "digest",
+    "digest_bytes",
+    "exclusive",
+    "folder_size",
+    "make_folder",
+    "relative_link",
+    "remove_tree",
+    "storage_errors",
+    "write_atomic",
+]
+
+_ELSEWHERE = "choose a folder that you may write (for an environment with `--prefix`)"
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return the sha256 of `data` in hex."""
+    import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(path: Path) -> str:
+    """Return the sha256 of a file's bytes in hex."""
+    import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn the operating system's refusals to write into a `StorageError` that says what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise_storage_error(error, what)
+
+
+def raise_storage_error(error: OSError, what: str) -> NoReturn:
+    """Raise a `StorageError` for a refused write, with the hint that fits its cause."""
+    hints = {
+        errno.ENOSPC: "free some space (`tenv clean` shows what the caches hold), then run the same command again",
+        errno.EDQUOT: "the disk quota is used up: free some space, then run the same command again",
+        errno.EROFS: f"the file system is read-only; {_ELSEWHERE}",
+        errno.EACCES: _ELSEWHERE,
+        errno.EPERM: _ELSEWHERE,
+    }
+    reason = error.strerror or str(error)
+    written = error.filename2 or error.filename  # of a copy that fails both files are told, the source first
+    where = f" ({written})" if written else ""
+    raise StorageError(f"{what}: {reason}{where}", hint=hints.get(error.errno or 0, "")) from error
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder and its parents."""
+    with storage_errors(f"can't create {path}"):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def write_atomic(path: Path, data: str | bytes, *, durable: bool = False) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part.
+
+    Args:
+        path: The file.
+        data: Its whole content.
+        durable: Wait until the disk has it, so that what is written next can't be there without it.
+    """
+    import tempfile  # noqa: PLC0415 (late: a command that only reads needs none of it)
+
+    raw = data.encode() if isinstance(data, str) else data
+    with storage_errors(f"can't write {path}"):
+        path = path.resolve()  # a link stays a link, and what it leads to is written
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EEXIST, "is not a regular file", str(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+            Path(name).chmod(mode)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextlib.contextmanager
+def exclusive(
+    folder: Path, purpose: str, on_wait: Callable[[str], None], timeout: float | None = None
+) -> Iterator[None]:
+    """Hold a folder for this process while the body runs; the folder need not exist yet.
+
+    The lock file stands beside the folder, since it must outlive a removal of the folder; only where the parent can't
+    be written (then nobody can remove the folder either) does it stand inside.
+
+    Args:
+        folder: The folder.
+        purpose: What this process does with it, told to those who wait.
+        on_wait: Called once with a sentence that says for whom this process waits.
+        timeout: Seconds to wait at most; None waits for ever.
+
+    Raises:
+        EnvironmentBusyError: The wait took longer than `timeout`.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 (late: 75 ms)
+
+    beside = not folder.exists() or os.access(folder.parent, os.W_OK)
+    stem = folder.parent / f".{folder.name}" if beside else folder / ".tenv"
+    owner = stem.with_name(stem.name + ".owner")
+    with storage_errors(f"can't lock {folder}"):
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        held = FileLock(stem.with_name(stem.name + ".lock"))
+        try:
+            held.acquire(timeout=0)
+        except Timeout:
+            if timeout != 0:
+                on_wait(_busy(folder, owner))
+            try:
+                held.acquire(timeout=-1 if timeout is None else timeout)
+            except Timeout:
+                raise EnvironmentBusyError(_busy(folder, owner), hint="wait for it to end, then try again") from None
+    try:
+        with contextlib.suppress(StorageError):  # a courtesy to those who wait; a full disk must not be in its way
+            write_atomic(owner, json.dumps({"pid": os.getpid(), "purpose": purpose}))
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            owner.unlink(missing_ok=True)
+        held.release()
+
+
+def _busy(folder: Path, owner: Path) -> str:
+    try:
+        data = json.loads(owner.read_text())
+        return f"{folder} is in use by process {data['pid']} (`{data['purpose']}`)"
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):  # it has only just begun, or only just ended
+        return f"{folder} is in use by another process"
+
+
+def relative_link(link: Path, target: Path) -> None:
+    """Make `link` a symbolic link to `target`, relative, so that the tree around both can be moved as one."""
+    link.symlink_to(os.path.relpath(target, link.parent))
+
+
+def remove_tree(folder: Path, marker: str) -> None:
+    """Remove a folder that tenv made.
+
+    It is first renamed, so that nobody sees it half gone.
+
+    Args:
+        folder: The folder.
+        marker: A path inside it that only tenv makes.
+
+    Raises:
+        ForeignFolderError: The marker is not there.
+        StorageError: The folder can't be removed.
+    """
+    import shutil  # noqa: PLC0415 (late: a command that only reads needs none of it)
+    import tempfile  # noqa: PLC0415
+
+    if not (folder / marker).exists():
+        raise ForeignFolderError(
+            f"{folder} was not made by tenv (it has no {marker}), so it is left alone",
+            hint="remove it yourself if nothing in it is needed",
+        )
+    with storage_errors(f"can't remove {folder}"):
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.removed-", dir=folder.parent))
+        with contextlib.suppress(PermissionError):  # not its owner: then the renaming will tell
+            folder.chmod(folder.stat().st_mode | stat.S_IWUSR)
+        try:
+            folder.rename(aside / folder.name)
+        except OSError:
+            aside.rmdir()
+            raise
+        shutil.rmtree(aside, onerror=_make_writable)
+
+
+def _make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
+    """Remove what a read-only folder (made by a build, say) keeps from being removed."""
+    parent = Path(path).parent
+    parent.chmod(parent.stat().st_mode | stat.S_IWUSR | stat.S_IXUSR)
+    if not Path(path).is_symlink():
+        Path(path).chmod(Path(path).stat().st_mode | stat.S_IWUSR)
+    remove(path)
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes that a folder's files hold; a file that stands in it twice (hard links) counts once."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    stack = [os.fspath(folder)]
+    while stack:
+        with contextlib.suppress(OSError), os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    stack.append(entry.path)
+                    continue
+                info = entry.stat(follow_symlinks=False)
+                key = (info.st_dev, info.st_ino)
+                if info.st_nlink > 1 and key in seen:
+                    continue
+                seen.add(key)
+                total += info.st_size
+    return total

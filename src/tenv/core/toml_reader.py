@@ -1,0 +1,202 @@
+"""Typed getters over TOML tables; an error carries its path and its line.
+
+One small reader per kind of value keeps the modules that describe a format flat lists of fields.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tomli
+
+from tenv.core.errors import ManifestError, TenvError
+
+T = TypeVar("T")
+
+__all__ = ["Table", "locate", "nearest", "read_toml"]
+
+_CONFLICT = re.compile(r"^<{7} .*^={7}\r?$.*^>{7} ", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?")
+_KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """Return a sentence that names the choices most like `word`, or an empty string."""
+    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 (late: for mistakes alone)
+
+    def likeness(other: str) -> float:
+        return SequenceMatcher(None, word, other).ratio()
+
+    found = get_close_matches(word, list(choices), n=3, cutoff=0.6)
+    best = [name for name in found if likeness(name) > likeness(found[0]) - 0.05]
+    return f"did you mean {' or '.join(f'`{name}`' for name in best)}?" if best else ""
+
+
+def _parts(keys: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", keys))
+
+
+def locate(text: str, path: tuple[str, ...]) -> int | None:
+    """Return the line (from 1) on which the key at `path` stands in a TOML text.
+
+    Where the key itself is not found (a missing one, or one inside an inline table), the line of the nearest table
+    or key above it is returned; None when not even that is there.
+    """
+    standing, above = _places(text)
+    if (line := above.get(path)) is not None:
+        return line
+    shorter = (path[:length] for length in range(len(path) - 1, -1, -1))
+    return next((standing[keys] for keys in shorter if keys in standing), None)
+
+
+@lru_cache(maxsize=64)
+def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
+    """Return the first line of each table and key of a TOML text, and those with all that stands above them.
+
+    `[a.b]` is where `a` stands, too. Kept, since every package of a manifest asks.
+    """
+    standing: dict[tuple[str, ...], int] = {}
+    above: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.fullmatch(line):
+            full = table = _parts(header["keys"])
+        elif key := _KEY.match(line):
+            full = table + _parts(key["keys"])
+        else:
+            continue
+        standing.setdefault(full, number)
+        for length in range(len(full) + 1):
+            above.setdefault(full[:length], number)
+    return standing, above
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A mapping read from TOML, with where it came from.
+
+    Attributes:
+        data: The keys and values.
+        source: The text that it was read from, for line numbers.
+        file: The file's name, for messages.
+        path: The keys that lead here from the top of the file.
+        error: The class of error that a getter raises.
+    """
+
+    data: Mapping[str, Any]
+    source: str = ""
+    file: str = ""
+    path: tuple[str, ...] = ()
+    error: type[TenvError] = ManifestError
+
+    def fail(self, key: str, message: str, *, hint: str = "") -> TenvError:
+        """Return (not raise) an error about the value at `key`; an empty key means the table itself."""
+        path = (*self.path, *([key] if key else []))
+        line = locate(self.source, path)
+        where = f"{self.file}:{line}" if line else self.file
+        return self.error(f"{where}: {'.'.join(path) or 'the file'}: {message}", hint=hint)
+
+    def _get(self, key: str, kind: type | tuple[type, ...], name: str) -> Any:
+        value = self.data.get(key)
+        if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
+            raise self.fail(key, f"expected {name}, got {_name(value)}")
+        return value
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a string."""
+        value = self._get(key, str, "a string")
+        return default if value is None else value
+
+    def required_text(self, key: str) -> str:
+        """Return a string that must be there and must not be empty."""
+        value = self.text(key)
+        if not value:
+            raise self.fail(key, "is required")
+        return value
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """Return a boolean."""
+        value = self._get(key, bool, "true or false")
+        return default if value is None else value
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings."""
+        value = self._get(key, list, "a list of strings")
+        for item in value or []:
+            if not isinstance(item, str):
+                raise self.fail(key, f"expected a list of strings, got {_name(item)} in it")
+        return tuple(value or [])
+
+    def table(self, key: str) -> "Table":
+        """Return a sub-table, empty when it is not there."""
+        value = self._get(key, dict, "a table")
+        return Table(value or {}, self.source, self.file, (*self.path, key), self.error)
+
+    def tables(self) -> Iterator[tuple[str, "Table"]]:
+        """Yield every key with its sub-table."""
+        for key in self.data:
+            yield key, self.table(key)
+
+    def rows(self, key: str) -> Iterator["Table"]:
+        """Yield the tables of an array of tables."""
+        for number, item in enumerate(self._get(key, list, "an array of tables") or []):
+            if not isinstance(item, dict):
+                raise self.fail(key, f"expected an array of tables, got {_name(item)} in it")
+            yield Table(item, self.source, self.file, (*self.path, f"{key}[{number}]"), self.error)
+
+    def parsed(self, key: str, parse: Callable[[str], T], default: T) -> T:
+        """Return a string through `parse`, whose ValueError becomes an error with a path."""
+        text = self.text(key)
+        if not text:
+            return default
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise self.fail(key, str(error)) from error
+
+    def only(self, known: Iterable[str]) -> None:
+        """Raise an error about the first key that is not `known`, with the nearest that is."""
+        choices = list(known)
+        for key in self.data:
+            if key not in choices:
+                suggestion = nearest(key, choices)
+                raise self.fail(key, "unknown key", hint=suggestion or f"known keys: {', '.join(sorted(choices))}")
+
+
+def _name(value: object) -> str:
+    names = {
+        bool: "true or false",
+        str: "a string",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        dict: "a table",
+    }
+    return names.get(type(value), type(value).__name__)
+
+
+_parse = lru_cache(maxsize=64)(tomli.loads)  # a parent is read once for each of its children
+
+
+def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = "") -> Table:
+    """Read a TOML file; every fault of the file itself is raised as `error`."""
+    name = name or str(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a byte order mark
+        return Table(_parse(text), text, name, (), error)
+    except UnicodeDecodeError as fault:
+        raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
+    except RecursionError as fault:
+        raise error(f"{name}: not TOML: nested too deep") from fault
+    except tomli.TOMLDecodeError as fault:
+        if _CONFLICT.search(text):
+            hint = "take what is right of both sides, and the lines with the marks out"
+            raise error(f"{name}: holds the marks of an unresolved merge", hint=hint) from fault
+        raise error(f"{name}: not TOML: {fault}") from fault
+    except ValueError as fault:  # by int, of which Python asks no more
+        raise error(f"{name}: holds a number of thousands of digits") from fault
+    except OSError as fault:
+        raise error(f"{name}: can't be read: {fault.strerror}") from fault

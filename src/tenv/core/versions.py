@@ -1,0 +1,226 @@
+"""Versions and ranges that compare as numbers and print as they were written.
+
+Driver versions such as ``580.65.06`` lose their zero in ``packaging``, and with it the form that people
+search for; so a version here keeps its text beside its numbers.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, total_ordering
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import Version as Release
+
+__all__ = ["CondaRange", "Range", "Version", "is_release", "same_release"]
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
+_CONDA_CLAUSE = re.compile(r"\s*(\*|(==|!=|<=|>=|~=|=|<|>)?\s*(\d+!)?\d[A-Za-z0-9_.+-]*\*?)\s*")
+_CLAUSE = re.compile(r"\s*(?P<operator>===|==|~=|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9][\w.!+*-]*)\s*")
+
+_PLAIN_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
+_PLAIN_CLAUSE = re.compile(r"\s*(?P<operator>==|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(\.[0-9]+)*)(?P<any>\.\*)?\s*")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """A dotted version; trailing zeros do not count (``12.1`` equals ``12.1.0``).
+
+    Attributes:
+        text: The version as written.
+    """
+
+    text: str
+    _key: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not _VERSION.fullmatch(self.text):
+            message = f"`{self.text}` is not a dotted version such as 12.1 or 580.65.06"
+            raise ValueError(message)
+        numbers = [int(part) for part in self.text.split(".")]
+        while len(numbers) > 1 and numbers[-1] == 0:
+            numbers.pop()
+        object.__setattr__(self, "_key", tuple(numbers))
+
+    @classmethod
+    def find(cls, text: str) -> "Version | None":
+        """Return the first dotted version in `text`, or None."""
+        match = re.search(r"\d+(\.\d+)+", text)
+        return cls(match.group()) if match else None
+
+    @property
+    def major(self) -> int:
+        """The first number."""
+        return self._key[0]
+
+    @property
+    def minor(self) -> int:
+        """The second number, 0 when there is none."""
+        return self._key[1] if len(self._key) > 1 else 0
+
+    @property
+    def major_minor(self) -> str:
+        """``MAJOR.MINOR``, the grain at which CUDA releases are compatible."""
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Version) else NotImplemented
+
+    def __lt__(self, other: "Version") -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of a plain version, without zeros at its end."""
+    numbers = [int(number) for number in text.split(".")]
+    while len(numbers) > 1 and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+@cache
+def _plain(text: str) -> tuple[tuple[str, tuple[int, ...], int], ...] | None:
+    """Return the clauses of a range of plain versions; None where only `packaging` can tell, which takes 30 ms to load.
+
+    A clause is its operator, the numbers of its version, and for one that ends in ``.*`` how many there are, else 0.
+    """
+    clauses = []
+    for clause in text.split(","):
+        if clause.strip() in ("", "*"):
+            continue
+        match = _PLAIN_CLAUSE.fullmatch(clause)
+        if match is None:
+            return None
+        count = match["version"].count(".") + 1 if match["any"] else 0
+        if count and match["operator"] not in (None, "=", "==", "!="):
+            return None
+        sign = match["operator"] if match["operator"] not in (None, "=") else "=="
+        clauses.append((sign, _numbers(match["version"]), count))
+    return tuple(clauses)
+
+
+def _meets(release: tuple[int, ...], sign: str, wanted: tuple[int, ...], count: int) -> bool:
+    if count:  # as many numbers of both as stand before the `.*`, and zeros where there are fewer
+        release, wanted = (tuple((*numbers, *[0] * count)[:count]) for numbers in (release, wanted))
+    return _COMPARE[sign](release, wanted)
+
+
+@cache  # the parents of targets are read again for each of them
+def _specifiers(text: str) -> "SpecifierSet":
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (late: 15 ms)
+
+    clauses = []
+    for clause in text.split(","):
+        if clause.strip() in ("", "*"):
+            continue
+        match = _CLAUSE.fullmatch(clause)
+        if match is None:
+            message = f"`{text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
+            raise ValueError(message)
+        sign = match["operator"] or "=="
+        clauses.append(("==" if sign == "=" else sign) + match["version"])
+    try:
+        return SpecifierSet(",".join(clauses))
+    except InvalidSpecifier as error:
+        message = f"`{text}` is not a version range such as `*`, `3.11.*` or `>=11,<13`"
+        raise ValueError(message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A set of versions in the notation of manifests: ``*``, ``3.11.*``, ``1.2`` or ``>=11,<13``.
+
+    A bare version means exactly that version, as it does in conda and pixi.
+
+    Attributes:
+        text: The range as written.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if _plain(self.text) is None:
+            _ = self.specifiers  # a range that can't be read must fail where it is made
+
+    @property
+    def specifiers(self) -> "SpecifierSet":
+        """The range for `packaging`; raises ValueError when it can't be read."""
+        return _specifiers(self.text)
+
+    def __contains__(self, version: object) -> bool:
+        plain, text = _plain(self.text), str(version)
+        if plain is not None and _PLAIN_VERSION.fullmatch(text):
+            release = _numbers(text)
+            return all(_meets(release, *clause) for clause in plain)
+        return self.specifiers.contains(text, prereleases=True)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class CondaRange:
+    """A set of versions as conda writes it: ``*``, ``12.1.*``, ``1.2``, ``>=11,<13``, ``2.6.*|>=2.8,<3``.
+
+    What it holds is for conda to say (`tenv.rattler_api.records.satisfies`): its versions are not those of PEP 440.
+
+    Attributes:
+        text: The range as written.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        clauses = re.split(r"[,|]", self.text)
+        if not all(_CONDA_CLAUSE.fullmatch(clause) for clause in clauses):
+            message = f"`{self.text}` is not a version range such as `*`, `3.11.*`, `>=11,<13` or `2.6.*|>=2.8`"
+            raise ValueError(message)
+
+    @property
+    def spec(self) -> str:
+        """The range as a match specification has it, in which a bare version needs its ``==``."""
+        return re.sub(r"(?:^|(?<=[,|]))\s*(?=\d)([^,|*]+)(?=[,|]|$)", r"==\1", self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def is_release(text: str) -> bool:
+    """Tell whether a text is a version as PyPI has them (PEP 440); conda's need not be."""
+    return _release(text) is not None
+
+
+def same_release(one: str, other: str) -> bool:
+    """Tell whether two texts are one version of a package (PEP 440): file names often say ``2023.03`` for 2023.3."""
+    if one == other:
+        return True
+    release = _release(one)
+    return release is not None and release == _release(other)
+
+
+def _release(text: str) -> "Release | None":
+    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms, and seldom needed)
+    from packaging.version import Version as Release  # noqa: PLC0415
+
+    try:
+        return Release(text)
+    except InvalidVersion:
+        return None

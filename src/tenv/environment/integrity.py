@@ -1,0 +1,107 @@
+"""Whether the files of a prefix are still those that were put there.
+
+What packages have brought their records tell (`tenv.environment.installed_files`); what tenv itself makes (the
+toolkit's folder, the activation) is written down in ``tenv-meta/made.json`` when it is made.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.files import digest
+from tenv.environment.installed_files import POINTER, Expected
+
+__all__ = ["Faults", "check", "describe_made", "expect_made"]
+
+_LINK = "link:"
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What is not as it should be.
+
+    Attributes:
+        missing: Files that are not there, sorted.
+        changed: Files that hold something else, sorted.
+        owners: The packages that they belong to, sorted.
+    """
+
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
+def describe_made(prefix: Path, names: Iterable[str]) -> str:
+    """Return the text of ``made.json``: where each link leads and what each file holds, of files and whole folders."""
+    found = {}
+    for name in names:
+        for path in _files(prefix / name):
+            target = os.readlink(path) if path.is_symlink() else ""  # noqa: PTH115 (a text, as it stands in the link)
+            found[os.path.relpath(path, prefix)] = _LINK + target if target else f"sha256:{digest(path)}"
+    return json.dumps(found, indent=0, sort_keys=True) + "\n"
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_symlink() or path.is_file():
+        yield path
+    elif path.is_dir():
+        for entry in sorted(path.iterdir()):
+            yield from _files(entry)
+
+
+def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
+    """Yield what tenv made in a prefix; nothing where an older tenv has not written it down."""
+    name = os.path.relpath(file, prefix)
+    try:
+        rows = json.loads(file.read_text())
+        yield from [Expected(str(path), "", str(value)) for path, value in rows.items()]
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, RecursionError, AttributeError):
+        yield Expected(name, "", "sha256:unreadable")
+
+
+def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
+    """Look at every file that should be there; files are read side by side, since hashing leaves Python's lock."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+
+    files = list({row.name: row for row in expected}.values())
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        answers = list(pool.map(lambda row: _judge(prefix / row.name, row.digest), files))
+    faults = [(row, answer) for row, answer in zip(files, answers, strict=True) if answer]
+    return Faults(
+        missing=tuple(sorted(row.name for row, answer in faults if answer == "missing")),
+        changed=tuple(sorted(row.name for row, answer in faults if answer == "changed")),
+        owners=tuple(sorted({row.owner for row, _ in faults if row.owner})),
+    )
+
+
+def _judge(path: Path, wanted: str) -> str:
+    """Return ``missing``, ``changed``, or an empty string."""
+    if wanted.startswith(_LINK):
+        return _judge_link(path, wanted.removeprefix(_LINK))
+    if not os.path.lexists(path):
+        return "missing"
+    if wanted.startswith(POINTER):
+        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(POINTER)  # noqa: PTH115 (as a text)
+        return "" if same else "changed"
+    algorithm, _, value = wanted.partition(":")
+    try:
+        return "" if not value or _hash(path, algorithm) == value else "changed"
+    except (OSError, ValueError):
+        return "changed"
+
+
+def _hash(path: Path, algorithm: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def _judge_link(path: Path, target: str) -> str:
+    if path.is_symlink():
+        same = os.readlink(path) == target  # noqa: PTH115 (a text, as it stands in the link)
+        return "changed" if not same else "" if path.exists() else "missing"
+    return "changed" if path.exists() else "missing"

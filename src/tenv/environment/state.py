@@ -1,0 +1,228 @@
+"""Environments: a prefix on disk, the lock that it was made from, and its state.
+
+Everything that tenv keeps about an environment lies in ``PREFIX/tenv-meta``. ``state.json`` is written last, and before
+anything in the prefix is touched it says ``creating``: whatever stops a command half-way leaves that word there, the
+activation scripts gone, and enough knowledge for the next ``create`` to repair.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenv import __version__
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
+from tenv.core.files import write_atomic
+from tenv.core.prefix import MARKER, META, OWN
+from tenv.core.toml_reader import Table, nearest
+
+if TYPE_CHECKING:
+    from tenv.environment.installed_files import Records
+
+__all__ = ["Environment", "State", "Status", "environments_in"]
+
+_SCHEMA = 1
+_KEPT_LOCKS = 3
+
+
+class Status(StrEnum):
+    """Whether an environment can be used."""
+
+    CREATING = "creating"
+    READY = "ready"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What tenv remembers about an environment.
+
+    Attributes:
+        status: Whether it can be used.
+        target: The target that it was made for.
+        lock: The digest of the lock that it was made from.
+        manifest: The digest of the manifest that the lock was found to satisfy.
+        platform: The platform of the host that made it.
+        python: The Python minor that it holds.
+        packages: The wheels that tenv put there: version and sha256 by normalized name.
+        conda: The conda packages that tenv put there: version, build string and digest by name.
+        archives: The archives that tenv put there: version and sha256 by name.
+        foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
+        bytes: The size of the whole, in bytes.
+        written_by: The tenv version that made it.
+    """
+
+    status: Status
+    target: str
+    lock: str = ""
+    manifest: str = ""
+    platform: str = ""
+    python: str = ""
+    packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    conda: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    archives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    foreign: tuple[str, ...] = ()
+    bytes: int = 0
+    written_by: str = __version__
+
+    def to_json(self) -> str:
+        """Return the text of ``state.json``: one line, the status first, since shells look for it."""
+        values: dict[str, Any] = {"state": self.status.value, "schema": _SCHEMA}
+        values |= {name: getattr(self, name) for name in self.__slots__ if name != "status"}
+        return json.dumps(values) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "State":
+        """Read ``state.json``; a key that is not there has its default, so that older environments can be read.
+
+        Raises:
+            EnvironmentBrokenError: A newer tenv wrote it, in a form that this one does not know.
+            ValueError, TypeError, KeyError: It is not what tenv writes.
+        """
+        table = Table(json.loads(text), error=EnvironmentBrokenError)
+        schema = table.data["schema"]
+        if schema > _SCHEMA:
+            raise EnvironmentBrokenError(
+                f"the environment was made by tenv {table.text('written_by')}, in a form that tenv {__version__} "
+                "does not know",
+                hint="use that tenv or a newer one, or remove the environment's folder",
+            )
+        packages, conda, archives = table.table("packages"), table.table("conda"), table.table("archives")
+        size = table.data.get("bytes", 0)
+        if not isinstance(size, int):
+            raise TypeError(size)
+        return cls(
+            status=Status(table.text("state")),
+            target=table.text("target"),
+            lock=table.text("lock"),
+            manifest=table.text("manifest"),
+            platform=table.text("platform"),
+            python=table.text("python"),
+            packages={name: _version_and_hash(packages.strings(name)) for name in packages.data},
+            conda={name: _conda_key(conda.strings(name)) for name in conda.data},
+            archives={name: _version_and_hash(archives.strings(name)) for name in archives.data},
+            foreign=table.strings("foreign"),
+            bytes=size,
+            written_by=table.text("written_by"),
+        )
+
+
+def _version_and_hash(values: tuple[str, ...]) -> tuple[str, str]:
+    version, sha256 = values
+    return version, sha256
+
+
+def _conda_key(values: tuple[str, ...]) -> tuple[str, str, str]:
+    version, build, digest = values
+    return version, build, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A prefix, whether or not anything is there yet.
+
+    Attributes:
+        prefix: The folder.
+    """
+
+    prefix: Path
+
+    @property
+    def meta(self) -> Path:
+        """The folder with what tenv knows about the environment."""
+        return self.prefix / META
+
+    def state(self) -> State | None:
+        """Return the state, None when there is none; one that can't be read counts as broken."""
+        try:
+            return State.from_json((self.prefix / MARKER).read_text())
+        except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file that stands beside the prefixes
+            return None
+        except EnvironmentBrokenError as error:
+            if error.hint:  # a newer tenv's: not ours to repair
+                raise
+            return State(Status.BROKEN, target=self.prefix.name)
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            return State(Status.BROKEN, target=self.prefix.name)
+
+    def write_state(self, state: State) -> None:
+        """Write the state, and wait until the disk has it."""
+        write_atomic(self.prefix / MARKER, state.to_json(), durable=True)
+
+    def check_ours(self) -> None:
+        """Raise ForeignFolderError when the prefix is something that tenv did not make."""
+        if (self.prefix / MARKER).exists():
+            return
+        if self.prefix.is_dir():
+            names = [entry.name for entry in self.prefix.iterdir() if entry.name not in OWN]
+        else:
+            names = [self.prefix.name] if self.prefix.exists() or self.prefix.is_symlink() else []
+        if names:
+            raise ForeignFolderError(
+                f"{self.prefix} holds something else (such as {min(names)}), so nothing is installed there",
+                hint="name an empty or new folder with `--prefix`",
+            )
+
+    def require_ready(self, target: str) -> State:
+        """Return the state of an environment that can be used.
+
+        Raises:
+            EnvironmentMissingError: There is no environment.
+            EnvironmentBrokenError: It is not ready.
+        """
+        state = self.state()
+        if state is None:
+            others = [other.prefix.name for other in environments_in(self.prefix.parent)]
+            hint = nearest(target, others) or f"`tenv create {target}` makes it"
+            raise EnvironmentMissingError(f"there is no environment `{target}` ({self.prefix})", hint=hint)
+        if state.status is not Status.READY:
+            raise EnvironmentBrokenError(
+                f"the environment `{target}` is not ready (its state is `{state.status}`)",
+                hint=f"`tenv create {target}` finishes or repairs it",
+            )
+        return state
+
+    def owned(self, state: State) -> "tuple[tuple[Records, Mapping[str, Any]], ...]":
+        """Return the records of each kind of package, with the packages of that kind that a state remembers."""
+        from tenv.environment.installed_files import Archives, CondaPackages, Wheels  # noqa: PLC0415 (late: who activates asks nothing)
+
+        return (
+            (Wheels(self.prefix), state.packages),
+            (CondaPackages(self.prefix), state.conda),
+            (Archives(self.prefix), state.archives),
+        )
+
+    def tidy(self) -> None:
+        """Remove what writes that were killed have left among tenv's notes."""
+        for leftover in (*self.meta.glob(".*"), *self.meta.glob("locks/.*")):
+            leftover.unlink(missing_ok=True)
+
+    def kept_locks(self) -> list[Path]:
+        """Return the files of the last few locks that the environment was made from, oldest first."""
+        return sorted((self.meta / "locks").glob("*.lock"))
+
+    def keep_lock(self, text: bytes, source: Path | None = None) -> None:
+        """Keep the bytes of the lock that the environment is made from, and those of the last few before it.
+
+        Args:
+            text: The bytes.
+            source: The file that they were read from; after a way back to a kept lock, those that came later go.
+        """
+        folder = self.meta / "locks"
+        old = self.kept_locks()
+        if source is not None and source in old:
+            for path in old[old.index(source) + 1 :]:
+                path.unlink(missing_ok=True)
+            return
+        number = int(old[-1].stem) + 1 if old else 1
+        if not old or old[-1].read_bytes() != text:
+            write_atomic(folder / f"{number:06}.lock", text)
+            for path in old[: -(_KEPT_LOCKS - 1)]:
+                path.unlink(missing_ok=True)
+
+
+def environments_in(folder: Path) -> list[Environment]:
+    """Return the environments that tenv made in a folder, by name."""
+    return [Environment(path.parent.parent) for path in sorted(folder.glob(f"[!.]*/{MARKER}"))]

@@ -1,0 +1,280 @@
+"""The files of facts: those that come with tenv, and those of the user that add rows and replace them.
+
+A file of the user has the name of the table that it changes (``cuda_driver.toml``) and its form. A row of it replaces
+the row with the same key, or is added when there is none; a plain table (``[forward_compat]``) is replaced as a whole.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tenv.core.errors import FactsError
+from tenv.core.toml_reader import Table, nearest, read_toml
+from tenv.facts.interface import expand
+
+__all__ = ["LAYOUTS", "Data", "Layout", "Row", "Section", "default_overrides", "find_overrides", "read_data"]
+
+_SCHEMA = 1
+_DATA = Path(__file__).parent / "data"
+_COMMON = ("confirmed", "note", "source")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """An array of tables in a data file.
+
+    Attributes:
+        key: The columns that tell one row from another.
+        columns: The other columns that are worth showing to people.
+    """
+
+    key: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a data file holds.
+
+    Attributes:
+        about: What it answers, in a few words.
+        sections: Its arrays of tables.
+    """
+
+    about: str
+    sections: Mapping[str, Section]
+
+
+_ARCHIVE = ("version", "platform", "cuda")
+
+LAYOUTS: Mapping[str, Layout] = {
+    "cuda_driver": Layout(
+        "the NVIDIA driver that a CUDA toolkit needs",
+        {
+            "minor_version_compat": Section(("cuda_major",), ("min_linux", "min_windows")),
+            "toolkit": Section(("toolkit",), ("rn_linux", "bundled_linux", "mvc_min_linux", "rn_windows")),
+            "forward_compat_row": Section(("package",), ("cuda", "by_branch")),
+            "container_require": Section(("image",), ("cuda", "fallback_branches")),
+        },
+    ),
+    "cuda_gpu_arch": Layout(
+        "the GPU architectures of a CUDA toolkit, the compute capability of a GPU",
+        {
+            "toolkit": Section(("major_minor",), ("min", "max", "sm")),
+            "family": Section(("name",), ("cc", "toolkits")),
+            "gpu": Section(("name",), ("cc", "kind")),
+        },
+    ),
+    "gpu_pci": Layout("the GPU behind a PCI device id", {"device": Section(("id",), ("chip", "name", "gpu"))}),
+    "cuda_host_compiler": Layout(
+        "the host compilers and the glibc that a CUDA toolkit works with",
+        {
+            "toolkit": Section(
+                ("major_minor",), ("gcc_min", "gcc_max", "clang_min", "clang_max", "msvc_min", "msvc_below")
+            ),
+            "glibc_header_conflict": Section(("toolkit_from",), ("toolkit_to", "fails_from_glibc", "functions")),
+        },
+    ),
+    "libstdcxx": Layout(
+        "the libstdc++ symbols of a GCC and of a distribution",
+        {
+            "gcc": Section(("since",), ("glibcxx", "cxxabi", "file")),
+            "distro": Section(("key",), ("name", "glibc", "glibcxx", "cxxabi", "default_gcc")),
+        },
+    ),
+    "pytorch_build": Layout(
+        "what a PyTorch release needs to be built",
+        {
+            "release": Section(
+                ("version",),
+                ("requires_python", "cmake_min", "gcc_readme", "cxx_config", "cuda_min_enforced", "build_backend"),
+            ),
+            "env": Section(("name",), ("meaning",)),
+            "cusparselt_compat": Section(("torch",), ("note",)),
+            "cuda_arch_matrix": Section(("torch",)),
+        },
+    ),
+    "cusparselt": Layout(
+        "the releases of cuSPARSELt, and those that PyTorch uses",
+        {
+            "archive": Section(_ARCHIVE, ("sha256",)),
+            "pytorch_ci": Section(("cuda",), ("version",)),
+            "pytorch_wheel": Section(("torch",), ("requires",)),
+        },
+    ),
+    "cudnn": Layout("the releases of cuDNN", {"archive": Section(_ARCHIVE, ("sha256",))}),
+    "magma": Layout(
+        "the MAGMA binaries that PyTorch builds use",
+        {
+            "source_tarball": Section(("version",), ("url",)),
+            "conda_pytorch": Section(("name", "version", "build"), ("updated",)),
+            "windows_mkl": Section(("file",), ("url",)),
+        },
+    ),
+}
+"""Every table, by the name of its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a data file.
+
+    Attributes:
+        table: Its columns.
+        sources: What the abbreviations in its source stand for.
+        origin: The file that it stands in; empty when it came with tenv.
+    """
+
+    table: Table
+    sources: Mapping[str, str] = field(repr=False)
+    origin: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where its values were read, with the abbreviations written out."""
+        return expand(self.table, self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A data file, with the user's rows in it.
+
+    Attributes:
+        name: Its name.
+        sections: The rows of its arrays of tables.
+        tables: Its plain tables.
+        base: The address that relative paths in it are below, or an empty string.
+    """
+
+    name: str
+    sections: Mapping[str, tuple[Row, ...]]
+    tables: Mapping[str, Row]
+    base: str
+
+    def rows(self, section: str) -> Iterator[tuple[Table, Mapping[str, str]]]:
+        """Yield the rows of an array of tables, each with the meaning of its abbreviations."""
+        for row in self.sections[section]:
+            yield row.table, row.sources
+
+    def table(self, name: str) -> tuple[Table, Mapping[str, str]]:
+        """Return a plain table, with the meaning of its abbreviations."""
+        row = self.tables[name]
+        return row.table, row.sources
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    sections: dict[str, dict[tuple[str, ...], Row]]
+    tables: dict[str, Row]
+    columns: dict[str, set[str]]
+    values: dict[str, Any]
+
+
+def default_overrides(environ: Mapping[str, str], config_folder: Path) -> tuple[Path, ...]:
+    """Return where the user's own facts are looked for, the place that wins first.
+
+    Args:
+        environ: The caller's environment; ``TENV_FACTS`` there names files and folders, separated as in ``PATH``.
+        config_folder: The user's configuration folder, whose ``facts`` folder counts when it exists.
+    """
+    named = tuple(Path(item).expanduser() for item in environ.get("TENV_FACTS", "").split(os.pathsep) if item)
+    folder = config_folder / "facts"
+    return (*named, folder) if folder.is_dir() else named
+
+
+def find_overrides(places: Sequence[Path]) -> dict[str, tuple[Path, ...]]:
+    """Return the user's files of each table, the one that wins first.
+
+    Args:
+        places: Files and folders, the place that wins first.
+
+    Raises:
+        FactsError: A place does not exist, or a file has not the name of a table.
+    """
+    found: dict[str, tuple[Path, ...]] = {}
+    for place in places:
+        if not place.exists():
+            raise FactsError(f"{place}: there is no such file or folder", hint="TENV_FACTS names files and folders")
+        for file in sorted(place.glob("*.toml")) if place.is_dir() else [place]:
+            if file.stem not in LAYOUTS or file.suffix != ".toml":
+                hint = nearest(file.stem, LAYOUTS) or f"the tables are {', '.join(LAYOUTS)}"
+                raise FactsError(f"{file}: there is no table of facts of that name", hint=hint)
+            found[file.stem] = (*found.get(file.stem, ()), file)
+    return found
+
+
+def read_data(name: str, files: Sequence[Path] = ()) -> Data:
+    """Read a data file with the user's rows in it.
+
+    Args:
+        name: The name of the table.
+        files: The user's files of that table, the one that wins first.
+
+    Raises:
+        FactsError: A file can't be read, or says what the table has no place for.
+    """
+    layout = LAYOUTS[name]
+    own_rows = read_toml(_DATA / f"{name}.toml", FactsError, f"tenv/facts/data/{name}.toml")
+    merged = _read(own_rows, layout, "")
+    for file in reversed(files):
+        table = read_toml(file, FactsError)
+        _check_names(table, merged, layout)
+        own = _read(table, layout, str(file))
+        for section, rows in own.sections.items():
+            for row in rows.values():
+                row.table.only(merged.columns[section])
+                expand(row.table, row.sources)  # a row without a source is refused before it is used
+            merged.sections[section].update(rows)
+        merged.tables.update(own.tables)
+    sections = {section: tuple(rows.values()) for section, rows in merged.sections.items()}
+    return Data(name, sections, merged.tables, str(merged.values.get("base", "")))
+
+
+def _read(table: Table, layout: Layout, origin: str) -> _File:
+    schema = table.data.get("schema", _SCHEMA)
+    if schema != _SCHEMA:
+        raise table.fail("schema", f"this tenv reads schema {_SCHEMA}, not {schema}")
+    names = table.table("sources")
+    sources = {key: names.text(key) for key in names.data}
+    sections: dict[str, dict[tuple[str, ...], Row]] = {}
+    columns: dict[str, set[str]] = {}
+    for section, shape in layout.sections.items():
+        rows: dict[tuple[str, ...], Row] = {}
+        for row in _rows(table, section):
+            key = tuple(str(row.data.get(column, "")) for column in shape.key)
+            if key in rows:
+                raise row.fail("", f"there are two rows for {' '.join(key).strip()}")
+            if not key[0]:
+                raise row.fail(shape.key[0], "is required")
+            rows[key] = Row(row, sources, origin)
+        sections[section] = rows
+        columns[section] = {*_COMMON, *shape.key, *(column for row in rows.values() for column in row.table.data)}
+    plain = [key for key, value in table.data.items() if isinstance(value, dict) and key != "sources"]
+    tables = {key: Row(table.table(key), sources, origin) for key in plain}
+    values = {key: value for key, value in table.data.items() if key not in sections and key not in tables}
+    return _File(sections, tables, columns, values)
+
+
+def _check_names(table: Table, known: _File, layout: Layout) -> None:
+    table.only({*layout.sections, *known.tables, *known.values, "schema", "sources"})
+
+
+def _rows(table: Table, section: str) -> Iterator[Table]:
+    """Yield the rows of an array of tables, each with the lines of the file that are its own.
+
+    With the whole file a message could name only the line on which the first row begins.
+    """
+    lines = table.source.splitlines()
+    header = re.compile(rf"\s*\[\[\s*{section}\s*\]\]\s*(#.*)?")
+    starts = [number for number, line in enumerate(lines) if header.fullmatch(line)]
+    rows: list[Mapping[str, Any]] = [row.data for row in table.rows(section)]
+    if len(starts) != len(rows):  # written in one line, `toolkit = [{…}]`
+        yield from table.rows(section)
+        return
+    for index, (data, start) in enumerate(zip(rows, starts, strict=True)):
+        end = starts[index + 1] if index + 1 < len(starts) else len(lines)
+        text = "\n" * start + "\n".join(lines[start:end])
+        yield Table(data, text, table.file, (section,), table.error)

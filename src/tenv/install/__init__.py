@@ -1,0 +1,1 @@
+"""Bringing a prefix to what a lock says, one step after another."""

@@ -1,0 +1,58 @@
+"""The Python of an environment: the one that it is made with, and the one that it has."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.core.errors import EnvironmentBrokenError, UsageError
+from tenv.core.versions import Version
+from tenv.environment.state import Environment, State
+from tenv.locks.lock import Lock
+from tenv.targets.search import Target
+from tenv.toolchain.discover import discover
+
+if TYPE_CHECKING:
+    from tenv.sources.wheels.interpreters import Interpreter
+    from tenv.sources.wheels.uv import Uv
+
+__all__ = ["choose_python", "has_python"]
+
+
+def choose_python(
+    uv: "Uv", target: Target, lock: Lock, platform: str, wanted: str | None, old: State | None
+) -> "Interpreter":
+    """Return the Python to use: the one asked for, the one the environment has, the host's best, or a fetched one."""
+    minors = lock.python_minors(platform) or target.manifest.python_minors()
+    if wanted and (Path(wanted).is_file() or "/" in wanted):
+        found = uv.inspect(Path(wanted).absolute())
+        if found is None or found.version.major_minor not in minors:
+            have = f"is Python {found.version}" if found else "is not a working Python"
+            raise UsageError(f"`--python {wanted}` {have}; the lock of {target.name} serves {', '.join(minors)}")
+        return found
+    if wanted and wanted not in minors:
+        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}")
+    preferred = wanted or (old.python if old and old.python in minors else "")
+    here = uv.interpreters([preferred] if preferred else minors)
+    if here:
+        return here[0]
+    minor = preferred or max(minors, key=Version)
+    program = uv.fetch_python(minor)
+    fetched = uv.inspect(program)
+    if fetched is None:
+        raise EnvironmentBrokenError(f"the fetched Python {program} does not run")
+    return fetched
+
+
+def has_python(environment: Environment, wanted: str | None, minor: str = "") -> bool:
+    """Tell whether an environment has the Python that is asked for.
+
+    Args:
+        environment: The environment.
+        wanted: A minor, or a program by its path; None when any will do.
+        minor: The minor that it has; empty when that is not asked.
+    """
+    if not wanted:
+        return True
+    if "/" not in wanted:
+        return not minor or wanted == minor
+    return os.path.realpath(discover(environment.prefix).python) == os.path.realpath(wanted)

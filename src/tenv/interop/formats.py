@@ -1,0 +1,50 @@
+"""The formats, in the order in which a file is held against them."""
+
+import importlib
+
+from tenv.core.errors import FormatError
+from tenv.core.toml_reader import nearest
+from tenv.interop.interface import Format, Source
+
+__all__ = ["FORMATS", "find_format", "recognize"]
+
+FORMATS = {
+    "pixi": "pixi",
+    "conda-lock": "conda_lock",
+    "explicit": "explicit",
+    "environment.yml": "environment_yml",
+    "pylock.toml": "pylock",
+    "requirements.txt": "requirements",
+}
+"""Every format: its name on the command line and its module here."""
+
+_HEAD = 4096
+
+
+def find_format(name: str) -> Format:
+    """Return a format by its name.
+
+    Raises:
+        FormatError: There is none of that name.
+    """
+    if name not in FORMATS:
+        hint = nearest(name, FORMATS) or f"formats: {', '.join(FORMATS)}"
+        raise FormatError(f"there is no format `{name}`", hint=hint)
+    found: Format = importlib.import_module(f"tenv.interop.{FORMATS[name]}").FORMAT
+    return found
+
+
+def recognize(source: Source) -> Format:
+    """Return the format of a file, by its name and its beginning.
+
+    Raises:
+        FormatError: It is of none that tenv reads.
+    """
+    for name in FORMATS:
+        found = find_format(name)
+        if found.read and found.recognize(source.path.name, source.raw[:_HEAD]):
+            return found
+    raise FormatError(
+        f"{source.path}: is no file that tenv can import, as far as its name and its beginning tell",
+        hint=f"name its format with `--format`: {', '.join(FORMATS)}",
+    )

@@ -1,0 +1,132 @@
+"""What to begin with when two locks of one target have to become one.
+
+A text merge of two locks can be neither of both nor anything that fits together. What is kept of both sides here is a
+list of wishes; the solver has the last word.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tenv.core.versions import Version
+from tenv.core.yaml_reader import load
+from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.locks.lock_file import parse_lock, render_lock
+
+__all__ = ["begin_with", "newer"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
+    """Return a lock that holds what both sides agree on, what one side has changed, and the newer where both have.
+
+    Args:
+        base: The lock that both sides come from; None when there is none.
+        ours: One side, which also says what was asked for.
+        theirs: The other side.
+    """
+    platforms = tuple(dict.fromkeys((*ours.platforms, *theirs.platforms)))
+    sides = (base, ours, theirs)
+    wheels = {platform: _wheels(sides, platform) for platform in platforms}
+    conda = {platform: _conda(sides, platform) for platform in platforms}
+    archives = {platform: _archives(sides, platform) for platform in platforms}
+    joined = replace(ours, platforms=platforms, wheels=wheels, conda=conda, archives=archives, manifest="0" * 64)
+    text = render_lock(joined, _conda_text(joined, ours.text, theirs.text))
+    return parse_lock(text, f"the two locks of {ours.target}", ours.target)
+
+
+def _three_way(
+    base: Mapping[K, V],
+    ours: Mapping[K, V],
+    theirs: Mapping[K, V],
+    name: Callable[[V], str],
+    version: Callable[[V], str],
+) -> dict[K, V]:
+    """Return what three mappings become; `name` tells one file from another, `version` which is newer."""
+    found: dict[K, V] = {}
+    for key in dict.fromkeys((*ours, *theirs)):
+        mine, other, before = ours.get(key), theirs.get(key), base.get(key)
+        names = [None if value is None else name(value) for value in (mine, other, before)]
+        if names[0] in (names[1], names[2]):
+            chosen = other
+        elif names[1] == names[2] or other is None:
+            chosen = mine
+        else:
+            chosen = mine if mine is not None and newer(version(mine), version(other)) else other
+        if chosen is not None:
+            found[key] = chosen
+    return found
+
+
+def newer(one: str, other: str) -> bool:
+    """Tell whether a version of a package is newer than another, by PEP 440 or else by the numbers in it."""
+    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms)
+    from packaging.version import Version as Release  # noqa: PLC0415
+
+    try:
+        return Release(one) > Release(other)
+    except InvalidVersion:  # a conda package's, such as 2023.2.0a_1 or 9e
+        return _numbers(one) > _numbers(other)
+
+
+def _numbers(version: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[a-z]+", version.lower())]
+
+
+def _wheels(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Wheel, ...]:
+    """Return the wheels of one platform, chosen for each Python minor by itself."""
+
+    def rows(lock: Lock | None) -> dict[tuple[str, str], Wheel]:
+        found = lock.wheels.get(platform, ()) if lock else ()
+        return {(wheel.name, minor): wheel for wheel in found for minor in wheel.python}
+
+    base, ours, theirs = map(rows, sides)
+    chosen = _three_way(base, ours, theirs, lambda wheel: wheel.sha256, lambda wheel: wheel.version)
+    files: dict[str, tuple[Wheel, set[str]]] = {}
+    for (_, minor), wheel in chosen.items():
+        files.setdefault(wheel.sha256, (wheel, set()))[1].add(minor)
+    found = [replace(wheel, python=tuple(sorted(minors, key=Version))) for wheel, minors in files.values()]
+    return tuple(sorted(found, key=lambda wheel: (wheel.name, wheel.file)))
+
+
+def _conda(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[CondaPackage, ...]:
+    def rows(lock: Lock | None) -> dict[str, CondaPackage]:
+        return {package.name: package for package in (lock.conda.get(platform, ()) if lock else ())}
+
+    base, ours, theirs = map(rows, sides)
+    chosen = _three_way(base, ours, theirs, lambda package: package.url, lambda package: package.version)
+    return tuple(chosen[name] for name in sorted(chosen))
+
+
+def _archives(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Archive, ...]:
+    def rows(lock: Lock | None) -> dict[str, Archive]:
+        return {archive.name: archive for archive in (lock.archives.get(platform, ()) if lock else ())}
+
+    base, ours, theirs = map(rows, sides)
+    chosen = _three_way(base, ours, theirs, lambda archive: archive.sha256, lambda archive: archive.version)
+    return tuple(chosen.values())
+
+
+def _conda_text(lock: Lock, *texts: bytes) -> str:
+    """Return the conda part of a lock, its packages described as one of the texts describes them."""
+    import yaml  # noqa: PLC0415 (late: 15 ms)
+
+    urls = {package.url for packages in lock.conda.values() for package in packages}
+    described: dict[str, Any] = {}
+    for text in texts if urls else ():
+        rows = load(text).get("packages") or []
+        described |= {row["conda"]: row for row in rows if row.get("conda") in urls}
+    environment = {
+        "channels": [{"url": f"{channel}/"} for channel in lock.channels],
+        "packages": {name: [{"conda": row.url} for row in rows] for name, rows in lock.conda.items() if rows},
+    }
+    data = {
+        "version": 7,
+        "platforms": [{"name": platform} for platform in lock.platforms],
+        "environments": {lock.target: environment},
+        "packages": list(described.values()),
+    }
+    return str(yaml.safe_dump(data, sort_keys=False))

@@ -1,0 +1,1 @@
+"""What every verb is given: the caller's environment, its folders and its settings."""

@@ -1,0 +1,146 @@
+"""The cache of conda packages, which rattler, pixi and tenv share, and what the packages in it hold.
+
+The names of a package's files are read before any of them reaches a prefix: rattler follows names that lead out of a
+prefix as far as they go, and ends the whole process over an absolute one.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.core.errors import NetworkError
+from tenv.rattler_api.faults import told
+from tenv.rattler_api.network import cache_folder as shared_cache
+from tenv.rattler_api.records import Record
+
+__all__ = ["Content", "cache_folder", "downloads_folder", "read_archives", "read_cache"]
+
+_ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
+_OURS = ("info/paths.json", "info/link.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a package holds.
+
+    Attributes:
+        record: The package.
+        files: The names of its files as the package has them.
+        links: Those that are symbolic links.
+        entry_points: The programs that an installer makes for it, of noarch Python packages.
+        noarch_python: Whether its files go where the environment's Python is.
+    """
+
+    record: Record
+    files: tuple[str, ...]
+    links: tuple[str, ...] = ()
+    entry_points: tuple[str, ...] = ()
+    noarch_python: bool = False
+
+
+def cache_folder() -> Path:
+    """Return the folder of the package cache: the one of rattler and pixi."""
+    return shared_cache() / "pkgs"
+
+
+def downloads_folder() -> Path:
+    """Return the folder beside the package cache that packages are fetched to; they leave it once they are linked."""
+    return cache_folder().parent / "tenv-downloads"
+
+
+def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:
+    """Return, by URL, the content of the packages that lie in the cache, and the names of those that are damaged there.
+
+    Args:
+        records: The packages.
+        thorough: Tell by the digests of their files whether packages are whole, which takes about as long as to
+            install them, and not by the sizes alone.
+    """
+    import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+    from rattler.package_cache import PackageCache  # noqa: PLC0415 (late: 40 ms and 25 MB)
+
+    folder = cache_folder()
+    if not folder.is_dir() or not records:
+        return {}, ()
+    index = asyncio.run(_index(PackageCache(folder)))
+    there = [record for record in records if index.contains_record(record.raw)]
+    read = {r.url: _read_folder(r, folder / f"{r.name}-{r.version}-{r.build}", thorough=thorough) for r in there}
+    damaged = tuple(record.name for record in there if read[record.url] is None)
+    return {url: content for url, content in read.items() if content is not None}, damaged
+
+
+async def _index(cache: Any) -> Any:
+    return await cache.index()
+
+
+def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | None:
+    """Return the content of a package in the cache; None when it is not whole."""
+    try:
+        texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
+        content, sizes = _read_content(record, texts)
+        for name, (size, digest) in sizes.items():
+            path = f"{folder}/{name}"  # not a Path: there are tens of thousands of files
+            if size is not None and os.lstat(path).st_size != size:
+                return None
+            if thorough and digest and _sha256(path) != digest:
+                return None
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+    return content
+
+
+def _sha256(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123 (not a Path: there are tens of thousands of files)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_content(
+    record: Record, texts: Mapping[str, bytes | None]
+) -> tuple[Content, dict[str, tuple[int | None, str]]]:
+    """Return the content that a package's own lists tell, and the size and sha256 of its regular files."""
+    rows: list[dict[str, Any]] = json.loads(texts.get("info/paths.json") or b"")["paths"]
+    files = tuple(str(row["_path"]) for row in rows)
+    links = tuple(str(row["_path"]) for row in rows if row.get("path_type") == "softlink")
+    sizes = {
+        str(row["_path"]): (row.get("size_in_bytes"), str(row.get("sha256") or ""))
+        for row in rows
+        if row.get("path_type") == "hardlink"
+    }
+    noarch = json.loads(texts.get("info/link.json") or b"{}").get("noarch") or {}
+    python = noarch.get("type") == "python"
+    programs = tuple(str(line).partition("=")[0].strip() for line in noarch.get("entry_points") or ())
+    return Content(record, files, links, programs if python else (), python), sizes
+
+
+def read_archives(archives: Mapping[str, Path], records: Iterable[Record]) -> dict[str, Content]:
+    """Return, by URL, the content of packages that were fetched.
+
+    Raises:
+        NetworkError: One of them is not a conda package.
+    """
+    import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+    return asyncio.run(_read_archives(archives, [record for record in records if record.url in archives]))
+
+
+async def _read_archives(archives: Mapping[str, Path], records: Sequence[Record]) -> dict[str, Content]:
+    from rattler.package_streaming import PackageArchive  # noqa: PLC0415 (late)
+
+    found = {}
+    for record in records:
+        try:
+            archive = await PackageArchive.from_path(archives[record.url])
+            texts = await archive.read_files(_ABOUT)
+            if texts.get("info/paths.json") is None:  # packages from before 2017 have plain lists
+                names = (texts.get("info/files") or b"").decode().split("\n")
+                rows = [{"_path": name, "path_type": "hardlink"} for name in names if name]
+                texts["info/paths.json"] = json.dumps({"paths": rows}).encode()
+            found[record.url] = _read_content(record, texts)[0]
+        except Exception as error:  # rattler's errors have no common base below Exception
+            raise NetworkError(f"{record.url}: is not a conda package: {told(error)}") from error
+    return found

@@ -1,0 +1,137 @@
+"""Conda packages linked into a prefix by rattler, from the package cache."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
+from tenv.rattler_api.cache import cache_folder
+from tenv.rattler_api.faults import storage_error, told
+from tenv.rattler_api.records import Record
+
+__all__ = ["link"]
+
+_FULL = 1 << 16  # bytes; with less than that left, nothing can be installed
+
+
+def link(
+    records: Sequence[Record],
+    prefix: Path,
+    platform: str,
+    archives: Mapping[str, Path],
+    *,
+    kept: Iterable[str] = (),
+    again: Iterable[str] = (),
+    thorough: bool = False,
+    on_linked: Callable[[], None] = lambda: None,
+) -> None:
+    """Make the conda packages of a prefix exactly those that are given.
+
+    Args:
+        records: The packages.
+        prefix: The prefix.
+        platform: The platform of the prefix.
+        archives: By URL: packages that are not in the cache yet, and whose bytes and names have been looked at.
+        kept: Names of packages that are left alone, whatever they are.
+        again: Names of packages that are linked anew even where the right version is there.
+        thorough: Compare every file of the cache with its digest first.
+        on_linked: Called for each package that is done.
+
+    Raises:
+        StorageError: The disk is full, or can't be written.
+        EnvironmentBrokenError: rattler could not do it; the prefix is then in between.
+    """
+    import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+    for record in records:
+        if record.url in archives:
+            record.raw.url = archives[record.url].absolute().as_uri()
+    try:
+        asyncio.run(_link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough))
+    except OSError as error:
+        raise storage_error(error, f"can't install into {prefix}") from error
+    except Exception as error:  # rattler's errors have no common base below Exception
+        raise _link_error(error, prefix) from error
+    finally:
+        for record in records:
+            record.raw.url = record.url
+    for record in records:
+        if record.url in archives:
+            _name_origin(prefix, record)
+            archives[record.url].unlink(missing_ok=True)  # the cache has it now
+
+
+async def _link(
+    records: Sequence[Record],
+    prefix: Path,
+    platform: str,
+    kept: set[str],
+    again: set[str],
+    on_linked: Callable[[], None],
+    *,
+    thorough: bool,
+) -> None:
+    from rattler.install import InstallerReporter, install  # noqa: PLC0415 (late)
+    from rattler.package_cache import PackageCache, ValidationMode  # noqa: PLC0415
+    from rattler.platform import Subdir  # noqa: PLC0415
+
+    class Reporter(InstallerReporter):
+        """Counts the packages that are removed, linked or replaced."""
+
+        def on_transaction_operation_complete(self, operation: int) -> None:  # noqa: ARG002 (rattler calls it so)
+            on_linked()
+
+    # What `read_cache` has found whole need not be looked at again.
+    mode = ValidationMode.full() if thorough else ValidationMode.skip()
+    await install(
+        [record.raw for record in records],
+        prefix,
+        platform=Subdir(platform),
+        ignored_packages=kept,
+        reinstall_packages=again,
+        execute_link_scripts=False,
+        show_progress=False,
+        reporter=Reporter(),  # type: ignore[abstract]  # none of its methods has to be there
+        package_cache=PackageCache.new_layered([cache_folder()], validation_mode=mode),
+    )
+
+
+def _name_origin(prefix: Path, record: Record) -> None:
+    """Write the canonical URL into the note of a package that was linked from a file."""
+    note = prefix / "conda-meta" / f"{record.name}-{record.version}-{record.build}.json"
+    try:
+        data = json.loads(note.read_bytes())
+        data["url"] = record.url
+        note.write_text(json.dumps(data, indent=2), encoding="utf-8")
+    except FileNotFoundError:  # whoever counts the packages will say that it is missing
+        return
+    except OSError as error:
+        raise storage_error(error, f"can't write {note}") from error
+
+
+def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBrokenError | NetworkError | UsageError:
+    text = told(error)
+    if "longer than the placeholder prefix" in text:
+        hint = "choose a shorter folder: `--prefix`"
+        return UsageError(f"{prefix}: this path is too long for the packages: {text}", hint=hint)
+    for words in ("No space left", "Disk quota", "Read-only file system", "Permission denied", "Too many open files"):
+        if words.lower() in text.lower():
+            hint = "free some space or choose another folder, then run the same command again"
+            return StorageError(f"can't install into {prefix}: {text}", hint=hint)
+    if _is_full(prefix):  # rattler stumbles over the empty notes that it has written itself
+        hint = "free some space or choose another folder, then run the same command again"
+        return StorageError(f"can't install into {prefix}: No space left on device ({text})", hint=hint)
+    hint = "run the same command again; with `--exact` every file of the package cache is checked first"
+    if "failed to fetch" in text:
+        return NetworkError(
+            f"the package cache ({cache_folder()}) is damaged, and what is missing can't be had: {text}"
+        )
+    return EnvironmentBrokenError(f"the packages could not be linked into {prefix}: {text}", hint=hint)
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _FULL
+    except OSError:
+        return False

@@ -1,0 +1,93 @@
+"""How conda channels are reached: the user's rattler and pixi settings, with tenv's mirrors laid over them."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rattler import Client, Config, Gateway
+
+__all__ = ["Network", "cache_folder", "load_config", "open_client", "open_gateway"]
+
+_TIMEOUT = 600
+"""Seconds for one request; how long a whole lock may take is limited by whoever asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How channels are reached.
+
+    Attributes:
+        mirrors: Where the URLs that begin with each key are served as well; they win over those of rattler and pixi.
+        offline: Take everything from the cache.
+        timeout: Seconds for one request.
+        retries: How often a request that failed for a moment is sent again.
+    """
+
+    mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    offline: bool = False
+    timeout: int = _TIMEOUT
+    retries: int = 3
+
+
+def cache_folder() -> Path:
+    """Return the folder in which rattler and pixi keep what they have downloaded; tenv shares it with them."""
+    from platformdirs import user_cache_path  # noqa: PLC0415 (late: 19 ms)
+
+    named = os.environ.get("PIXI_CACHE_DIR") or os.environ.get("RATTLER_CACHE_DIR")
+    return Path(named) if named else user_cache_path("rattler", appauthor=False) / "cache"
+
+
+def load_config(network: Network) -> "Config":
+    """Return what rattler's and pixi's configuration files say of mirrors, proxies, certificates and credentials.
+
+    Raises:
+        UsageError: One of the files can't be read, or a mirror is no URL.
+    """
+    from rattler import Config  # noqa: PLC0415 (late: 40 ms and 25 MB)
+
+    config = Config()
+    for path, shared in Config.config_search_paths("pixi"):
+        if path.is_file():
+            try:
+                config = config.merge(Config.load_from_locations([(path, shared)]))
+            except Exception as error:  # rattler's errors have no common base below Exception
+                raise UsageError(f"{path}: {_told(error)}", hint="mend that file, or take it away") from error
+    own = Config()
+    for url, served in network.mirrors.items():
+        try:
+            own.set(f'mirrors."{url}"', json.dumps(list(served)))
+        except Exception as error:
+            raise UsageError(f"the mirrors of {url} can't be used: {_told(error)}") from error
+    return config.merge(own)
+
+
+def _told(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1]
+
+
+def open_client(network: Network) -> "Client":
+    """Return the client that requests go through: retries, credentials, mirrors, proxies."""
+    from rattler import Client  # noqa: PLC0415 (late)
+
+    from tenv import __version__  # noqa: PLC0415 (late, as what it is for)
+
+    return Client.from_config(
+        load_config(network), network.retries, user_agent=f"tenv/{__version__}", timeout=network.timeout
+    )
+
+
+def open_gateway(network: Network) -> "Gateway":
+    """Return the way to the package lists of channels, with the cache that pixi has too."""
+    from rattler import Gateway, SourceConfig  # noqa: PLC0415 (late)
+
+    cache = cache_folder() / "repodata"
+    if network.offline:
+        source = SourceConfig(cache_action="force-cache-only")
+        return Gateway(cache_dir=cache, default_config=source, client=open_client(network))
+    return Gateway.from_config(load_config(network), cache_dir=cache, client=open_client(network))

@@ -1,0 +1,217 @@
+"""Choosing conda packages: one question a platform, answered by rattler's solver."""
+
+import datetime as dt
+import re
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tenv.core.errors import NetworkError, NoSolutionError, TenvError
+from tenv.rattler_api.network import Network, open_gateway
+from tenv.rattler_api.records import Record
+
+if TYPE_CHECKING:
+    from rattler import GenericVirtualPackage, Subdir
+
+__all__ = ["Question", "Solver"]
+
+T = TypeVar("T")
+
+_STATUS = re.compile(r"HTTP status (?:client|server) error \((?P<status>\d{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be solved.
+
+    Attributes:
+        platform: The platform.
+        channels: The channels, best first, as URLs.
+        specs: What is asked for, each a match specification that can be read (`tenv.rattler_api.records.spec_fault`).
+        virtual: What the host is taken to offer: by name, a version and a build string.
+        kept: Packages of an earlier answer, which stay where they still fit.
+        exclude_newer: Packages that came later do not count; in UTC.
+        strict: Take a package only from the first channel that has one of its name.
+        lowest: Prefer the lowest versions of what is asked for by name.
+    """
+
+    platform: str
+    channels: tuple[str, ...]
+    specs: tuple[str, ...]
+    virtual: Mapping[str, tuple[str, str]]
+    kept: tuple[Record, ...] = field(default=(), repr=False)
+    exclude_newer: dt.datetime | None = None
+    strict: bool = True
+    lowest: bool = False
+
+
+class Solver:
+    """rattler's solver with one set of package lists, which are read once.
+
+    Attributes:
+        offline: Whether everything is taken from the cache.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.offline = network.offline
+        self._gateway = open_gateway(network)
+        self._names: dict[tuple[str, str], frozenset[str]] = {}
+
+    def read(self, channels: Sequence[str], platforms: Sequence[str], seconds: float) -> None:
+        """Read what packages the channels have.
+
+        Args:
+            channels: The channels as URLs.
+            platforms: The platforms.
+            seconds: How long it may take.
+
+        Raises:
+            NetworkError: A channel does not answer as one, or takes too long.
+        """
+        import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+        async def one(channel: str) -> None:
+            for platform in platforms:
+                found = await self._gateway.names([channel], _subdirs(platform), channel_relations="disabled")
+                self._names[channel, platform] = frozenset(name.normalized for name in found)
+
+        async def every() -> None:
+            answers = await asyncio.gather(*(guarded(channel) for channel in channels), return_exceptions=True)
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+
+        async def guarded(channel: str) -> None:
+            try:
+                await asyncio.wait_for(one(channel), seconds)
+            except TimeoutError:
+                raise NetworkError(
+                    f"{channel}: its package list did not come within {seconds:g} s",
+                    hint="try again, name a mirror in [mirrors], or give it more time: --time-limit",
+                ) from None
+            except Exception as error:
+                raise self._network_error(channel, error) from error
+
+        asyncio.run(every())
+
+    def names(self, channel: str, platform: str) -> frozenset[str]:
+        """Return the names of the packages that a channel has for a platform, as far as it was read."""
+        return self._names.get((channel, platform), frozenset())
+
+    def solve(self, question: Question, seconds: float) -> list[Record]:
+        """Choose the packages of one platform.
+
+        Raises:
+            NoSolutionError: There is no such set, or it was not found in time; its detail is what the solver said.
+            NetworkError: A channel does not answer.
+        """
+        [answer] = self.solve_all([question], seconds)
+        if isinstance(answer, TenvError):
+            raise answer
+        return answer
+
+    def solve_all(self, questions: Sequence[Question], seconds: float) -> list[list[Record] | TenvError]:
+        """Choose the packages of several platforms at once; an answer is the packages, or why there are none."""
+        import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+        async def every() -> list[list[Record] | TenvError]:
+            return list(await asyncio.gather(*(self._answer(question, seconds) for question in questions)))
+
+        return asyncio.run(every())
+
+    async def _answer(self, question: Question, seconds: float) -> list[Record] | TenvError:
+        from rattler import ChannelPriority, MatchSpec, exceptions, solve  # noqa: PLC0415 (late)
+
+        specs = [MatchSpec(spec, strict=True) for spec in question.specs]
+        try:
+            records = await _within(
+                solve(
+                    list(question.channels),
+                    specs,
+                    gateway=self._gateway,
+                    platforms=_subdirs(question.platform),
+                    virtual_packages=_virtual(question.virtual),
+                    locked_packages=[record.raw for record in question.kept],
+                    timeout=dt.timedelta(seconds=seconds),
+                    channel_priority=ChannelPriority.Strict if question.strict else ChannelPriority.Disabled,
+                    exclude_newer=question.exclude_newer,
+                    strategy="lowest-direct" if question.lowest else "highest",
+                    channel_relations="disabled",
+                ),
+                seconds,
+            )
+        except TimeoutError:
+            return _too_long(question, seconds)
+        except exceptions.SolverError as error:
+            if "timeout" in str(error).lower() or "cancelled" in str(error).lower():
+                return _too_long(question, seconds)
+            return NoSolutionError(f"no set of conda packages for {question.platform}", detail=str(error))
+        except exceptions.GatewayError as error:
+            return self._network_error(", ".join(question.channels), error)
+        return [Record.of(record) for record in records]
+
+    def candidates(self, channels: Sequence[str], platform: str, name: str) -> list[Record]:
+        """Return the packages of a name that some channels have."""
+        import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+        async def ask() -> list[Record]:
+            found = await self._gateway.query(
+                list(channels), _subdirs(platform), [name], recursive=False, channel_relations="disabled"
+            )
+            return [Record.of(record) for records in found for record in records]
+
+        return asyncio.run(ask())
+
+    def _network_error(self, channel: str, error: Exception) -> NetworkError:
+        return _network_error(channel, str(error), self.offline)
+
+
+async def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    import asyncio  # noqa: PLC0415 (late: 38 ms)
+
+    return await asyncio.wait_for(work, seconds)
+
+
+def _subdirs(platform: str) -> "list[Subdir]":
+    from rattler import Subdir  # noqa: PLC0415 (late)
+
+    return [Subdir(platform), Subdir("noarch")]
+
+
+def _virtual(offered: Mapping[str, tuple[str, str]]) -> "list[GenericVirtualPackage]":
+    from rattler import BuildString, GenericVirtualPackage, PackageName, Version  # noqa: PLC0415 (late)
+
+    return [
+        GenericVirtualPackage(PackageName(name), Version(version), BuildString(build))
+        for name, (version, build) in offered.items()
+    ]
+
+
+def _too_long(question: Question, seconds: float) -> NoSolutionError:
+    return NoSolutionError(
+        f"no answer within {seconds:g} s for {question.platform}: the solver was still choosing "
+        f"(requests: {len(question.specs)}, channels: {len(question.channels)})",
+        hint="pin more of [dependencies] to narrow the choice, or give it more time: --time-limit",
+    )
+
+
+def _network_error(channel: str, told: str, offline: bool) -> NetworkError:
+    """Return the error for what rattler said of a channel, in the terms of whoever has to mend it."""
+    if offline:
+        hint = "leave out --offline once, so that the package lists get into the cache"
+        return NetworkError(f"{channel}: its package list is not in the cache", hint=hint, detail=told)
+    status = (match := _STATUS.search(told)) and match["status"]
+    lines = [line.removeprefix("Caused by: ") for line in told.splitlines()] or ["no reason given"]
+    if status == "404" or "could not find subdir" in told:
+        message, hint = "there is no such channel (404)", "check its name in `channels` of the manifest"
+    elif status in ("401", "403"):
+        message = f"access is refused ({status})"
+        hint = "store the credentials as for pixi or rattler (`pixi auth login`), or name a mirror in [mirrors]"
+    elif status:
+        message, hint = f"the server failed ({status})", "try again later, or name a mirror in [mirrors]"
+    elif "decode" in told or "parse" in told or "expected" in told or "malformed" in told:
+        message = f"what it serves is not a package list: {lines[-1]}"
+        hint = "a proxy's page, a cut transfer or a damaged mirror; try again, or name another mirror in [mirrors]"
+    else:
+        message, hint = f"can't be reached: {lines[-1]}", "check the network, proxies and [mirrors]"
+    return NetworkError(f"{channel}: {message}", hint=hint, detail=told)

@@ -1,0 +1,1 @@
+"""Choosing the files of a lock."""

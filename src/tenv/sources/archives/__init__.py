@@ -1,0 +1,1 @@
+"""Files outside any package manager: NVIDIA's redist archives, and files named by URL and sha256."""

@@ -1,0 +1,289 @@
+"""The folder aside that an archive is unpacked into, which takes nothing that an archive must not hold.
+
+Every name, link, mode and size is checked here before a byte is written, whatever the format and whatever its library
+checks by itself. Links come last, so that no file can go through one.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenv.core.errors import ArchiveRefusedError
+from tenv.sources.archives.case_collisions import Clashes
+from tenv.sources.archives.formats.interface import Entry, Kind, Limits, Sink
+from tenv.sources.archives.member_names import check_target, check_way, parts_of
+
+__all__ = ["Contents", "File", "Staging"]
+
+_LICENCE = re.compile(r"(licen[cs]e|copying|eula)([._-].*)?", re.IGNORECASE)
+_SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An unpacked file.
+
+    Attributes:
+        size: Its bytes.
+        sha256: The digest of them in hex.
+        executable: Whether it is a program.
+    """
+
+    size: int
+    sha256: str
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an archive was found to hold, by path below its folder.
+
+    Attributes:
+        files: Its files.
+        links: Its symbolic links, with what they lead to.
+    """
+
+    files: Mapping[str, File]
+    links: Mapping[str, str]
+
+    @property
+    def licence(self) -> str:
+        """The file that holds its licence: the one nearest to the top, or an empty string."""
+        named = [path for path in (*self.files, *self.links) if _LICENCE.fullmatch(path.rpartition("/")[2])]
+        named += [path for path in self.files if path.startswith("info/licenses/")]
+        return min(named, key=lambda path: (path.count("/"), path), default="")
+
+
+@dataclass
+class Staging:
+    """Takes the entries of one archive into a folder, and refuses what must not be in it.
+
+    Attributes:
+        folder: The folder, which must not exist yet.
+        archive: How messages call the archive.
+        packed: The archive's own bytes.
+        strip: How many leading folders of its names are dropped.
+        windows: Refuse names that Windows can't hold.
+        given: What the archive may hold; None for the usual limits.
+    """
+
+    folder: Path
+    archive: str
+    packed: int
+    strip: int
+    windows: bool
+    given: Limits | None
+    kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
+    links: dict[tuple[str, ...], str] = field(default_factory=dict)
+    same: list[tuple[tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
+    files: dict[str, File] = field(default_factory=dict)
+    made: set[tuple[str, ...]] = field(default_factory=set)
+    open: "set[_Writer]" = field(default_factory=set)
+    count: int = 0
+    declared: int = 0
+    written: int = 0
+
+    def __post_init__(self) -> None:
+        self.limits = self.given or Limits()
+        self.folder.mkdir()
+        self.clashes = Clashes(None if self.windows else self.folder.parent)
+
+    def refuse(self, entry: str, reason: str) -> ArchiveRefusedError:
+        """Return (not raise) an error about an entry."""
+        shown = entry if len(entry) <= 80 else f"{entry[:77]}..."  # noqa: PLR2004 (what fits on a line)
+        return ArchiveRefusedError(
+            f"{self.archive}: {shown!r} {reason}",
+            hint="nothing of it is kept; if the file is what its maker publishes, report it to them",
+        )
+
+    # What the readers call
+
+    def file(self, entry: Entry) -> Sink | None:
+        """Return what takes the bytes of a file; None for one that is not kept."""
+        parts = self._register(entry)
+        if entry.mode & _SPECIAL_BITS:
+            raise self.refuse(entry.name, "would run with the rights of its owner (setuid, setgid or sticky)")
+        if entry.size is not None and entry.size < 0:
+            raise self.refuse(entry.name, "declares a negative size")
+        self.declared += entry.size or 0
+        self._check_volume(self.declared)
+        if not parts:
+            return None
+        return _Writer(self, parts, entry)
+
+    def other(self, entry: Entry) -> None:
+        """Take a folder or a link."""
+        if entry.kind is Kind.OTHER:
+            raise self.refuse(entry.name, "is a device, a pipe or a socket")
+        if entry.kind in (Kind.LINK, Kind.SAME):
+            self._check_target(entry)
+        parts = self._register(entry)
+        if not parts:
+            return
+        if entry.kind is Kind.FOLDER:
+            self.make_folder(parts)
+        elif entry.kind is Kind.LINK:
+            self.links[parts] = entry.target
+        else:
+            source = self._parts(entry.target, entry.target)[self.strip :]
+            if self.kinds.get(source) is not Kind.FILE:
+                raise self.refuse(entry.name, "is a hard link to a file that does not come before it")
+            self.same.append((parts, source, entry.name))
+
+    def passed(self, count: int) -> None:
+        """Know how many bytes have come out of the decompressor so far."""
+        self._check_volume(count)
+
+    # Checks
+
+    def _register(self, entry: Entry) -> tuple[str, ...]:
+        """Return where an entry goes, after all that can be said against its name."""
+        self.count += 1
+        if self.count > self.limits.entries:
+            raise self.refuse(entry.name, f"is one entry too many: more than {self.limits.entries}")
+        parts = self._parts(entry.name, entry.name)
+        if not parts and entry.kind is not Kind.FOLDER:
+            raise self.refuse(entry.name, "is no name of a file")
+        parts = parts[self.strip :]
+        for length in range(1, len(parts)):
+            self._claim(parts[:length], Kind.FOLDER, entry.name)
+        if parts:
+            self._claim(parts, Kind.FILE if entry.kind is Kind.SAME else entry.kind, entry.name)
+        return parts
+
+    def _claim(self, parts: tuple[str, ...], kind: Kind, name: str) -> None:
+        had = self.kinds.get(parts)
+        if had is Kind.FOLDER and kind is Kind.FOLDER:
+            return
+        if had is not None:
+            what = f"goes through a {had.value}" if kind is Kind.FOLDER else "is there twice"
+            raise self.refuse(name, what)
+        if other := self.clashes.add("/".join(parts)):
+            raise self.refuse(name, f"differs from {other!r} by upper and lower case alone, and would replace it here")
+        self.kinds[parts] = kind
+
+    def _parts(self, name: str, shown: str) -> tuple[str, ...]:
+        try:
+            return parts_of(name, self.limits, windows=self.windows)
+        except ValueError as error:
+            raise self.refuse(shown, str(error)) from None
+
+    def _check_target(self, entry: Entry) -> None:
+        try:
+            check_target(entry.target, self.limits, hard=entry.kind is Kind.SAME)
+        except ValueError as error:
+            raise self.refuse(entry.name, str(error)) from None
+        if entry.kind is Kind.SAME:
+            self._parts(entry.target, entry.name)
+
+    def _check_volume(self, volume: int) -> None:
+        if volume > self.limits.bytes or (volume > self.limits.free and volume > self.packed * self.limits.ratio):
+            raise ArchiveRefusedError(
+                f"{self.archive}: is an archive bomb: {self.packed} bytes that unpack to {volume} or more",
+                hint="nothing of it is kept",
+            )
+
+    def count_written(self, count: int) -> None:
+        """Count bytes before they are written."""
+        self.written += count
+        self._check_volume(self.written)
+
+    def make_folder(self, parts: tuple[str, ...]) -> None:
+        """Make a folder and those above it; none of them can be a link, since links are made last."""
+        if parts and parts not in self.made:
+            self.folder.joinpath(*parts).mkdir(parents=True, exist_ok=True)
+            self.made.update(parts[:length] for length in range(1, len(parts) + 1))
+
+    # The end
+
+    def close(self) -> None:
+        """Close the files that a refused archive has left open."""
+        for file in tuple(self.open):
+            file.abandon()
+
+    def finish(self) -> Contents:
+        """Make the links and return what there is."""
+        if not (self.files or self.links or self.same):
+            below = f" below the {self.strip} folders that are dropped of its names" if self.strip else ""
+            hint = "`strip` in the manifest says how many folders are dropped" if self.strip else ""
+            raise ArchiveRefusedError(f"{self.archive}: holds no file{below}", hint=hint)
+        for link, target in self.links.items():
+            try:
+                check_way(link, target, self.links)
+            except ValueError as error:
+                raise self.refuse("/".join(link), str(error)) from None
+        for parts, source, name in self.same:
+            self._make_same(parts, source, name)
+        for link, target in self.links.items():
+            self.make_folder(link[:-1])
+            self.folder.joinpath(*link).symlink_to(target)
+        return Contents(self.files, {"/".join(link): target for link, target in self.links.items()})
+
+    def _make_same(self, parts: tuple[str, ...], source: tuple[str, ...], name: str) -> None:
+        file = self.files.get("/".join(source))
+        if file is None:
+            raise self.refuse(name, "is a hard link to a file that is not there")
+        self.make_folder(parts[:-1])
+        here, there = self.folder.joinpath(*parts), self.folder.joinpath(*source)
+        with contextlib.suppress(OSError):
+            here.hardlink_to(there)
+        if not here.exists():
+            self.count_written(file.size)
+            shutil.copy2(there, here)
+        self.files["/".join(parts)] = file
+
+
+class _Writer:
+    """Writes one file, and knows its digest when it is closed."""
+
+    def __init__(self, staging: Staging, parts: tuple[str, ...], entry: Entry) -> None:
+        self._staging = staging
+        self._parts = parts
+        self._entry = entry
+        self._handle = -1
+        self._digest = hashlib.sha256()
+        self._size = 0
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._entry.size is not None and self._size > self._entry.size:
+            raise self._staging.refuse(self._entry.name, "holds more than it declares")
+        self._staging.count_written(len(data))
+        if self._handle < 0:
+            self._open()
+        self._digest.update(data)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._handle, view) :]
+
+    def _open(self) -> None:
+        self._staging.make_folder(self._parts[:-1])
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        self._handle = os.open(self._staging.folder.joinpath(*self._parts), flags, 0o600)
+        self._staging.open.add(self)
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        self._staging.open.discard(self)
+        os.close(self._handle)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._handle < 0:
+            self._open()
+        executable = bool(self._entry.mode & 0o111)
+        with contextlib.suppress(AttributeError):  # not on Windows
+            os.fchmod(self._handle, 0o555 if executable else 0o444)
+        self.abandon()
+        self._staging.files["/".join(self._parts)] = File(self._size, self._digest.hexdigest(), executable)
+        if self._entry.size is not None and self._size < self._entry.size:
+            raise self._staging.refuse(self._entry.name, "holds less than it declares")

@@ -1,0 +1,216 @@
+"""Decompression in a thread of its own, and a file that is read forwards."""
+
+import bz2
+import contextlib
+import lzma
+import queue
+import threading
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import IO, Protocol
+
+from tenv.core.errors import ArchiveRefusedError
+from tenv.sources.archives.formats.interface import CHUNK
+
+__all__ = ["ERRORS", "Forward", "decompressed", "raw_zstd"]
+
+ERRORS = (lzma.LZMAError, zlib.error, OSError)
+"""What decompressors raise for a broken stream; `bz2` takes OSError, the others have their own."""
+
+_READ = 1 << 18
+_AHEAD = 16
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class _Gzip:
+    """`zlib` with the interface of the other two."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)
+        self._rest = b""
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._rest
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        out = self._inner.decompress(self._rest + data, max_length)
+        self._rest = self._inner.unconsumed_tail
+        return out
+
+
+def _pieces(file: IO[bytes], make: Callable[[], _Decompressor]) -> Iterator[bytes]:
+    """Yield what a file holds, stream after stream, a chunk at a time."""
+    inner, waiting = make(), file.read(_READ)
+    while True:
+        data = b""
+        if inner.needs_input:
+            data, waiting = waiting, b""
+            if not data:
+                raise EOFError("it ends in the middle")
+        out = inner.decompress(data, CHUNK)
+        if out:
+            yield out
+        if inner.eof:
+            waiting = inner.unused_data.lstrip(b"\0") or file.read(_READ).lstrip(b"\0")  # streams may be padded
+            if not waiting:
+                return
+            inner = make()
+        elif not waiting and inner.needs_input:
+            waiting = file.read(_READ)
+
+
+def raw_zstd(file: IO[bytes], memory: int) -> Iterator[bytes]:
+    """Yield what a Zstandard file holds.
+
+    Raises:
+        ValueError: It is damaged, or asks for more memory than `memory`.
+    """
+    import zstandard  # noqa: PLC0415 (late: few archives are packed so)
+
+    try:
+        reader = zstandard.ZstdDecompressor(max_window_size=memory).stream_reader(file, _READ, read_across_frames=True)
+        while data := reader.read(CHUNK):
+            yield data
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
+
+def decompressed(file: IO[bytes], kind: str, memory: int) -> Iterator[bytes]:
+    """Yield what a file packed as ``gz``, ``xz``, ``bz2`` or ``zst`` holds.
+
+    Args:
+        file: The file.
+        kind: How it is packed.
+        memory: Bytes that the decompressor may ask for.
+    """
+    makers: dict[str, Callable[[], _Decompressor]] = {
+        "gz": _Gzip,
+        "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=memory),
+        "bz2": bz2.BZ2Decompressor,
+    }
+    return raw_zstd(file, memory) if kind == "zst" else _pieces(file, makers[kind])
+
+
+class Forward:
+    """A file to be read forwards, with a little memory of what went by, as `tarfile` needs it.
+
+    The bytes are made ahead in a thread: decompressing and writing go on at the same time.
+
+    Attributes:
+        last: What the last read returned.
+    """
+
+    def __init__(self, path: Path, pieces: Iterator[bytes], limit: int, passed: Callable[[int], None]) -> None:
+        self._path = path
+        self._limit = limit
+        self._passed = passed
+        self._queue: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
+        self._stop = threading.Event()
+        self._buffer = b""
+        self._at = 0
+        self._position = 0
+        self._ended = False
+        self.last = b""
+        self._thread = threading.Thread(target=self._produce, args=(pieces,), daemon=True)
+        self._thread.start()
+
+    def _produce(self, pieces: Iterator[bytes]) -> None:
+        try:
+            for piece in pieces:
+                if not self._put(piece):
+                    return
+            self._put(None)
+        except BaseException as error:  # noqa: BLE001 (told to the reader, in whose thread it is raised)
+            self._put(error)
+        finally:
+            if isinstance(pieces, Generator):
+                pieces.close()
+
+    def _put(self, item: bytes | BaseException | None) -> bool:
+        while not self._stop.is_set():
+            with contextlib.suppress(queue.Full):
+                self._queue.put(item, timeout=0.1)
+                return True
+        return False
+
+    def _more(self) -> bool:
+        """Take the next piece; the last byte of the one before stays, since `tarfile` looks back by one."""
+        if self._ended:
+            return False
+        item = self._queue.get()
+        if isinstance(item, BaseException):
+            self._ended = True
+            raise item
+        if item is None:
+            self._ended = True
+            return False
+        kept = self._buffer[-1:]
+        self._at = len(kept) - (len(self._buffer) - self._at)
+        self._buffer = kept + item
+        self._passed(self._position + len(item))
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return `size` bytes, fewer at the end of the file."""
+        if size > self._limit or size < 0:
+            raise ArchiveRefusedError(f"{self._path.name}: a header in it asks for {size} bytes of memory")
+        parts = []
+        wanted = size
+        while wanted:
+            have = self._buffer[self._at : self._at + wanted]
+            if have:
+                parts.append(have)
+                self._at += len(have)
+                wanted -= len(have)
+            elif not self._more():
+                break
+        self.last = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._position += len(self.last)
+        return self.last
+
+    def tell(self) -> int:
+        """Return how many bytes went by."""
+        return self._position
+
+    def seek(self, position: int) -> int:
+        """Go forwards, or back by one byte."""
+        back = self._position - position
+        if 0 < back <= self._at:
+            self._at -= back
+            self._position = position
+            return position
+        if back > 0:
+            raise ArchiveRefusedError(f"{self._path.name}: its headers lead backwards")
+        while self._position < position and self.read(min(CHUNK, position - self._position)):
+            pass
+        return self._position
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
+        self._thread.join()

@@ -1,0 +1,190 @@
+"""NVIDIA's redist manifests: which archives a product has, read with no trust in their form.
+
+    https://developer.download.nvidia.com/compute/PRODUCT/redist/redistrib_LABEL.json
+
+The label has three parts where the version of an archive has four (0.6.0 and 0.6.0.6); some of cuDNN 8.9 have four in
+both. A platform holds the fields of its archive, or one set of them for each CUDA major (``cuda12``), and once both.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tenv.core.errors import NetworkError
+from tenv.core.toml_reader import Table
+
+__all__ = ["NVIDIA_PLATFORMS", "Product", "RedistFile", "RedistManifest", "labels", "parse_manifest", "product"]
+
+NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
+"""NVIDIA's names of our platforms. Its own ``linux-aarch64`` means Tegra, of which PyTorch has no builds."""
+
+_BASE = "https://developer.download.nvidia.com/compute/"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PATH = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*")
+_CUDA = re.compile(r"cuda(\d{1,3})(\.\d+)?")
+_LABEL = re.compile(r"\d+(\.\d+){0,3}")
+_NOT_CONTENT = ("release_date", "release_label", "release_product")
+_SIZE = re.compile(r"\d{1,15}")
+
+_TOOLKIT = (
+    *("cuda_cccl", "cuda_crt", "cuda_cudart", "cuda_cuobjdump", "cuda_cupti", "cuda_cuxxfilt", "cuda_nvcc"),
+    *("cuda_nvdisasm", "cuda_nvml_dev", "cuda_nvprune", "cuda_nvrtc", "cuda_nvtx", "cuda_profiler_api", "libcublas"),
+    *("libcufft", "libcufile", "libcurand", "libcusolver", "libcusparse", "libnvjitlink", "libnvjpeg", "libnvvm"),
+)
+"""The components of the CUDA toolkit that a build of PyTorch uses; no profilers, no samples, no documentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product in NVIDIA's redist.
+
+    Attributes:
+        name: Its name there.
+        components: Those of its components that are meant by its name alone; none to find out.
+    """
+
+    name: str
+    components: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """The address that the paths in its manifests are below."""
+        return f"{_BASE}{self.name}/redist/"
+
+    def manifest_url(self, label: str) -> str:
+        """Return the address of the manifest of a release."""
+        return f"{self.base}redistrib_{label}.json"
+
+
+_PRODUCTS = {
+    "cusparselt": Product("cusparselt", ("libcusparse_lt",)),
+    "cudnn": Product("cudnn", ("cudnn",)),
+    "cuda": Product("cuda", _TOOLKIT),
+    "cuda-compat": Product("nvidia-driver", ("cuda_compat",)),
+}
+
+
+def product(name: str) -> Product:
+    """Return the product that a name in a manifest means; any other one of the same layout goes by its own name."""
+    return _PRODUCTS.get(name, Product(name))
+
+
+def labels(version: str) -> tuple[str, ...]:
+    """Return the labels that the manifest with a version may have, the likeliest first."""
+    parts = version.split(".")
+    return tuple(dict.fromkeys((".".join(parts[:3]), version)))
+
+
+@dataclass(frozen=True, slots=True)
+class RedistFile:
+    """One archive of a manifest.
+
+    Attributes:
+        component: The component.
+        version: Its version.
+        cuda_major: The CUDA major that it is made for; None when it is of no particular one.
+        path: Where it is, below the product's address.
+        sha256: Its digest in hex.
+        size: Its bytes; None when the manifest does not say.
+    """
+
+    component: str
+    version: str
+    cuda_major: int | None
+    path: str
+    sha256: str
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RedistManifest:
+    """A redist manifest.
+
+    Attributes:
+        table: What it says.
+        label: The release.
+    """
+
+    table: Table
+    label: str
+
+    def components(self) -> list[str]:
+        """Return the names of its components."""
+        return [name for name, value in self.table.data.items() if name not in _NOT_CONTENT and isinstance(value, dict)]
+
+    def files(self, component: str, platform: str) -> tuple[RedistFile, ...]:
+        """Return the archives of a component for one of NVIDIA's platforms, none when it has none.
+
+        Raises:
+            NetworkError: The manifest says something about it that can't be used.
+        """
+        if component not in self.table.data:
+            return ()
+        part = self.table.table(component)
+        if platform not in part.data:
+            return ()
+        version = part.required_text("version")
+        if not re.fullmatch(r"\d+(\.\d+){0,5}", version):
+            raise part.fail("version", f"`{version[:40]}` is not a version")
+        return tuple(self._files(component, version, part.table(platform)))
+
+    def _files(self, component: str, version: str, row: Table) -> Iterator[RedistFile]:
+        for key in row.data:
+            if match := _CUDA.fullmatch(key):
+                yield _read_file(component, version, int(match[1]), row.table(key))
+        if "relative_path" in row.data or not any(_CUDA.fullmatch(key) for key in row.data):
+            yield _read_file(component, version, None, row)
+
+
+def parse_manifest(raw: bytes, url: str) -> RedistManifest:
+    """Read a redist manifest.
+
+    Args:
+        raw: Its bytes.
+        url: Where it is from, for messages.
+
+    Raises:
+        NetworkError: It is no such manifest: a login page, a part of a file, something else.
+    """
+    start = raw[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<")):
+        hint = "a proxy or a login page may stand between; open the address in a browser"
+        raise NetworkError(f"{url}: is a web page, not a redist manifest", hint=hint)
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise NetworkError(f"{url}: is not a redist manifest: not JSON: {reason}") from error
+    if not isinstance(data, dict):
+        raise NetworkError(f"{url}: is not a redist manifest: its top is not an object")
+    table = Table(data, file=url, error=NetworkError)
+    label = table.text("release_label")
+    if label and not _LABEL.fullmatch(label):
+        raise table.fail("release_label", f"`{label[:40]}` is not a version")
+    manifest = RedistManifest(table, label)
+    if not manifest.components():
+        raise NetworkError(f"{url}: is not a redist manifest: it has no component")
+    return manifest
+
+
+def _read_file(component: str, version: str, cuda_major: int | None, row: Table) -> RedistFile:
+    path = row.required_text("relative_path")
+    if not _PATH.fullmatch(path):
+        raise row.fail("relative_path", f"`{path[:80]}` is not a path below the product's address")
+    sha256 = row.required_text("sha256").lower()
+    if not _SHA256.fullmatch(sha256):
+        raise row.fail("sha256", "is not 64 hex digits")
+    return RedistFile(component, version, cuda_major, path, sha256, _size(row))
+
+
+def _size(row: Table) -> int | None:
+    """Return a size, which NVIDIA writes as a string."""
+    value = row.data.get("size")
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.isascii() and _SIZE.fullmatch(value):
+        return int(value)
+    raise row.fail("size", "is not a number of bytes")

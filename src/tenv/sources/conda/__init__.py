@@ -1,0 +1,1 @@
+"""Conda packages: solved and fetched by rattler."""

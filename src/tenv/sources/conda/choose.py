@@ -1,0 +1,133 @@
+"""Conda packages: chosen for the platforms and the host that a manifest declares, never for the machine at hand."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tenv.core.errors import ManifestError, NetworkError, NoSolutionError, TenvError
+from tenv.core.progress import Progress
+from tenv.core.versions import Version
+from tenv.locks.lock import CondaPackage
+from tenv.rattler_api.network import Network
+from tenv.rattler_api.records import Record, spec_fault
+from tenv.rattler_api.solver import Question, Solver
+from tenv.sources.conda.conflicts import explain, passed_over
+from tenv.targets.manifest import Manifest, Requirements
+
+__all__ = ["DEFAULT_GLIBC", "Conda", "python_packages", "to_package", "virtual_packages"]
+
+DEFAULT_GLIBC = Version("2.28")
+"""The C library that conda packages may count on where the manifest does not say: that of RHEL 8 and its kin, the
+oldest that conda-forge builds for by default since 2025 and that pixi takes for granted."""
+
+_BLAME = "looking for what is to blame"
+_KERNEL = "4.18"  # that of RHEL 8
+_WINDOWS = "10"
+_MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "x86_64"}
+
+
+def virtual_packages(platform: str, requirements: Requirements) -> dict[str, tuple[str, str]]:
+    """Return what the host is taken to offer, as virtual packages: by name, version and build string."""
+    found = {"__archspec": ("1", _MACHINES[platform])}
+    if platform.startswith("win"):
+        found |= {"__win": (_WINDOWS, "0")}
+    else:
+        glibc = str(requirements.glibc or DEFAULT_GLIBC)
+        found |= {"__unix": ("0", "0"), "__linux": (_KERNEL, "0"), "__glibc": (glibc, "0")}
+    if requirements.cuda:
+        found["__cuda"] = (str(requirements.cuda), "0")
+    return found
+
+
+def to_package(record: Record) -> CondaPackage:
+    """Return a package as a lock holds it."""
+    return CondaPackage(**{name: getattr(record, name) for name in CondaPackage.__slots__})
+
+
+def python_packages(packages: Sequence[CondaPackage]) -> dict[str, str]:
+    """Return the conda packages that a wheel of the same name would be laid over, by name, with their versions."""
+    return {
+        package.name: package.version
+        for package in packages
+        if any(spec.split("[")[0].split()[:1] == ["python"] for spec in package.depends)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Conda:
+    """The conda provider.
+
+    Attributes:
+        network: How channels are reached.
+        time_limit: Seconds that reading the package lists, and then the solve of a platform, may take.
+        exclude_newer: Packages that came later do not count.
+    """
+
+    network: Network
+    time_limit: float = 300.0
+    exclude_newer: dt.datetime | None = None
+
+    def resolve(
+        self, manifest: Manifest, kept: Mapping[str, Sequence[Record]], progress: Progress
+    ) -> dict[str, list[Record]]:
+        """Choose the packages of every platform.
+
+        Args:
+            manifest: The manifest.
+            kept: Packages of an earlier lock, by platform, which stay where they still fit.
+            progress: Who watches.
+
+        Raises:
+            NoSolutionError: There is no set that fits; its hint proposes what would.
+            NetworkError: A channel does not answer, or says what no channel may.
+            ManifestError: A request can't be read.
+        """
+        platforms = [platform for platform in manifest.platforms if manifest.on(platform).dependencies]
+        questions = [self._question(manifest.on(platform), platform, kept.get(platform, ())) for platform in platforms]
+        solver = Solver(self.network)
+        channels = dict.fromkeys(channel for question in questions for channel in question.channels)
+        progress.step("reading the package lists of " + ", ".join(map(_short, channels)))
+        solver.read(list(channels), platforms, self.time_limit)
+        progress.step(f"solving {manifest.name}", len(questions))
+        found = {}
+        for question, answer in zip(questions, self._answers(solver, questions), strict=True):
+            if isinstance(answer, NoSolutionError) and answer.detail:
+                progress.step(_BLAME)
+                raise explain(solver, question, manifest.on(question.platform), answer, self.time_limit)
+            if isinstance(answer, TenvError):
+                raise answer
+            here = manifest.on(question.platform)
+            if passed_over(solver, question, here, answer):
+                progress.step(_BLAME)
+                raise explain(solver, question, here, NoSolutionError(""), self.time_limit)
+            for record in answer:
+                if fault := record.fault(question.platform):
+                    raise NetworkError(f"{record.channel}: {fault}", hint="this channel is not to be trusted with it")
+            found[question.platform] = answer
+            progress.advance()
+        return found
+
+    def _answers(self, solver: Solver, questions: Sequence[Question]) -> list[list[Record] | TenvError]:
+        return solver.solve_all(questions, self.time_limit)
+
+    def _question(self, manifest: Manifest, platform: str, kept: Sequence[Record]) -> Question:
+        if not manifest.channels and not all(request.channel for request in manifest.dependencies.values()):
+            raise ManifestError(
+                f"{manifest.file}: channels: is required, since [dependencies] come from channels",
+                hint='add for example channels = ["conda-forge"]',
+            )
+        for name, request in manifest.dependencies.items():
+            if fault := spec_fault(request.spec(name)):
+                raise ManifestError(f"{request.line}: dependencies.{name}: {fault}")
+        return Question(
+            platform=platform,
+            channels=manifest.sources(),
+            specs=tuple(request.spec(name) for name, request in sorted(manifest.dependencies.items())),
+            virtual=virtual_packages(platform, manifest.requirements),
+            kept=tuple(kept),
+            exclude_newer=self.exclude_newer,
+        )
+
+
+def _short(url: str) -> str:
+    return url.removeprefix("https://conda.anaconda.org/")

@@ -1,0 +1,229 @@
+"""Why there is no solution, in the terms of the manifest, and the nearest request that would have one."""
+
+import re
+from dataclasses import replace
+
+from tenv.core.errors import NoSolutionError
+from tenv.core.toml_reader import nearest
+from tenv.core.versions import CondaRange
+from tenv.rattler_api.records import Record, fits
+from tenv.rattler_api.solver import Question, Solver
+from tenv.sources.conda.queries import Inquiry, OutOfTimeError, nearest_first
+from tenv.targets.manifest import CondaRequest, Manifest, channel_url
+
+__all__ = ["explain", "passed_over"]
+
+_SECONDS = 60.0
+"""How long the search for what is to blame may take, at most."""
+
+_FEW = 6  # versions that a message lists
+_HIDDEN = re.compile(
+    r"(?P<name>[\w.-]+) \S+(?: \| [^\n]*?)? (?:is|are) excluded because due to strict channel priority not using this "
+    r"option from: '(?P<channel>[^']+)'"
+)
+_HOST = re.compile(r"__(?P<name>glibc|cuda|linux) (?P<range>[^\s,]*>=(?P<version>[0-9.]+)[^\s,]*)")
+
+
+def explain(
+    solver: Solver, question: Question, manifest: Manifest, error: NoSolutionError, seconds: float
+) -> NoSolutionError:
+    """Return the error that names the lines of the manifest that clash, and what would go together.
+
+    Args:
+        solver: The solver that found no answer.
+        question: What it was asked.
+        manifest: The manifest as it reads on the platform.
+        error: What the solver said.
+        seconds: How long the search may take.
+    """
+    inquiry = Inquiry(solver, question, dict(manifest.dependencies), min(seconds, _SECONDS))
+    try:
+        found = (
+            _unknown(inquiry) or _no_version(inquiry) or _hidden(inquiry, error.detail) or _host(inquiry, error.detail)
+        )
+        found = found or _clash(inquiry)
+    except OutOfTimeError:
+        found = None
+    message, hint = found or (
+        "its requests do not go together, and which of them is to blame was not found in time",
+        "`tenv lock --verbose` prints what the solver says; leave out requests to find the one",
+    )
+    return NoSolutionError(
+        f"no set of conda packages for {manifest.name} on {question.platform}: {message}",
+        hint=hint,
+        detail=error.detail,
+    )
+
+
+def passed_over(solver: Solver, question: Question, manifest: Manifest, answer: list[Record]) -> str:
+    """Return which request was answered by a channel below one that has a package of its name; empty when none was.
+
+    rattler looks only at packages that match a request when it asks which channel has them first, so that a version
+    that the first channel lacks would come from a lower one.
+    """
+    for record in answer:
+        request = manifest.dependencies.get(record.name)
+        first = next((c for c in question.channels if record.name in solver.names(c, question.platform)), "")
+        if request and not request.channel and first not in ("", record.channel):
+            return record.name
+    return ""
+
+
+def _line(name: str, request: CondaRequest) -> str:
+    return f"\n  {request.line}: {name} = {request}"
+
+
+def _short(channel: str) -> str:
+    return channel.rstrip("/").removeprefix("https://conda.anaconda.org/")
+
+
+def _channels(inquiry: Inquiry, request: CondaRequest) -> list[str]:
+    return [channel_url(request.channel)] if request.channel else list(inquiry.question.channels)
+
+
+def _unknown(inquiry: Inquiry) -> tuple[str, str] | None:
+    """Find requests for packages that no channel has."""
+    lines, hints = "", []
+    for name, request in sorted(inquiry.requests.items()):
+        channels = _channels(inquiry, request)
+        if not any(name in inquiry.names(channel) for channel in channels):
+            where = ", ".join(map(_short, channels))
+            lines += f"{_line(name, request)}\n    there is no {name} in {where} for {inquiry.question.platform}"
+            hints.append(nearest(name, {known for channel in channels for known in inquiry.names(channel)}))
+    hint = next(filter(None, hints), "check its name, or name a channel that has it in `channels`")
+    return (f"a package is not there:{lines}", hint) if lines else None
+
+
+def _no_version(inquiry: Inquiry) -> tuple[str, str] | None:
+    """Find requests that no package of their name answers, whatever else is asked for."""
+    for name, request in sorted(inquiry.requests.items()):
+        bare = replace(request, channel="").spec(name)
+        places = {c: r for c, r in inquiry.candidates(name).items() if c in _channels(inquiry, request)}
+        first = next(iter(places), "")
+        matching = [channel for channel, records in places.items() if any(fits(bare, record) for record in records)]
+        if first in matching or not places:
+            continue
+        if matching:
+            message = f"{_short(first)} hides the {name} of {_short(matching[0])}, which stands below it in `channels`"
+            return message + ":" + _line(name, request), _pin(name, replace(request, channel=_short(matching[0])))
+        versions = nearest_first((record.version for record in places[first]), _number(request))
+        there = ", ".join(versions[:_FEW]) + (" …" if len(versions) > _FEW else "")
+        message = f"{_short(first)} has no such {name}; the nearest that it has: {there}:{_line(name, request)}"
+        pin = _nearest_pin(inquiry, name, list(inquiry.requests))
+        return message, f"the nearest that goes together: {pin}" if pin else f"ask for another version of {name}"
+    return None
+
+
+def _number(request: CondaRequest) -> str:
+    """Return the first version that a request names; empty when it names none."""
+    found = re.search(r"\d+(\.\d+)*", str(request.version))
+    return found.group() if found else ""
+
+
+def _pin(name: str, request: CondaRequest) -> str:
+    return f"add {name} = {request} to [dependencies]"
+
+
+def _hidden(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
+    """Find packages that the solution needs from a channel that another one hides under strict priority."""
+    names = list(inquiry.requests)
+    hidden = {match["name"]: match["channel"].rstrip("/") for match in _HIDDEN.finditer(told)}
+    wanted = {name: channel for name, channel in hidden.items() if channel in inquiry.question.channels}
+    for chosen in (*([name] for name in sorted(wanted)), sorted(wanted)):
+        pins = [CondaRequest(_version_of(inquiry, name), _short(wanted[name])) for name in chosen]
+        changed = {name: pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name in names}
+        extra = [pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name not in names]
+        solution = inquiry.with_specs(inquiry.specs(names, *extra, changed=changed)) if chosen else []
+        if solution:
+            told_of = "; ".join(_why_hidden(inquiry, name, wanted[name], solution) for name in chosen)
+            hint = ", ".join(f"{name} = {pin}" for name, pin in zip(chosen, pins, strict=True))
+            return told_of, f"add {hint} to [dependencies]"
+    return None
+
+
+def _version_of(inquiry: Inquiry, name: str) -> CondaRange:
+    return inquiry.requests[name].version if name in inquiry.requests else CondaRange("*")
+
+
+def _why_hidden(inquiry: Inquiry, name: str, channel: str, solution: list[Record]) -> str:
+    """Return who needs a package that is hidden, and which channel hides it."""
+    above = next(c for c in inquiry.question.channels if name in inquiry.names(c))
+    by = [record for record in solution if any(spec.split()[0] == name for spec in record.depends)]
+    by.sort(key=lambda record: (record.name not in inquiry.requests, record.channel != channel, record.name))
+    hides = f"which {_short(above)} hides under strict channel priority"
+    if not by:
+        return f"{_short(channel)}'s own {name} is needed, {hides}"
+    owner = "its own" if by[0].channel == channel else f"{_short(channel)}'s"
+    line = _line(by[0].name, inquiry.requests[by[0].name]) if by[0].name in inquiry.requests else ""
+    return f"{by[0].name} {by[0].version} of {_short(by[0].channel)} wants {owner} {name}, {hides}{line and ':' + line}"
+
+
+def _host(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
+    """Find out whether the manifest promises too little of the host."""
+    for name in ("glibc", "cuda"):
+        needed = sorted(
+            {match["version"] for match in _HOST.finditer(told) if match["name"] == name},
+            key=lambda version: [int(part) for part in version.strip(".").split(".")],
+        )
+        offered = inquiry.question.virtual.get(f"__{name}", ("", ""))[0]
+        for version in needed:
+            virtual = {**inquiry.question.virtual, f"__{name}": (version, "0")}
+            answer = inquiry.ask(replace(inquiry.question, virtual=virtual, kept=()))
+            if not isinstance(answer, NoSolutionError):
+                has = f"the manifest counts on {offered}" if offered else "the manifest does not count on any"
+                return f"packages want {name} {version} or newer of the host, and {has}", (
+                    f'write {name} = "{version}" in [requirements], or ask for older packages'
+                )
+    return None
+
+
+def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
+    """Find the fewest requests that clash, and which of them to change."""
+    names = inquiry.core()
+    lines = "".join(_line(name, inquiry.requests[name]) for name in names)
+    words = inquiry.clash(names) or _first_words(inquiry.told(names))
+    pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
+    # Where something else clashes as well, no change of one of these helps by itself.
+    pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]
+    ways = [f"the nearest that goes together: {', or '.join(pins)}"] if pins else []
+    limit = inquiry.question.exclude_newer
+    if limit and not isinstance(inquiry.ask(replace(inquiry.question, exclude_newer=None, kept=())), NoSolutionError):
+        ways.append(
+            f"there is a solution of packages that came after {limit:%Y-%m-%d}: choose a later `--exclude-newer`"
+        )
+    hint = "; ".join(ways) or ("leave one of them out" if len(names) > 1 else f"leave {names[0]} out")
+    title = "these do not go together" if len(names) > 1 else "this can't be had"
+    return f"{title}:{lines}\n  {words}", hint
+
+
+def _nearest_pin(inquiry: Inquiry, name: str, names: list[str]) -> str:
+    """Return a request with the version nearest to the one asked for with which some requests have an answer."""
+    request = inquiry.requests[name]
+    number = _number(request)
+    if not number:
+        return ""
+    found = []
+    for bound, lowest in ((f"<{number}", False), (f">={number}", True)):
+        changed = {name: replace(request, version=CondaRange(bound), build="").spec(name)}
+        solution = inquiry.with_specs(inquiry.specs(names, changed=changed), lowest=lowest)
+        found += [record.version for record in solution if record.name == name]
+    if not found:
+        return ""
+    version = nearest_first(found, number)[0]
+    return f"{name} = {replace(request, version=CondaRange(version), build='')}"
+
+
+def _first_words(told: str) -> str:
+    """Return the beginning of what the solver said, without its drawing of a tree."""
+    lines = [re.sub(r"^[│├└─\s]+", "", line) for line in told.splitlines()]
+    said = [line for line in lines if line and "are incompatible" not in line][:3]
+    text = " ".join(said).removeprefix("Cannot solve the request because of: ")
+    for theirs, ours in (
+        (", which cannot be installed because there are no viable options:", ","),
+        (" cannot be installed because there are no viable options:", " can't be had:"),
+        (" would require", " needs"),
+        (", for which no candidates were found.", ", which is not there"),
+        ("No candidates were found for", "there is no"),
+    ):
+        text = text.replace(theirs, ours)
+    return text.rstrip(",:")

@@ -1,0 +1,126 @@
+"""Asking the solver again, a little differently each time, to learn why there was no answer."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tenv.core.errors import NoSolutionError
+from tenv.rattler_api.records import Record, fits
+from tenv.rattler_api.solver import Question, Solver
+from tenv.targets.manifest import CondaRequest
+
+__all__ = ["Inquiry", "OutOfTimeError", "nearest_first"]
+
+
+class OutOfTimeError(Exception):
+    """The time for asking is over; what is known by then has to do."""
+
+
+class Inquiry:
+    """A question that has no answer, and variants of it.
+
+    Attributes:
+        question: The question.
+        requests: What it asks for, by name.
+    """
+
+    def __init__(self, solver: Solver, question: Question, requests: dict[str, CondaRequest], seconds: float) -> None:
+        self.question = question
+        self.requests = requests
+        self._solver = solver
+        self._end = time.monotonic() + seconds
+        self._known: dict[object, list[Record] | NoSolutionError] = {}
+
+    def ask(self, question: Question) -> list[Record] | NoSolutionError:
+        """Return the packages that answer a question, or why there are none.
+
+        Raises:
+            OutOfTimeError: Enough has been asked.
+        """
+        key = (question.specs, question.lowest, question.exclude_newer, tuple(question.virtual.items()))
+        if key in self._known:
+            return self._known[key]
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise OutOfTimeError
+        try:
+            answer: list[Record] | NoSolutionError = self._solver.solve(question, left)
+        except NoSolutionError as error:
+            if not error.detail:
+                raise OutOfTimeError from error
+            answer = error
+        self._known[key] = answer
+        return answer
+
+    def specs(self, names: Iterable[str], *extra: str, changed: dict[str, str] | None = None) -> tuple[str, ...]:
+        """Return the specifications of some requests, in a stable order, with others added."""
+        changed = changed or {}
+        return (*(changed.get(name) or self.requests[name].spec(name) for name in sorted(names)), *extra)
+
+    def with_specs(self, specs: tuple[str, ...], *, lowest: bool = False) -> list[Record]:
+        """Return the packages that answer other specifications; none when nothing does."""
+        answer = self.ask(replace(self.question, specs=specs, kept=(), lowest=lowest))
+        return [] if isinstance(answer, NoSolutionError) else answer
+
+    def told(self, names: Iterable[str]) -> str:
+        """Return what the solver says of some of the requests alone; empty when they have an answer."""
+        answer = self.ask(replace(self.question, specs=self.specs(names), kept=()))
+        return answer.detail if isinstance(answer, NoSolutionError) else ""
+
+    def candidates(self, name: str) -> dict[str, list[Record]]:
+        """Return the packages of a name by channel, best channel first; only channels that have some."""
+        asked = [channel for channel in self.question.channels if name in self.names(channel)]
+        found = self._solver.candidates(asked, self.question.platform, name) if asked else []
+        by_channel = {channel: [record for record in found if record.channel == channel] for channel in asked}
+        return {channel: records for channel, records in by_channel.items() if records}
+
+    def names(self, channel: str) -> frozenset[str]:
+        """Return the names of the packages that a channel has."""
+        return self._solver.names(channel, self.question.platform)
+
+    def core(self) -> list[str]:
+        """Return the fewest requests that have no answer together: leaving out any one of them, there is one."""
+        names = sorted(self.requests)
+        for name in list(names):
+            rest = [other for other in names if other != name]
+            if rest and self.told(rest):
+                names = rest
+        return names
+
+    def clash(self, names: list[str]) -> str:
+        """Return which package of some clashing requests wants what another of them rules out; empty if not seen."""
+        for name in names:
+            mine = {record.name: record for record in self.with_specs(self.specs([name]))}
+            others = self.with_specs(self.specs(other for other in names if other != name)) if len(names) > 1 else []
+            for record in sorted(others, key=lambda record: (record.name not in names, record.name)):
+                for spec in (*record.constrains, *record.depends):
+                    brought = mine.get(spec.split()[0])
+                    if brought and brought.name != record.name and not fits(spec, brought):
+                        wants = " ".join(spec.split()[:2])
+                        other = f"{name} brings {brought.name}" if brought.name != name else name
+                        verb = "" if brought.name != name else " is asked for"
+                        return (
+                            f"{record.name} {record.version} goes together with {wants} only, "
+                            f"and {other} {brought.version}{verb}"
+                        )
+        return ""
+
+
+def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:
+    """Return versions, the nearest to another one first; of two as near, the lower."""
+
+    def numbers(version: str) -> tuple[int, ...]:
+        found = [int(part) if part.isdigit() else 0 for part in version.replace("-", ".").split(".")]
+        return tuple((found + [0] * 4)[:4])
+
+    aim = numbers(wanted)
+
+    def key(version: str) -> tuple[list[int], tuple[int, ...]]:
+        mine = numbers(version)
+        same = next((place for place, (a, b) in enumerate(zip(mine, aim, strict=True)) if a != b), len(aim))
+        # Past the first number that differs, the highest of those below is the nearest, and the lowest of those above.
+        sign = -1 if mine < aim else 1
+        rest = [sign * number for number in mine[same + 1 :]]
+        return [*(abs(a - b) for a, b in zip(mine[: same + 1], aim, strict=False)), *rest], mine
+
+    return sorted(set(versions), key=key)

@@ -1,0 +1,90 @@
+"""The CUDA toolkit that an administrator, a distribution or an environment module put on the machine."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tenv.host import toolkits
+from tenv.host.choice import choose_toolkit
+from tenv.host.report import Toolkit
+from tenv.host.toolkit_ways import LOOKED_AT
+from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.path_search import first_that_is, patterns
+
+__all__ = ["find_toolkit"]
+
+_PROGRAMS = ("bin/nvcc*", "bin/cicc", "bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink", "nvvm/bin/cicc")
+_APART = ("bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink")
+_HEADERS = ("include/cuda.h", "include/cuda_runtime_api.h", "include/crt/*.h", "include/crt/*.hpp")
+_OTHERS = ("version.json", "version.txt", "nvvm/libdevice/*.bc", "libdevice/*.bc")
+_LIBRARIES = ("libcudart.so.*", "libcudart_static.a", "libcudadevrt.a")
+_LARGE = tuple(
+    f"lib{name}.so.*"
+    for name in ("cublas", "cublasLt", "cufft", "curand", "cusolver", "cusparse", "nvrtc", "nvJitLink", "cupti")
+)
+_WATCHED = ("nvcc", "cicc", "ptxas", "version.json", "version.txt", "cuda_runtime_api.h", "host_config.h")
+
+
+def find_toolkit(wanted: Wanted) -> Tool | Lack:
+    """Return the CUDA toolkit that suits best."""
+    choice = choose_toolkit(toolkits.probe(wanted.places).value, wanted.accepted, wanted.kept)
+    if choice.taken is None:
+        return Lack(wanted.name, wanted.accepted.text, choice.refused, LOOKED_AT, _install(wanted))
+    return _tool(wanted, choice.taken)
+
+
+def _install(wanted: Wanted) -> str:
+    """Return the command that installs a release that will do; NVIDIA's packages carry it in their names."""
+    exact = wanted.accepted.text.strip(" =").removesuffix(".*")
+    parts = exact.split(".")
+    if len(parts) > 1 and all(part.isdigit() for part in parts):
+        name = f"cuda-toolkit-{parts[0]}-{parts[1]}"
+        return f"apt install {name} (NVIDIA's repository: developer.nvidia.com/cuda-downloads), or name it in CUDA_HOME"
+    return "apt install nvidia-cuda-toolkit (Debian, Ubuntu) or cuda-toolkit (NVIDIA), or name it in CUDA_HOME"
+
+
+def _tool(wanted: Wanted, toolkit: Toolkit) -> Tool:
+    root = Path(toolkit.path)
+    home = Path(toolkit.home) if toolkit.home else root
+    roots = (root,) if home == root else (root, home)
+    parts = (*_PROGRAMS, *_OTHERS)
+    files = [*patterns(root, *parts), *patterns(home, *_HEADERS)]
+    if home != root:
+        files += patterns(home, "bin/nvcc", *_APART)
+    folders = _library_folders(home)
+    files += [path for folder in folders for path in patterns(folder, *_LIBRARIES)]
+    large = [path for folder in folders for path in patterns(folder, *_LARGE)]
+    nvcc = first_that_is(*(one / "bin" / name for one in reversed(roots) for name in ("nvcc", "nvcc.exe")))
+    return Tool(
+        name=wanted.name,
+        path=root,
+        version=str(toolkit.version),
+        accepted=wanted.accepted.text,
+        found_by=", ".join(toolkit.found_by),
+        roles={"home": str(home), "nvcc": str(nvcc)},
+        notes=tuple(_notes(wanted, root, home, toolkit)),
+        files=tuple(dict.fromkeys(files)),
+        large=tuple(dict.fromkeys(large)),
+        watched=tuple(dict.fromkeys(path for path in files if path.name in _WATCHED)),
+    )
+
+
+def _notes(wanted: Wanted, root: Path, home: Path, toolkit: Toolkit) -> Iterator[str]:
+    other = wanted.places.find("ptxas")
+    if home != root and other and os.path.realpath(other) != os.path.realpath(home / "bin" / "ptxas"):
+        yield f"{toolkit.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}"
+    yield from (f"{toolkit.path}: {problem}" for problem in toolkit.problems)
+    nvcc = root / "bin" / "nvcc"
+    if nvcc.is_file():
+        with nvcc.open("rb") as file:
+            if file.read(2) == b"#!":
+                yield f"{nvcc} is a script: it and the programs beside it are watched, not what it may call elsewhere"
+
+
+def _library_folders(home: Path) -> list[Path]:
+    """Return the folders with libraries, each once."""
+    found = (home / "lib64", *home.glob("targets/*/lib"), *home.glob("lib/*-linux-gnu*"), home / "lib" / "x64")
+    folders = [folder for folder in found if folder.is_dir()]
+    if (home / "lib").is_dir() and not folders:
+        folders = [home / "lib"]
+    return list({os.path.realpath(folder): folder for folder in folders}.values())

@@ -1,0 +1,229 @@
+"""What the tools of the machine were when an environment took them, and whether they still are.
+
+The fingerprint lies in the environment (``tenv-meta/system.json``), not in the lock: two machines have the same lock
+and different fingerprints. A look at it first compares what ``stat`` tells, so that it costs milliseconds; only a file
+that looks different is read. A copy that keeps the times does not get past that: nobody can set the time of a file's
+last change of status (ctime).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.files import digest, write_atomic
+from tenv.core.threads import each
+from tenv.sources.system.interface import Tool
+
+__all__ = [
+    "FILE",
+    "Drift",
+    "Fingerprint",
+    "Mark",
+    "describe",
+    "differences",
+    "read_fingerprints",
+    "retimed",
+    "take_fingerprint",
+    "write_fingerprints",
+]
+
+FILE = "system.json"
+"""The file among tenv's notes in a prefix."""
+
+_SCHEMA = 1
+_SHOWN = 3  # as many as fit a line
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What one file was.
+
+    Attributes:
+        path: The file.
+        size: Its bytes.
+        mtime_ns: When its content was last written.
+        ctime_ns: When anything of it last changed.
+        inode: Its number in the file system.
+        sha256: The digest of its bytes; empty for libraries too large to be read each time.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What one tool was when an environment took it.
+
+    Attributes:
+        name: Its key in ``[system]``.
+        path: Its folder; for a compiler, the program.
+        version: Its version.
+        accepted: The range that it was taken for.
+        found_by: What led to it.
+        roles: Programs and folders that a toolchain needs of it, by role.
+        marks: Its files.
+        watched: The files that a shell looks at when it activates.
+    """
+
+    name: str
+    path: str
+    version: str
+    accepted: str
+    found_by: str
+    roles: Mapping[str, str]
+    marks: tuple[Mark, ...]
+    watched: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One file that is no longer what it was.
+
+    Attributes:
+        name: The tool's key in ``[system]``.
+        version: The tool's version at that time.
+        tool: Its folder or program.
+        file: The file.
+        gone: Whether it is not there any more, rather than changed.
+        hidden: Whether its size and times are as they were, so that only its content tells.
+    """
+
+    name: str
+    version: str
+    tool: str
+    file: str
+    gone: bool
+    hidden: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the drift as plain values."""
+        return asdict(self)
+
+
+def take_fingerprint(tool: Tool) -> Fingerprint:
+    """Read the files of a tool and return what they are."""
+    digests = each(digest, tool.files)
+    marks = [_mark(path, sha256) for path, sha256 in zip(tool.files, digests, strict=True)]
+    return Fingerprint(
+        name=tool.name,
+        path=str(tool.path),
+        version=tool.version,
+        accepted=tool.accepted,
+        found_by=tool.found_by,
+        roles=dict(tool.roles),
+        marks=(*marks, *(_mark(path, "") for path in tool.large)),
+        watched=tuple(map(str, tool.watched)),
+    )
+
+
+def _mark(path: Path, sha256: str) -> Mark:
+    info = path.stat()
+    return Mark(str(path), info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, sha256)
+
+
+def differences(fingerprints: Iterable[Fingerprint], *, deep: bool = False) -> list[Drift]:
+    """Return every file that is no longer what it was.
+
+    Args:
+        fingerprints: What was taken.
+        deep: Read every file, whatever its size and times tell.
+    """
+    rows = [(one, mark) for one in fingerprints for mark in one.marks]
+    found = each(lambda row: _compare(*row, deep=deep), rows) if deep else [_compare(*row, deep=False) for row in rows]
+    return [drift for drift in found if drift]
+
+
+def _compare(of: Fingerprint, mark: Mark, *, deep: bool) -> Drift | None:
+    path = Path(mark.path)
+    try:
+        info = path.stat()
+        written = (info.st_size, info.st_mtime_ns) == (mark.size, mark.mtime_ns)
+        same = written and (info.st_ctime_ns, info.st_ino) == (mark.ctime_ns, mark.inode)
+        if not mark.sha256:
+            same = written
+        elif deep or not same:
+            same = info.st_size == mark.size and digest(path) == mark.sha256
+    except OSError:
+        return Drift(of.name, of.version, of.path, mark.path, gone=True)
+    return None if same else Drift(of.name, of.version, of.path, mark.path, gone=False, hidden=written)
+
+
+def retimed(fingerprints: Iterable[Fingerprint], drifts: Iterable[Drift]) -> tuple[Fingerprint, ...]:
+    """Return fingerprints with the times that files have now, of all those that have not drifted.
+
+    A file that was written again with the same bytes (a package was installed once more) is the same file; what `stat`
+    tells of it is new.
+    """
+    drifted = {drift.file for drift in drifts}
+    return tuple(
+        replace(
+            one,
+            marks=tuple(mark if mark.path in drifted else _mark(Path(mark.path), mark.sha256) for mark in one.marks),
+        )
+        for one in fingerprints
+    )
+
+
+def describe(drifts: Sequence[Drift]) -> list[str]:
+    """Return what has become of each tool that is no longer what an environment was made with, in a few words."""
+    names = dict.fromkeys(drift.name for drift in drifts)
+    return [_describe([drift for drift in drifts if drift.name == name]) for name in names]
+
+
+def _describe(drifts: Sequence[Drift]) -> str:
+    what = f"{drifts[0].name} {drifts[0].version} of this machine ({drifts[0].tool})"
+    if not Path(drifts[0].tool).exists():
+        return f"{what} is not there any more"
+    files = [f"{_relative(drift)} {'is gone' if drift.gone else 'has changed'}" for drift in drifts]
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return f"{what}: {', '.join(files[:_SHOWN])}{more}"
+
+
+def _relative(drift: Drift) -> str:
+    path, folder = Path(drift.file), Path(drift.tool)
+    return str(path.relative_to(folder)) if path != folder and path.is_relative_to(folder) else str(path)
+
+
+def render(fingerprints: Sequence[Fingerprint]) -> str:
+    """Return the text of ``system.json``."""
+    return json.dumps({"schema": _SCHEMA, "tools": [asdict(one) for one in fingerprints]}, indent=1) + "\n"
+
+
+def write_fingerprints(meta: Path, fingerprints: Sequence[Fingerprint]) -> None:
+    """Write the fingerprints of an environment, or take away those of an earlier one where there are none."""
+    if fingerprints:
+        write_atomic(meta / FILE, render(fingerprints))
+    else:
+        (meta / FILE).unlink(missing_ok=True)
+
+
+def read_fingerprints(meta: Path) -> tuple[Fingerprint, ...]:
+    """Read the fingerprints of an environment; an empty tuple where it takes nothing from the machine.
+
+    Raises:
+        EnvironmentBrokenError: They can't be read.
+    """
+    path = meta / FILE
+    try:
+        data = json.loads(path.read_text())
+        if data["schema"] != _SCHEMA:
+            raise ValueError("of another tenv")  # noqa: TRY301 (one place to tell)
+        return tuple(_read(row) for row in data["tools"])
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+        hint = "`tenv create` repairs the environment"
+        raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
+
+
+def _read(row: dict[str, Any]) -> Fingerprint:
+    marks = tuple(Mark(**mark) for mark in row["marks"])
+    return Fingerprint(**{**row, "marks": marks, "watched": tuple(row["watched"])})

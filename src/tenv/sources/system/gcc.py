@@ -1,0 +1,83 @@
+"""A gcc and its g++, on PATH or where distributions and environment modules keep newer ones."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from tenv.core.versions import Version
+from tenv.host import compilers
+from tenv.host.choice import GccPair, choose_gcc
+from tenv.host.interface import Missing
+from tenv.host.places import Places, environment_of
+from tenv.sources.system.interface import Lack, Tool, Wanted
+
+__all__ = ["find_gcc"]
+
+_VARIABLES = ("EBROOTGCC", "EBROOTGCCCORE", "GCC_ROOT", "GCC_HOME", "GCC_DIR")
+_USUAL = ("usr/bin", "usr/local/bin", "opt/rh/gcc-toolset-*/root/usr/bin", "opt/rh/devtoolset-*/root/usr/bin")
+_MORE = ("opt/gcc*/bin", "usr/local/gcc*/bin")
+_PROGRAMS = ("cc1", "cc1plus", "collect2")
+
+
+def find_gcc(wanted: Wanted) -> Tool | Lack:
+    """Return the gcc and g++ that suit best, the limit of the CUDA toolkit that is taken counted in."""
+    toolkit = wanted.others.get("cuda-toolkit")
+    most = wanted.most(toolkit.version) if toolkit else None
+    found = [c for c in compilers.probe(_wider(wanted.places)).value if not environment_of(Path(c.path))]
+    choice = choose_gcc(found, wanted.accepted, most, wanted.kept)
+    pair = choice.taken
+    refused = list(choice.refused)
+    if pair is not None:
+        programs = {name: _asked(wanted.places, pair.gxx, f"-print-prog-name={name}") for name in _PROGRAMS}
+        if programs["cc1plus"]:
+            return _tool(wanted, pair, [Path(path) for path in programs.values() if path])
+        refused.append(f"{pair.gxx}: it has no cc1plus, so that it compiles no C++ (a package of it is missing)")
+    looked = f"PATH, CC, CXX, /usr/bin, /opt/rh, /opt/gcc*, {', '.join(_VARIABLES)}"
+    return Lack(wanted.name, wanted.accepted.text, tuple(refused), looked, _install(wanted, most))
+
+
+def _wider(places: Places) -> Places:
+    """Return the same places with more folders behind those of PATH."""
+    return replace(places, path=os.pathsep.join(dict.fromkeys(map(str, _folders(places)))))
+
+
+def _folders(places: Places) -> Iterator[Path]:
+    yield from places.folders()
+    for variable in _VARIABLES:
+        if value := places.environ.get(variable):
+            yield Path(value) / "bin"
+    for pattern in (*_USUAL, *_MORE):
+        yield from (path for path in sorted(places.root.glob(pattern), reverse=True) if path.is_dir())
+
+
+def _asked(places: Places, program: str, option: str) -> str:
+    """Return the absolute path that a compiler tells of a part of its own, an empty string where it knows none."""
+    done = places.run(program, option, LC_ALL="C")
+    told = "" if isinstance(done, Missing) else done.stdout.strip()
+    return told if Path(told).is_absolute() and Path(told).is_file() else ""
+
+
+def _tool(wanted: Wanted, pair: GccPair, programs: list[Path]) -> Tool:
+    drivers = (Path(pair.gcc), Path(pair.gxx))
+    library = _asked(wanted.places, pair.gxx, "-print-file-name=libstdc++.so")
+    more = [Path(os.path.realpath(library))] if library else []
+    return Tool(
+        name=wanted.name,
+        path=drivers[1],
+        version=str(pair.version),
+        accepted=wanted.accepted.text,
+        found_by=pair.found_by,
+        roles={"gcc": pair.gcc, "g++": pair.gxx},
+        files=(*drivers, *programs, *more),
+        watched=(*drivers, *(path for path in programs if path.name == "cc1plus")),
+    )
+
+
+def _install(wanted: Wanted, most: int | None) -> str:
+    """Return the command that installs the newest gcc that will do."""
+    newest = 15
+    for major in range(min(newest, most or newest), 4, -1):
+        if any(Version(f"{major}.{minor}.0") in wanted.accepted for minor in range(6)):
+            return f"apt install gcc-{major} g++-{major} (Debian, Ubuntu) or dnf install gcc-toolset-{major}"
+    return "name a gcc and g++ that fit in CC and CXX"

@@ -1,0 +1,87 @@
+"""The machine's MPI: its compiler wrappers, which know where its headers and libraries are."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tenv.core.versions import Version
+from tenv.host.interface import Missing
+from tenv.host.places import environment_of
+from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.path_search import patterns
+
+__all__ = ["find_mpi", "parse_version"]
+
+_VARIABLES = ("MPI_HOME", "MPI_ROOT", "OPENMPI_ROOT", "MPICH_ROOT", "EBROOTOPENMPI", "EBROOTMPICH", "I_MPI_ROOT")
+_USUAL = ("opt/openmpi*", "opt/mpich*", "usr/lib64/openmpi", "usr/lib64/mpich", "opt/intel/oneapi/mpi/*", "usr/local")
+_PROGRAMS = ("bin/mpicc*", "bin/mpicxx*", "bin/mpirun*", "bin/mpiexec*", "bin/opal_wrapper", "bin/orterun")
+_LIBRARIES = tuple(f"{folder}/libmpi.so.*" for folder in ("lib", "lib64", "lib/release", "lib/*-linux-gnu"))
+_SAID = re.compile(
+    r"\(Open MPI\) (?P<open>\d[\d.]*\d)"
+    r"|^\s*Version:\s+(?P<mpich>\d[\d.]*\d)"
+    r"|MPI Library.*Version (?P<intel>\d[\d.]*\d)",
+    re.MULTILINE,
+)
+
+
+def parse_version(text: str) -> Version | None:
+    """Return the version from what ``mpirun --version`` of Open MPI, MPICH or Intel MPI prints."""
+    match = _SAID.search(text)
+    return Version(match[match.lastgroup or 0]) if match else None
+
+
+def find_mpi(wanted: Wanted) -> Tool | Lack:
+    """Return the MPI that suits: a variable's first, then the one taken before, PATH's, the usual folders'."""
+    refused = []
+    for way, root in _roots(wanted):
+        found = _inspect(wanted, way, root)
+        if isinstance(found, Tool):
+            return found
+        if found:
+            refused.append(found)
+    looked = ", ".join([*_VARIABLES, "mpicc on PATH", *(f"/{path}" for path in _USUAL)])
+    install = "apt install libopenmpi-dev openmpi-bin (Debian, Ubuntu) or dnf install openmpi-devel"
+    return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, install)
+
+
+def _roots(wanted: Wanted) -> Iterator[tuple[str, Path]]:
+    places = wanted.places
+    for variable in _VARIABLES:
+        if value := places.environ.get(variable):
+            yield variable, Path(value)
+    if wanted.kept:
+        yield "taken before", Path(wanted.kept)
+    for folder in places.folders():
+        if (folder / "mpicc").is_file():
+            yield "mpicc on PATH", folder.parent
+    for pattern in _USUAL:
+        yield from ((places.named(path), path) for path in sorted(places.root.glob(pattern), reverse=True))
+
+
+def _inspect(wanted: Wanted, way: str, root: Path) -> Tool | str:
+    """Return the MPI below a folder, why it won't do, or an empty string where a usual folder does not hold it."""
+    if environment_of(root):
+        return f"{root}: is a part of a tenv environment"
+    if not (root / "bin" / "mpicc").is_file():
+        return f"{root} ({way}): there is no bin/mpicc in it" if way in _VARIABLES else ""
+    runner = next((path for name in ("mpirun", "mpiexec") if (path := root / "bin" / name).is_file()), None)
+    if runner is None:
+        return f"{root}: there is no bin/mpirun in it"
+    done = wanted.places.run(str(runner), "--version", LC_ALL="C")
+    version = None if isinstance(done, Missing) else parse_version(done.stdout + done.stderr)
+    if version is None:
+        reason = done.reason if isinstance(done, Missing) else f"`{runner} --version` names no version"
+        return f"{root}: {reason}"
+    if version not in wanted.accepted:
+        return f"{root}: {version} is not {wanted.accepted}"
+    programs = patterns(root, *_PROGRAMS)
+    return Tool(
+        name=wanted.name,
+        path=root,
+        version=str(version),
+        accepted=wanted.accepted.text,
+        found_by=way,
+        roles={"home": str(root), "mpicc": str(root / "bin" / "mpicc")},
+        files=(*programs, *patterns(root, "include/mpi.h"), *patterns(root, *_LIBRARIES)),
+        watched=(root / "bin" / "mpicc",),
+    )

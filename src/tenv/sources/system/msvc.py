@@ -1,0 +1,47 @@
+"""Microsoft's compiler: the toolsets that Visual Studio and its Build Tools hold, as their installer tells."""
+
+from typing import TYPE_CHECKING
+
+from tenv.core.versions import Version
+from tenv.host.msvc import LOOKED_AT, cl_of, parse_toolset, toolsets
+from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.path_search import patterns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["find_msvc"]
+
+_FILES = ("cl.exe", "c1.dll", "c1xx.dll", "c2.dll", "link.exe")
+
+
+def find_msvc(wanted: Wanted) -> Tool | Lack:
+    """Return the newest toolset that fits; that of a developer's prompt comes first."""
+    refused: list[str] = []
+    found: list[tuple[bool, Version, str, Path]] = []
+    for toolset in toolsets(wanted.places, refused):
+        way, folder = toolset.found_by, toolset.folder
+        version = Version(folder.name) if parse_toolset(folder.name) else None
+        if version is None:
+            refused.append(f"{folder}: its name is no version of a toolset (14.NN)")
+        elif not cl_of(folder).is_file():
+            refused.append(f"{folder}: there is no {cl_of(folder).relative_to(folder)} in it")
+        elif version not in wanted.accepted:
+            refused.append(f"{folder}: {version} is not {wanted.accepted}")
+        else:
+            found.append((way != "vswhere", version, way, folder))
+    if not found:
+        install = "winget install Microsoft.VisualStudio.2022.BuildTools, with the workload for C++"
+        return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), LOOKED_AT, install)
+    _, version, way, folder = max(found)
+    programs = patterns(cl_of(folder).parent, *_FILES)
+    return Tool(
+        name=wanted.name,
+        path=folder,
+        version=str(version),
+        accepted=wanted.accepted.text,
+        found_by=way,
+        roles={"cl": str(cl_of(folder))},
+        files=tuple(programs),
+        watched=(cl_of(folder),),
+    )

@@ -1,0 +1,142 @@
+"""Libraries of the machine that are a header with their version and a file to link: cuDNN, cuSPARSELt, NCCL, MKL."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.versions import Version
+from tenv.host.places import Places, environment_of
+from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.path_search import macros, named_folders, patterns
+
+__all__ = ["LIBRARIES", "find_library"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """How a library is known.
+
+    Attributes:
+        headers: The headers that may define its version, the newest name first.
+        macros: What they define it by, from major to patch.
+        files: Patterns for its libraries.
+        variables: What names its folder.
+        usual: Patterns for the folders that it is put in.
+        install: The command that installs it.
+    """
+
+    headers: tuple[str, ...]
+    macros: tuple[str, ...]
+    files: tuple[str, ...]
+    variables: tuple[str, ...]
+    usual: tuple[str, ...]
+    install: str
+
+
+_SYSTEM = ("usr", "usr/local")
+
+LIBRARIES = {
+    "cudnn": _Library(
+        headers=("cudnn_version.h", "cudnn_version_v9.h", "cudnn.h"),
+        macros=("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
+        files=("libcudnn.so*", "libcudnn_*.so.*", "cudnn*.lib"),
+        variables=("CUDNN_ROOT", "CUDNN_HOME", "CUDNN_PATH", "CUDNN_ROOT_DIR", "EBROOTCUDNN"),
+        usual=("usr/local/cudnn*", "opt/cudnn*", "opt/nvidia/cudnn*", *_SYSTEM),
+        install="apt install cudnn9-cuda-12 (NVIDIA's repository), or name its folder in CUDNN_ROOT",
+    ),
+    "cusparselt": _Library(
+        headers=("cusparseLt.h",),
+        macros=("CUSPARSELT_VER_MAJOR", "CUSPARSELT_VER_MINOR", "CUSPARSELT_VER_PATCH"),
+        files=("libcusparseLt.so*", "libcusparseLt_static.a", "cusparseLt.lib"),
+        variables=("CUSPARSELT_ROOT", "CUSPARSELT_HOME", "EBROOTCUSPARSELT"),
+        usual=("usr/local/cusparselt*", "opt/cusparselt*", *_SYSTEM),
+        install="apt install libcusparselt-dev (NVIDIA's repository), or name its folder in CUSPARSELT_ROOT",
+    ),
+    "nccl": _Library(
+        headers=("nccl.h",),
+        macros=("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"),
+        files=("libnccl.so*", "libnccl_static.a"),
+        variables=("NCCL_ROOT", "NCCL_HOME", "NCCL_ROOT_DIR", "EBROOTNCCL"),
+        usual=("usr/local/nccl*", "opt/nccl*", "opt/nvidia/nccl*", *_SYSTEM),
+        install="apt install libnccl-dev (NVIDIA's repository), or name its folder in NCCL_ROOT",
+    ),
+    "mkl": _Library(
+        headers=("mkl_version.h",),
+        macros=("__INTEL_MKL__", "__INTEL_MKL_MINOR__", "__INTEL_MKL_UPDATE__"),
+        files=("libmkl_core.a", "libmkl_core.so*", "mkl_core.lib"),
+        variables=("MKLROOT", "MKL_ROOT", "INTEL_MKL_DIR", "EBROOTIMKL"),
+        usual=("opt/intel/oneapi/mkl/*", "opt/intel/mkl", *_SYSTEM),
+        install="apt install intel-oneapi-mkl-devel (Intel's repository), or name its folder in MKLROOT",
+    ),
+}
+"""The libraries by their keys in ``[system]``."""
+
+
+def find_library(wanted: Wanted) -> Tool | Lack:
+    """Return a library that suits: a variable's first, then the one taken before, then beside the toolkit."""
+    library = LIBRARIES[wanted.name]
+    refused = []
+    for way, folder in _folders(wanted, library):
+        found = _inspect(wanted, library, way, folder)
+        if isinstance(found, Tool):
+            return found
+        if found:
+            refused.append(found)
+    looked = ", ".join([*library.variables, "the CUDA toolkit", *(f"/{path}" for path in library.usual)])
+    return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, library.install)
+
+
+def _folders(wanted: Wanted, library: _Library) -> Iterator[tuple[str, Path]]:
+    yield from named_folders(wanted.places, library.variables, ())
+    if wanted.kept:
+        yield "taken before", Path(wanted.kept)
+    if toolkit := wanted.others.get("cuda-toolkit"):
+        yield "the CUDA toolkit", Path(toolkit.roles["home"])
+    yield from named_folders(wanted.places, (), library.usual)
+
+
+def _inspect(wanted: Wanted, library: _Library, way: str, folder: Path) -> Tool | str:
+    """Return the library in a folder, why it won't do, or an empty string where a usual folder does not hold it."""
+    named = way in library.variables
+    headers = [path for name in library.headers for path in _headers(folder, name)]
+    if environment_of(folder):
+        return f"{folder}: is a part of a tenv environment"
+    if not headers:
+        there = f"there is no {library.headers[0]} in it" if folder.is_dir() else "it is not there"
+        return f"{folder} ({way}): {there}" if named else ""
+    numbers = next((found for path in headers if (found := macros(path, *library.macros))), None)
+    if numbers is None:
+        return f"{headers[0]}: does not define {library.macros[0]}"
+    return _tool(wanted, library, way, folder, headers, Version(".".join(numbers)))
+
+
+def _tool(
+    wanted: Wanted, library: _Library, way: str, folder: Path, headers: list[Path], version: Version
+) -> Tool | str:
+    if version not in wanted.accepted:
+        return f"{folder}: {version} is not {wanted.accepted}"
+    files = [path for place in _library_folders(folder, wanted.places) for path in patterns(place, *library.files)]
+    if not files:
+        return f"{folder}: there is {headers[0].name} of {version}, but no {library.files[0].rstrip('*')} to link"
+    return Tool(
+        name=wanted.name,
+        path=folder,
+        version=str(version),
+        accepted=wanted.accepted.text,
+        found_by=way,
+        roles={"home": str(folder), "include": str(headers[0].parent), "lib": str(files[0].parent)},
+        files=tuple(headers),
+        large=tuple(dict.fromkeys(files)),
+        watched=(headers[0], files[0]),
+    )
+
+
+def _headers(folder: Path, name: str) -> list[Path]:
+    """Return a header in a folder; Debian keeps those of one processor family in a folder of their own."""
+    return patterns(folder, f"include/{name}", f"include/*-linux-gnu/{name}", f"targets/*/include/{name}")
+
+
+def _library_folders(folder: Path, places: Places) -> list[Path]:
+    machine = places.machine
+    names = ("lib64", "lib", f"lib/{machine}-linux-gnu", "lib/intel64", f"targets/{machine}-linux/lib", "lib/x64")
+    return [folder / name for name in names if (folder / name).is_dir()]

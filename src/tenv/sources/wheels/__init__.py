@@ -1,0 +1,1 @@
+"""Wheels: resolved and installed by uv."""

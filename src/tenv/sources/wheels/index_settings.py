@@ -1,0 +1,188 @@
+"""The package indexes that the user has already set up, for uv and for pip, as settings for uv.
+
+uv reads its own environment and configuration. pip's it does not, and on many machines (a company's mirror, a
+cluster without the internet) pip's is the one that is there: so where nothing names an index to uv, pip's is handed on.
+"""
+
+import configparser
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.core.errors import UsageError
+from tenv.core.toml_reader import read_toml
+
+__all__ = ["UvSettings", "authorities", "pip_settings", "uv_settings"]
+
+_UV_KEPT = (
+    "UV_CACHE_DIR",
+    "UV_CONCURRENT_",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_HTTP_",
+    "UV_INDEX",
+    "UV_INSECURE_HOST",
+    "UV_KEYRING_PROVIDER",
+    "UV_LINK_MODE",
+    "UV_NATIVE_TLS",
+    "UV_NO_CACHE",
+    "UV_NO_INDEX",
+    "UV_PYTHON_CPYTHON_BUILD",
+    "UV_PYTHON_DOWNLOADS",
+    "UV_PYTHON_INSTALL",
+    "UV_REQUEST_TIMEOUT",
+    "UV_SYSTEM_CERTS",
+)
+"""Settings of where uv gets files from and how it keeps them. All others (UV_CONSTRAINT, UV_RESOLUTION, UV_PYTHON …)
+would change what is chosen from one machine to the next, so they are not handed on."""
+
+_CONFIG_INDEX = ("index", "index-url", "extra-index-url", "find-links", "no-index")
+_CONFIG_KEPT = (
+    *_CONFIG_INDEX,
+    *("allow-insecure-host", "cache-dir", "concurrent-downloads", "concurrent-installs", "http-proxy", "https-proxy"),
+    *("index-strategy", "keyring-provider", "link-mode", "native-tls", "no-proxy", "offline", "python-downloads"),
+    *("python-downloads-json-url", "python-install-mirror", "system-certs"),
+)
+"""The same for uv.toml: `exclude-newer`, `resolution`, `constraint-dependencies` … are not handed on."""
+
+_UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
+_DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "RUST_LOG")
+
+
+@dataclass(frozen=True, slots=True)
+class UvSettings:
+    """How uv is to be run for this user.
+
+    Attributes:
+        environment: Its environment.
+        configuration: What its configuration file shall say; nothing where it is empty.
+        offline: Whether the user has told uv to stay off the network.
+    """
+
+    environment: Mapping[str, str]
+    configuration: Mapping[str, Any]
+    offline: bool
+
+
+def authorities(environment: Mapping[str, str]) -> str | bool:
+    """Return what `requests` is to verify servers by: a file or folder of certificates, or True for its own."""
+    return environment.get("REQUESTS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or True
+
+
+def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
+    """Return the settings in which uv is run: the user's own on where files come from, and no others.
+
+    Args:
+        environment: The environment of this process.
+        home: The user's home folder.
+
+    Raises:
+        UsageError: A configuration file of uv can't be read.
+    """
+    configuration = _uv_configuration(environment, home)
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if name not in _DROPPED and (not name.startswith("UV_") or name.startswith(_UV_KEPT))
+    }
+    if not any(kept.get(name) for name in _UV_INDEX) and configuration.keys().isdisjoint(_CONFIG_INDEX):
+        kept.update(_for_uv(pip_settings(environment, home)))
+    offline = environment.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+    return UvSettings(kept, configuration, offline)
+
+
+def _uv_configuration(environment: Mapping[str, str], home: Path) -> dict[str, Any]:
+    """Return what the user's and the system's ``uv.toml`` say about where files come from; the user's wins."""
+    found: dict[str, Any] = {}
+    for path in reversed(list(_uv_files(environment, home))):
+        if path.is_file() or path == Path(environment.get("UV_CONFIG_FILE", "")):
+            data = read_toml(path, UsageError).data
+            settings = {**data.get("pip", {}), **data}
+            found |= {key: value for key, value in settings.items() if key in _CONFIG_KEPT}
+            if isinstance(links := found.get("find-links"), list):
+                found["find-links"] = [_absolute(str(link), path.parent) for link in links]
+    return found
+
+
+def _uv_files(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Yield where uv looks for its configuration, the one that wins first."""
+    if named := environment.get("UV_CONFIG_FILE"):
+        yield Path(named)
+    elif not environment.get("UV_NO_CONFIG"):
+        yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "uv" / "uv.toml"
+        if sys.platform == "win32":
+            yield Path(environment.get("APPDATA", "")) / "uv" / "uv.toml"
+        else:
+            yield from (Path(folder) / "uv" / "uv.toml" for folder in _system_folders(environment))
+            yield Path("/etc/uv/uv.toml")
+
+
+def _absolute(link: str, folder: Path) -> str:
+    """Return a folder of wheels so that it means the same whatever folder uv is run in."""
+    return link if "://" in link else os.path.abspath(folder / os.path.expanduser(link))  # noqa: PTH100, PTH111
+
+
+def _system_folders(environment: Mapping[str, str]) -> list[str]:
+    return [folder for folder in environment.get("XDG_CONFIG_DIRS", "/etc/xdg").split(os.pathsep) if folder]
+
+
+def pip_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Return pip's settings by their long option names, as pip would take them: environment over files.
+
+    Files are read in pip's own order (its documentation, "Configuration Files"): system, user, PIP_CONFIG_FILE.
+    """
+    found: dict[str, str] = {}
+    if environment.get("PIP_CONFIG_FILE") != os.devnull:
+        for path in _pip_files(environment, home):
+            parser = configparser.RawConfigParser()
+            try:
+                parser.read(path, encoding="utf-8")
+            except (configparser.Error, UnicodeDecodeError):  # pip would stop here; wheels may still be had
+                continue
+            for section in ("global", "install"):
+                if parser.has_section(section):
+                    found.update(parser.items(section))
+    for name, value in environment.items():
+        if name.startswith("PIP_") and value:
+            found[name[4:].lower().replace("_", "-")] = value
+    return found
+
+
+def _pip_files(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    if sys.platform == "win32":
+        yield Path(environment.get("PROGRAMDATA", "C:\\ProgramData")) / "pip" / "pip.ini"
+        yield home / "pip" / "pip.ini"
+        yield Path(environment.get("APPDATA", "")) / "pip" / "pip.ini"
+    else:
+        yield from (Path(folder) / "pip" / "pip.conf" for folder in reversed(_system_folders(environment)))
+        yield Path("/etc/pip.conf")
+        yield home / ".pip" / "pip.conf"
+        yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+    if named := environment.get("PIP_CONFIG_FILE"):
+        yield Path(named)
+
+
+def _for_uv(pip: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    if url := pip.get("index-url"):
+        found["UV_DEFAULT_INDEX"] = url
+    if extra := pip.get("extra-index-url"):
+        found["UV_INDEX"] = " ".join(extra.split())
+    if links := pip.get("find-links"):
+        found["UV_FIND_LINKS"] = ",".join(_absolute(link, Path.cwd()) for link in links.split())
+    if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        found["UV_NO_INDEX"] = "1"
+    if hosts := pip.get("trusted-host"):
+        found["UV_INSECURE_HOST"] = " ".join(hosts.split())
+    if certificate := pip.get("cert"):
+        found["SSL_CERT_FILE"] = certificate
+    if found.keys() & {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS"}:
+        # pip takes the best version over all its indexes; whoever set them up for pip counts on that.
+        found["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    if proxy := pip.get("proxy"):
+        found["ALL_PROXY"] = proxy
+    return found

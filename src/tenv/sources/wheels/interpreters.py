@@ -1,0 +1,144 @@
+"""The Pythons of this machine that an environment may be made with."""
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.versions import Version
+
+__all__ = ["Interpreter", "inspect", "search"]
+
+_SECONDS = 20.0
+_NAME = re.compile(r"\w[\w.+-]*(/envs/\w[\w.+-]*)?")
+_RELEASE = re.compile(r"\d+(\.\d+)*", re.ASCII)
+_ASK = """\
+import sys, sysconfig
+usual = not sysconfig.get_config_var("Py_GIL_DISABLED")
+print(sys.implementation.name if usual else "free-threaded", "%d.%d.%d" % sys.version_info[:3], sep="\\n")
+print(sysconfig.get_path("include"))
+print(getattr(sys, "_base_executable", sys.executable))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python on this machine.
+
+    Attributes:
+        path: Its program; of a virtual environment or a shim, the one behind it.
+        version: Its version.
+        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
+    """
+
+    path: Path
+    version: Version
+    headers: bool
+
+
+def search(minors: Sequence[str], environment: Mapping[str, str]) -> list[Interpreter]:
+    """Return Pythons of this machine of the minors that are given, best first.
+
+    Best is the highest minor; but one with ``Python.h`` comes before any without, since PyTorch can't be built
+    with the latter. The search ends with the first that has both, so that few programs are started.
+    """
+    others: list[Interpreter] = []
+    for programs in _programs(minors, environment):
+        for python in filter(None, (inspect(program, environment) for program in programs)):
+            if python.version.major_minor not in minors:
+                continue
+            if python.headers:
+                return [python, *others]
+            others.append(python)
+    return others
+
+
+def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator[list[Path]]:
+    """Yield the programs that may be Pythons of each minor, highest first, and last those that do not say."""
+    folders = [Path(folder) for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder]
+    data = environment.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    managed = Path(environment.get("UV_PYTHON_INSTALL_DIR") or Path(data) / "uv/python")
+    suffix = ".exe" if sys.platform == "win32" else ""
+    own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
+    seen: set[str] = set()
+    behind = partial(_behind_shim, environment=environment)
+
+    def fresh(programs: Iterable[Path]) -> list[Path]:
+        there = (
+            found
+            for program in programs
+            if os.access(program, os.X_OK) and program.is_file()
+            for found in behind(program)
+        )
+        new = {os.path.realpath(program): program for program in there}
+        new = {real: program for real, program in new.items() if real not in seen}
+        seen.update(new)
+        return list(new.values())
+
+    for minor in sorted(minors, key=Version, reverse=True):
+        named = [folder / f"python{minor}{suffix}" for folder in folders]
+        ours = [own] if minor == f"3.{sys.version_info.minor}" else []
+        yield fresh([*named, *sorted(managed.glob(f"cpython-{minor}.*/bin/python{minor}")), *ours])
+    yield fresh(folder / f"{name}{suffix}" for name in ("python3", "python") for folder in folders)
+
+
+def _behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
+    """Return the programs that may answer in place of a shim of pyenv; any other program is returned as it is.
+
+    A shim is a script that starts dozens of programs to find out which of pyenv's versions are chosen, two tenths of a
+    second each time, and most of them then only tell that no chosen version has such a program. So the choice is read
+    where pyenv reads it; `system` means the rest of PATH.
+    """
+    root = program.parent.parent
+    if program.parent.name != "shims" or not (root / "versions").is_dir():
+        return [program]
+    folders = (_version_folder(root / "versions", name) for name in _chosen(root, environment))
+    programs = [folder / "bin" / program.name for folder in folders if folder]
+    return [path for path in programs if os.access(path, os.X_OK)]
+
+
+def _version_folder(versions: Path, name: str) -> Path | None:
+    """Return the folder of a version of pyenv, of `3.11` that of its highest release; None when there is none."""
+    for plain in (name, name.removeprefix("python-")):
+        if not _NAME.fullmatch(plain):
+            continue
+        if (versions / plain).is_dir():
+            return versions / plain
+        releases = [path for path in versions.glob(f"{plain}.*") if _RELEASE.fullmatch(path.name)]
+        if releases:
+            return max(releases, key=lambda path: Version(path.name))
+    return None
+
+
+def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
+    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user.
+
+    The first file that is there decides, even if it names none; PYENV_DIR comes before the working folder, and does
+    not replace it (pyenv's version-file and version-file-read).
+    """
+    if named := environment.get("PYENV_VERSION"):
+        return named.split(":")
+    starts = (Path(environment.get("PYENV_DIR") or ".").absolute(), Path.cwd())
+    folders = (folder for start in starts for folder in (start, *start.parents))
+    for file in (*(folder / ".python-version" for folder in folders), root / "version"):
+        with contextlib.suppress(OSError):
+            rows = (line.split() for line in file.read_text("utf-8", "replace").splitlines())
+            return [name for row in rows if row and not row[0].startswith("#") for name in row[0].split(":")]
+    return []
+
+
+def inspect(program: Path, environment: Mapping[str, str]) -> Interpreter | None:
+    """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
+    clean = {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
+    done = process.run([str(program), "-I", "-S", "-c", _ASK], environment=clean, timeout=_SECONDS)
+    if isinstance(done, process.Missing) or done.status:
+        return None
+    lines = done.stdout.splitlines()
+    if len(lines) != 4 or lines[0] != "cpython":  # noqa: PLR2004 (four lines)
+        return None
+    return Interpreter(Path(lines[3]), Version(lines[1]), (Path(lines[2]) / "Python.h").is_file())

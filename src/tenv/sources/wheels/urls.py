@@ -1,0 +1,142 @@
+"""Where the indexes in use have the wheels of a lock, and what those require.
+
+A lock of tenv names no host; the formats of other tools do. So this is asked when a lock is exported, and never kept.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from tenv.core.errors import NetworkError
+from tenv.core.progress import Progress
+from tenv.core.versions import Version
+from tenv.locks.lock import Wheel
+from tenv.sources.wheels.choose import OLDEST_GLIBC, uv_platform
+from tenv.sources.wheels.index_settings import authorities
+from tenv.sources.wheels.metadata import from_file, from_index
+from tenv.sources.wheels.uv import Uv
+
+__all__ = ["FoundWheel", "find_wheels"]
+
+_CONNECTIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWheel:
+    """A wheel as an index has it.
+
+    Attributes:
+        url: Its URL, without credentials.
+        requires_dist: What it requires; empty when nothing, or when the index does not tell.
+        requires_python: The Pythons that it is for; empty when it or the index does not say.
+        known: Whether what it requires could be read.
+    """
+
+    url: str
+    requires_dist: tuple[str, ...]
+    requires_python: str
+    known: bool = True
+
+
+def find_wheels(
+    uv: Uv, wheels: Mapping[str, Iterable[Wheel]], glibc: Version | None, progress: Progress, *, metadata: bool
+) -> tuple[dict[str, FoundWheel], tuple[str, ...]]:
+    """Find wheels on the indexes in use.
+
+    Args:
+        uv: uv with the user's settings.
+        wheels: The wheels of each platform.
+        glibc: The C library that the lock was made for; None for the oldest.
+        progress: Who watches.
+        metadata: Ask also what they require.
+
+    Returns:
+        The wheels by sha256, and the indexes, the main one first, without credentials.
+
+    Raises:
+        NetworkError: An index does not answer, or none has one of the files.
+    """
+    wanted = {wheel.sha256: wheel for rows in wheels.values() for wheel in rows}
+    if not wanted:
+        return {}, ()
+    progress.step("asking the indexes", len(wanted))
+    urls = _ask(uv, wanted.values(), "")
+    for platform, rows in wheels.items():  # an index of few files that comes first hides what the others have
+        hidden = [wheel for wheel in rows if wheel.sha256 not in urls]
+        if hidden:
+            urls |= _ask(uv, hidden, uv_platform(platform, glibc or OLDEST_GLIBC))
+    if missing := sorted(wheel.file for digest, wheel in wanted.items() if digest not in urls):
+        raise NetworkError(
+            f"the indexes in use do not have the locked {', '.join(missing[:3])}"
+            + (f" and {len(missing) - 3} more" if len(missing) > 3 else ""),  # noqa: PLR2004 (three are named)
+            hint="check UV_DEFAULT_INDEX, pip.conf and their credentials",
+        )
+    found = _metadata(uv, {digest: urls[digest] for digest in wanted}, progress if metadata else None)
+    one = next(iter(wanted.values()))
+    indexes = uv.index_urls(f"{one.name}=={one.version}", min(one.python, key=Version))
+    return found, tuple(dict.fromkeys(_bare(url) for url in indexes))
+
+
+def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:
+    """Return the URLs of the wheels that the indexes tell of, by sha256."""
+    urls: dict[str, str] = {}
+    for (minor, _), group in _runs(wheels).items():
+        pins = sorted({f"{wheel.name}=={wheel.version}" for wheel in group})
+        for row in uv.releases(pins, minor, platform):
+            urls |= {file["hashes"].get("sha256", ""): _url(file) for file in row.get("wheels", [])}
+    return urls
+
+
+def _runs(wheels: Iterable[Wheel]) -> dict[tuple[str, int], list[Wheel]]:
+    """Group wheels so that no group has two versions of one name; each group is one question to the indexes."""
+    runs: dict[tuple[str, int], list[Wheel]] = {}
+    for wheel in wheels:
+        minor = min(wheel.python, key=Version)
+        number = 0
+        while any(w.name == wheel.name and w.version != wheel.version for w in runs.get((minor, number), [])):
+            number += 1
+        runs.setdefault((minor, number), []).append(wheel)
+    return runs
+
+
+def _url(file: Mapping[str, Any]) -> str:
+    return str(file["url"]) if "url" in file else Path(file["path"]).absolute().as_uri()
+
+
+def _bare(url: str) -> str:
+    """Return a URL without the credentials that may stand in it: an exported file is handed to others."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dict[str, FoundWheel]:
+    if progress is None:
+        return {digest: FoundWheel(_bare(url), (), "") for digest, url in urls.items()}
+
+    import requests  # noqa: PLC0415 (late: 82 ms)
+
+    session = requests.Session()
+    session.verify = authorities(uv.environment)
+
+    def ask(url: str) -> FoundWheel:
+        local = urlsplit(url).scheme == "file"
+        data = from_file(url) if local else None if uv.offline else from_index(session, url)
+        progress.advance()
+        return _parse(_bare(url), data)
+
+    pool = ThreadPoolExecutor(_CONNECTIONS)
+    try:
+        return dict(zip(urls, pool.map(ask, urls.values()), strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _parse(url: str, data: bytes | None) -> FoundWheel:
+    from packaging.metadata import parse_email  # noqa: PLC0415 (late)
+
+    raw, _ = parse_email(data or b"")
+    requires = tuple(raw.get("requires_dist", []))
+    return FoundWheel(url, requires, str(raw.get("requires_python", "")), known=data is not None)

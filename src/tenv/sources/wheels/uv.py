@@ -1,0 +1,339 @@
+"""Wheels: resolved with hashes and installed by uv, which is run as a program; no other module runs it."""
+
+import contextlib
+import datetime as dt
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import tomli
+
+from tenv.core import process
+from tenv.core.errors import (
+    CancelledError,
+    EnvironmentBrokenError,
+    HostError,
+    NetworkError,
+    NoSolutionError,
+)
+from tenv.core.progress import Progress
+from tenv.core.versions import is_release
+from tenv.locks.lock import Wheel
+from tenv.sources.wheels.choose import OLDEST_GLIBC, accepted_tags, choose_wheel, uv_platform
+from tenv.sources.wheels.index_settings import authorities, uv_settings
+from tenv.sources.wheels.interpreters import Interpreter, inspect, search
+from tenv.sources.wheels.uv_output import download_progress, uv_error
+from tenv.targets.manifest import Manifest, WheelRequest, normalize
+
+__all__ = ["Uv", "requirement"]
+
+_SIZE_TIMEOUT = 30.0
+_CONNECTIONS = 8
+
+
+def _ended_by_itself(done: process.Completed) -> process.Completed:
+    """Return a uv that has ended by itself; one that a signal ended has no answer, and none must be read into it."""
+    if done.status in (-signal.SIGINT, -signal.SIGTERM):
+        raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
+    if done.status < 0:
+        hint = "the system kills programs when its memory is used up; then run the same command again"
+        raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
+    return done
+
+
+def requirement(name: str, request: WheelRequest) -> str:
+    """Return a request as one line of a requirements file."""
+    extras = f"[{','.join(request.extras)}]" if request.extras else ""
+    return f"{name}{extras}{request.version.specifiers}"
+
+
+def _preferences(wheels: Iterable[Wheel]) -> str:
+    """Return a pylock.toml that names the versions of wheels and no more."""
+    rows = "".join(f'\n[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n' for wheel in wheels)
+    return f'lock-version = "1.0"\ncreated-by = "tenv"\n{rows}'
+
+
+class Uv:
+    """uv with the index settings of this user.
+
+    Attributes:
+        environment: The environment that it is run in.
+        offline: Take everything from the cache.
+    """
+
+    def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
+        from uv import find_uv_bin  # noqa: PLC0415 (late, and only here)
+
+        settings = uv_settings(environment, home)
+        self.environment = settings.environment
+        self.offline = offline or settings.offline
+        self._configuration = settings.configuration
+        self._program = find_uv_bin()
+
+    def _command(self, *arguments: str) -> list[str]:
+        offline = ["--offline"] if self.offline else []
+        return [self._program, *arguments, *offline, "--color", "never"]
+
+    def _indexes(self) -> list[str]:
+        """Return the settings of indexes for which uv has no variable."""
+        return ["--no-index"] if self.environment.get("UV_NO_INDEX") else []
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[tuple[Path, dict[str, str]]]:
+        """Yield a folder to run uv in, and the environment to run it with.
+
+        The folder is empty but for uv's configuration: the settings of whatever project the user stands in must not
+        decide what is chosen.
+        """
+        with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+            folder = Path(name)
+            if not self._configuration:
+                yield folder, {**self.environment, "UV_NO_CONFIG": "1"}
+                return
+            import tomlkit  # noqa: PLC0415 (late: 22 ms, and only for those who have configured uv)
+
+            file = folder / "uv.toml"
+            file.write_text(tomlkit.dumps(self._configuration))
+            yield folder, {**self.environment, "UV_CONFIG_FILE": str(file)}
+
+    def _run(self, *arguments: str, text: str | None = None) -> process.Completed:
+        with self._folder() as (folder, environment):
+            done = process.run(self._command(*arguments), environment=environment, folder=folder, text=text)
+        if isinstance(done, process.Missing):
+            raise HostError(f"uv, a part of tenv, does not run here: {done.reason}", hint="install tenv again")
+        return _ended_by_itself(done)
+
+    def resolve(
+        self,
+        manifest: Manifest,
+        platform: str,
+        python: str,
+        kept: Sequence[Wheel],
+        upgrade: Sequence[str] | None,
+        given: Mapping[str, str] | None = None,
+        exclude_newer: dt.datetime | None = None,
+    ) -> dict[str, tuple[Wheel, str]]:
+        """Choose the wheels of one platform and Python minor.
+
+        The choice depends on the manifest and the indexes, never on the machine that runs it.
+
+        Args:
+            manifest: The manifest as it reads on the platform.
+            platform: The platform.
+            python: The Python minor, such as ``3.12``.
+            kept: Wheels of an earlier lock, whose versions stay where they still fit.
+            upgrade: Names whose version is chosen anew all the same; None for all.
+            given: Python packages that the environment has from elsewhere, with their versions: no wheel is laid over
+                one, and what needs it must go together with that version.
+            exclude_newer: Files that were uploaded later do not count.
+
+        Returns:
+            By name: the wheel, and the URL at which the index has it.
+
+        Raises:
+            NoSolutionError: No set of versions fits.
+            NetworkError: An index does not answer.
+        """
+        lines = [requirement(name, request) for name, request in sorted(manifest.wheels.items())]
+        with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+            chosen = Path(folder) / "pylock.toml"
+            pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
+            constraints = Path(folder) / "constraints.txt"
+            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items() if is_release(version))
+            constraints.write_text(fixed)
+            if pins:  # what uv finds there it keeps, unless another choice forbids it
+                chosen.write_text(_preferences(pins))
+            done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
+            if done.status:
+                beside = " beside the conda packages" if given else ""
+                what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{beside}"
+                raise uv_error(done.stderr, what)
+            data = tomli.loads(chosen.read_text())
+        tags = accepted_tags(platform, python, manifest.requirements.glibc or OLDEST_GLIBC)
+        elsewhere = set(map(normalize, given or ()))
+        rows = [package for package in data.get("packages", []) if normalize(package["name"]) not in elsewhere]
+        return dict(choose_wheel(package, tags, python) for package in rows)
+
+    def _compile(
+        self,
+        lines: Iterable[str],
+        manifest: Manifest,
+        platform: str,
+        python: str,
+        constraints: Path,
+        chosen: Path,
+        exclude_newer: dt.datetime | None,
+    ) -> process.Completed:
+        newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
+        return self._run(
+            *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
+            *("--python-platform", uv_platform(platform, manifest.requirements.glibc or OLDEST_GLIBC)),
+            *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
+            # uv wants a Python to run at all, though nothing is taken from it: ours is always there.
+            *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
+            *newest,
+            *self._indexes(),
+            text="\n".join(lines) + "\n",
+        )
+
+    def releases(self, pins: Iterable[str], python: str, platform: str = "") -> list[dict[str, Any]]:
+        """Return what the indexes have of some releases: a row of a pylock for each.
+
+        Args:
+            pins: The releases, such as ``numpy==2.1.0``.
+            python: The oldest Python minor that takes them.
+            platform: The platform, by uv's name, whose best wheel is wanted; all wheels of the first index that has
+                the release when empty.
+
+        Raises:
+            NetworkError: An index does not answer, or does not have one of them.
+        """
+        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
+        if done.status:
+            error = uv_error(done.stderr, "the indexes in use do not have what is locked")
+            hint = "an index that has it must be in use: UV_INDEX, UV_DEFAULT_INDEX or pip.conf name it"
+            raise NetworkError(error.message, hint=error.hint or hint)
+        found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
+        return found
+
+    def index_urls(self, pin: str, python: str) -> tuple[str, ...]:
+        """Return the indexes in use, the main one first, as uv tells them when it looks for a release."""
+        done = self._pinned([pin], python, "--emit-index-url")
+        rows = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith(("--index", "--extra"))]
+        main = [url for option, url in rows if option == "--index-url"]
+        return (*main, *(url for option, url in rows if option != "--index-url"))
+
+    def _pinned(self, pins: Iterable[str], python: str, *output: str, platform: str = "") -> process.Completed:
+        where = ("--python-platform", platform) if platform else ("--universal",)
+        return self._run(
+            *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
+            *("--index-strategy", "unsafe-best-match"),  # the hashes decide which file is meant
+            *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
+            *("--python", sys.executable, *self._indexes()),
+            text="\n".join(pins) + "\n",
+        )
+
+    def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:
+        """Ask the indexes for the sizes of files; a file whose size they do not tell is left out."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+
+        import requests  # noqa: PLC0415 (late: 82 ms)
+
+        verify = authorities(self.environment)
+
+        def ask(url: str) -> tuple[str, int | None]:
+            if urlsplit(url).scheme == "file":
+                size = Path(unquote(urlsplit(url).path)).stat().st_size
+            else:
+                try:
+                    answer = requests.head(url, allow_redirects=True, timeout=_SIZE_TIMEOUT, verify=verify)
+                except requests.RequestException as error:  # a lock must not depend on who was lucky
+                    file = urlsplit(url).path.rsplit("/", 1)[-1]
+                    raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
+                length = answer.headers.get("Content-Length", "")
+                size = int(length) if answer.ok and length.isdigit() else 0
+            progress.advance()
+            return url, size or None
+
+        pool = ThreadPoolExecutor(_CONNECTIONS)
+        try:
+            return {url: size for url, size in pool.map(ask, urls) if size is not None}
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
+        """Return Pythons of this machine of the minors that are given, best first, as `interpreters.search` does."""
+        return search(minors, self.environment)
+
+    def inspect(self, program: Path) -> Interpreter | None:
+        """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
+        return inspect(program, self.environment)
+
+    def fetch_python(self, minor: str) -> Path:
+        """Fetch a Python of a minor through uv, unless uv has one already, and return its program.
+
+        Raises:
+            NetworkError: It can't be had.
+        """
+        found = self._run("python", "find", "--managed-python", minor)
+        if found.status:
+            done = self._run("python", "install", "--no-bin", minor)
+            if done.status:
+                what = f"no Python {minor} on this machine, and none could be fetched"
+                raise uv_error(done.stderr, what, NetworkError)
+            found = self._run("python", "find", "--managed-python", minor)
+        if found.status or not found.stdout.strip():
+            raise NetworkError(f"no Python {minor} on this machine, and none could be fetched")
+        return Path(found.stdout.strip())
+
+    def make_environment(self, prefix: Path, python: Path, prompt: str) -> None:
+        """Make an empty Python environment in a folder that may already hold files."""
+        done = self._run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
+        if done.status:
+            raise uv_error(done.stderr, f"can't make a Python environment in {prefix}", EnvironmentBrokenError)
+
+    def install(self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress) -> None:
+        """Install exactly the files that a lock names into the environment of a Python.
+
+        Args:
+            python: The Python.
+            wheels: The files.
+            again: Packages to install even where the right version is there, since it came from another file.
+            progress: Who watches.
+
+        Raises:
+            HashMismatchError: A file's bytes are not those of the lock.
+            NetworkError: A file can't be had.
+            StorageError: The disk is full or can't be written.
+        """
+        lines = [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}" for wheel in wheels]
+        arguments = self._command(
+            *("pip", "install", "--python", str(python), "--no-deps", "--require-hashes", "--only-binary", ":all:"),
+            # The hashes decide which file is taken, so it may come from any of the indexes.
+            *("--index-strategy", "unsafe-best-match", "--requirement", "-", *self._indexes()),
+            *(word for name in again for word in ("--reinstall-package", name)),
+        )
+        with self._folder() as (folder, environment):
+            done = process.watch(
+                arguments,
+                download_progress(wheels, progress),
+                environment=environment,
+                folder=folder,
+                text="\n".join(lines) + "\n",
+            )
+        if _ended_by_itself(done).status:
+            error = uv_error(done.stderr, "the wheels of the lock could not be installed", EnvironmentBrokenError)
+            if isinstance(error, NoSolutionError):  # the versions are given, so it is the index that lacks one
+                hint = "no index in use gives that file: check UV_DEFAULT_INDEX, pip.conf and their credentials"
+                raise NetworkError(error.message, hint=hint)
+            raise error
+
+    def remove(self, python: Path, names: Sequence[str]) -> None:
+        """Remove packages from the environment of a Python."""
+        done = self._run("pip", "uninstall", "--python", str(python), *names)
+        if done.status:
+            raise uv_error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Remove packages from uv's cache.
+
+        A file that was changed in place is changed there, too: the two are one file with two names (hard links). To ask
+        uv to look whether it is fresh does not help, since the index then says that nothing is new.
+        """
+        done = self._run("cache", "clean", *names)
+        if done.status:
+            raise uv_error(done.stderr, f"{', '.join(names)} can't be removed from uv's cache")
+
+    def cache_folder(self) -> Path:
+        """Return the folder in which uv keeps what it has downloaded."""
+        return Path(self._run("cache", "dir").stdout.strip())
+
+    def clean_cache(self) -> None:
+        """Empty uv's cache."""
+        done = self._run("cache", "clean")
+        if done.status:
+            raise uv_error(done.stderr, "uv's cache can't be emptied")

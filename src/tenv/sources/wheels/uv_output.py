@@ -1,0 +1,100 @@
+"""What uv tells: how far its downloads are, and what went wrong."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from tenv.core.errors import HashMismatchError, NetworkError, NoSolutionError, StorageError, TenvError
+from tenv.core.progress import Progress, Transfer
+from tenv.locks.lock import Wheel
+from tenv.targets.manifest import normalize
+
+__all__ = ["download_progress", "uv_error"]
+
+_BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+
+
+def download_progress(wheels: Sequence[Wheel], progress: Progress) -> Callable[[str], None]:
+    """Return a function that reads uv's talk and tells `progress` how far each download is.
+
+    uv draws a bar for each file; what it draws is for people, so a line that is not understood is passed over.
+    """
+    sizes = {wheel.name: wheel.size or 0 for wheel in wheels}
+    running: dict[str, Transfer] = {}
+
+    def read(text: str) -> None:
+        for match in _BAR.finditer(text):
+            name = normalize(match["name"])
+            total = sizes.get(name) or _bytes(match["total"])
+            done = min(_bytes(match["done"]) * total // max(_bytes(match["total"]), 1), total)
+            if name in sizes and done >= running.get(name, Transfer(name, 0, 0)).done:
+                running[name] = Transfer(name, done, total)
+        if "Prepared " in text:
+            running.update({name: Transfer(name, row.total, row.total) for name, row in running.items()})
+        progress.transfers(running)
+
+    return read
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"([\d.]+) ?([KMGT]?i?B)", text)
+    return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
+
+
+_ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
+    (
+        re.compile(r"No space left|os error (28|122)\b|quota exceeded", re.IGNORECASE),
+        StorageError,
+        "free some space, then retry",
+    ),
+    (
+        re.compile(
+            r"Read-only file system|Permission denied|os error (13|17|20|30)\b|failed to initialize cache",
+            re.IGNORECASE,
+        ),
+        StorageError,
+        "name a folder that can be written with `--prefix`, and a cache with UV_CACHE_DIR",
+    ),
+    (
+        re.compile(
+            r"Hash mismatch|hashes? .*(do not|don't|does not) match|Failed to extract archive|Bad CRC", re.IGNORECASE
+        ),
+        HashMismatchError,
+        "the index has another file than the one that was locked: ask whoever runs the index",
+    ),
+    (
+        re.compile(r"Network connectivity is disabled|but .*offline|network was disabled", re.IGNORECASE),
+        NetworkError,
+        "it is not in the cache: run the same command once without `--offline`",
+    ),
+    (
+        re.compile(
+            r"Failed to (fetch|download)|error sending request|Could not connect|dns error|timed out|"
+            r"connection (refused|reset|closed)|HTTP status|Request failed|peer certificate|returned a (401|403|407) ",
+            re.IGNORECASE,
+        ),
+        NetworkError,
+        "check the network and the index settings (UV_DEFAULT_INDEX, pip.conf), then run the same command again",
+    ),
+    (re.compile(r"No solution found|unsatisfiable|not found in", re.IGNORECASE), NoSolutionError, ""),
+)
+
+
+def uv_error(talk: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+    """Return the error that uv's words stand for, or `otherwise` where they are not known."""
+    text = _tidy(talk)
+    flat = " ".join(text.split())  # uv breaks its lines to the width of the terminal
+    for pattern, kind, hint in _ERRORS:
+        if pattern.search(flat):
+            return kind(f"{what}:\n{text}", hint=hint)
+    return otherwise(f"{what}:\n{text}")
+
+
+def _tidy(talk: str) -> str:
+    """Return uv's error without its progress, its warnings about other Pythons and its colours."""
+    # On a terminal, an error begins on the line of the progress that it ends.
+    talk = re.sub(r"  (?=error: |\u00d7 )", "\n", talk.replace("\r", "\n"))
+    lines = [line.rstrip() for line in talk.split("\n") if line.strip()]
+    starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7 )", line)]
+    kept = lines[starts[0] :] if starts else lines[-12:]
+    return "\n".join("  " + re.sub(r"^error: ", "", line.strip()) for line in kept[:40])

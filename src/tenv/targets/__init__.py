@@ -1,0 +1,1 @@
+"""Manifests: where they are found, how they are read, and what they ask for."""

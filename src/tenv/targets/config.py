@@ -1,0 +1,59 @@
+"""The user's own settings of tenv: ``config.toml`` in the configuration folder.
+
+It holds what belongs to a person or a machine and must not change what a lock says: where files are served from.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenv.core.errors import UsageError
+from tenv.core.toml_reader import read_toml
+
+__all__ = ["Settings", "read_settings"]
+
+_URL = re.compile(r"(https?|file)://\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What ``config.toml`` says.
+
+    Attributes:
+        mirrors: By the beginning of a URL, what to put in its place, best first.
+    """
+
+    mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def served(self, url: str) -> tuple[str, ...]:
+        """Return where a file may be had: from its mirrors, best first, then from its own URL.
+
+        The longest beginning that fits counts, as it does in pixi; once there are mirrors, the URL itself is asked
+        only when it is one of them.
+        """
+        for start in sorted(self.mirrors, key=len, reverse=True):
+            if url == start or url.startswith(start.rstrip("/") + "/"):
+                rest = url.removeprefix(start.rstrip("/"))
+                return tuple(mirror.rstrip("/") + rest for mirror in self.mirrors[start])
+        return (url,)
+
+
+def read_settings(folder: Path) -> Settings:
+    """Read the settings in a configuration folder; without a file there are none.
+
+    Raises:
+        UsageError: The file can't be read, or says something unknown.
+    """
+    path = folder / "config.toml"
+    if not path.is_file():
+        return Settings()
+    table = read_toml(path, UsageError)
+    table.only(("mirrors",))
+    mirrors = table.table("mirrors")
+    found = {start: mirrors.strings(start) for start in mirrors.data}
+    for start, served in found.items():
+        for url in (start, *served):
+            if not _URL.fullmatch(url):
+                raise mirrors.fail(start, f"`{url}` is not a URL", hint='such as "https://mirror.example.com/conda"')
+    return Settings(found)

@@ -1,0 +1,332 @@
+"""The file of a manifest: read into a `Manifest`, its parents taken in.
+
+The format reads like ``pixi.toml``; its page is ``docs/manifest.md``. Everything in it that the format does not know is
+an error with its path, its line and the nearest known word.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tenv.core.errors import ManifestError, TenvError
+from tenv.core.prefix import META
+from tenv.core.toml_reader import Table, locate, read_toml
+from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.manifest import (
+    PLATFORMS,
+    SECTIONS,
+    ArchiveRequest,
+    CondaRequest,
+    Manifest,
+    Requirements,
+    WheelRequest,
+    normalize,
+    tool_of,
+)
+
+__all__ = ["read_manifest"]
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
+_BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
+_CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*")
+_KEYS = (
+    "description",
+    "extends",
+    "platforms",
+    "channels",
+    "pytorch",
+    "python",
+    "requirements",
+    *SECTIONS,
+    "platform",
+    "activation",
+)
+_MAX_DEPTH = 8
+
+
+def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str = "") -> Manifest:
+    """Read the manifest of a target, its parents taken in.
+
+    Args:
+        name: The target's name.
+        path: The manifest's file.
+        find: Returns the file of a parent by its name; raises a `TenvError` when there is none.
+        shown: How messages name the file; its path when empty.
+
+    Raises:
+        ManifestError: The file can't be read, says something unknown, or contradicts itself.
+    """
+    table = read_toml(path, ManifestError, shown or str(path))
+    manifest = _complete(_read_chain(name, table, find, (name,)), table)
+    for platform in manifest.platforms:
+        _check_single_supplier(manifest.on(platform), platform, table)
+    return manifest
+
+
+_parents: dict[tuple[str, str, str], Manifest] = {}
+"""What parents say themselves, by name, file and text: one is read for each of its children."""
+
+
+def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tuple[str, ...]) -> Manifest:
+    key = (name, table.file, table.source)
+    own = _parents.get(key) or _read_one(name, table)
+    if len(seen) > 1:
+        _parents[key] = own
+    parent = table.text("extends")
+    if not parent:
+        return own
+    if parent in seen or len(seen) >= _MAX_DEPTH:
+        hint = "a manifest can't extend one of its own name: give it another" if parent == name else ""
+        raise table.fail("extends", f"goes round in a circle: {' → '.join((*seen, parent))}", hint=hint)
+    try:
+        path = find(parent)
+    except TenvError as error:
+        raise table.fail("extends", f"no manifest `{parent}`", hint=error.hint) from error
+    above = _read_chain(parent, read_toml(path), find, (*seen, parent))
+    return _merge(above, own)
+
+
+def _read_one(name: str, table: Table) -> Manifest:
+    table.only(_KEYS)
+    general = replace(
+        _read_sections(name, table),
+        description=table.text("description"),
+        platforms=table.strings("platforms"),
+        channels=tuple(_channel(table, "channels", name) for name in table.strings("channels")),
+        pytorch=table.parsed("pytorch", Range, None),
+        python=table.parsed("python", Range, None),
+        requirements=_read_requirements(table.table("requirements")),
+    )
+    if len(set(general.platforms)) < len(general.platforms):
+        raise table.fail("platforms", "names a platform twice")
+    for platform in general.platforms:
+        if platform not in PLATFORMS:
+            raise table.fail("platforms", f"unknown platform `{platform}`", hint=f"known: {', '.join(PLATFORMS)}")
+    parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
+    return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
+
+
+def _platforms(table: Table) -> list[tuple[str, Table]]:
+    section = table.table("platform")
+    section.only(PLATFORMS)
+    return list(section.tables())
+
+
+def _read_platform(name: str, table: Table) -> Manifest:
+    table.only((*SECTIONS, "activation"))
+    return _read_sections(name, table)
+
+
+def _read_sections(name: str, table: Table) -> Manifest:
+    """Read the sections that may also stand below ``[platform.NAME]``."""
+    activation = table.table("activation")
+    activation.only(("env",))
+    variables = activation.table("env")
+    wheels = table.table("pypi-dependencies")
+    return Manifest(
+        name=name,
+        file=table.file,
+        dependencies={_conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
+        wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
+        archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
+        system={_package(part, key): _range(part, key) for part, key in _each(table.table("system"))},
+        environment={key: _read_variable(variables, key) for key in variables.data},
+    )
+
+
+def _each(table: Table) -> list[tuple[Table, str]]:
+    return [(table, key) for key in table.data]
+
+
+def _package(table: Table, key: str) -> str:
+    if not _NAME.fullmatch(key):
+        raise table.fail(key, f"`{key}` is not a package name")
+    return key
+
+
+def _conda_package(table: Table, key: str) -> str:
+    if not _CONDA_NAME.fullmatch(key):
+        raise table.fail(key, f"`{key}` is not the name of a conda package (small letters, digits, `-`, `_`, `.`)")
+    return key
+
+
+def _channel(table: Table, key: str, name: str) -> str:
+    """Return the name of a channel, which must be one: a name, a label of one, or a URL."""
+    if not _CHANNEL.fullmatch(name) or ".." in name or ("://" not in name and ":" in name):
+        raise table.fail(key, f"`{name}` is not a channel", hint="a name, NAME/label/LABEL, or a URL")
+    return name.rstrip("/")
+
+
+def _range(table: Table, key: str) -> Range:
+    text = table.required_text(key)
+    try:
+        return Range(text)
+    except ValueError as error:
+        raise table.fail(key, str(error)) from error
+
+
+def _is_text(table: Table, key: str) -> bool:
+    value = table.data[key]
+    if isinstance(value, str):
+        return True
+    if isinstance(value, dict):
+        return False
+    raise table.fail(key, "expected a version such as `*` or `>=1.2,<2`, or a table such as { version = ... }")
+
+
+def _read_conda(table: Table, key: str) -> CondaRequest:
+    number = locate(table.source, (*table.path, key))
+    line = f"{table.file}:{number}" if number else table.file
+    if _is_text(table, key):
+        table.required_text(key)
+        return CondaRequest(table.parsed(key, CondaRange, CondaRange("*")), line=line)
+    inner = table.table(key)
+    inner.only(("version", "channel", "build"))
+    channel, build = inner.text("channel"), inner.text("build")
+    if build and not _BUILD.fullmatch(build):
+        raise inner.fail("build", f"`{build}` is not a build string or a pattern of one such as `*_cuda`")
+    version = inner.parsed("version", CondaRange, CondaRange("*"))
+    return CondaRequest(version, channel and _channel(inner, "channel", channel), build, line)
+
+
+def _read_wheel(table: Table, key: str) -> WheelRequest:
+    if _is_text(table, key):
+        return WheelRequest(_range(table, key))
+    inner = table.table(key)
+    inner.only(("version", "extras"))
+    extras = inner.strings("extras")
+    for extra in extras:
+        if not _NAME.fullmatch(extra):
+            raise inner.fail("extras", f"`{extra}` is not the name of an extra")
+    return WheelRequest(inner.parsed("version", Range, Range("*")), tuple(sorted(extras)))
+
+
+def _read_archive(table: Table, key: str) -> ArchiveRequest:
+    if _is_text(table, key):
+        return ArchiveRequest(version=_archive_version(table, key))
+    inner = table.table(key)
+    inner.only(("version", "url", "sha256", "strip", "to", "product"))
+    strip = inner.data.get("strip", 0)
+    if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
+        raise inner.fail("strip", "expected a number of folders, 0 or more")
+    version = _archive_version(inner, "version") if "version" in inner.data else ""
+    url, to = _archive_url(inner), _archive_place(inner)
+    archive = ArchiveRequest(version, url, inner.text("sha256"), strip, to, inner.text("product"))
+    if archive.product and not _NAME.fullmatch(archive.product):
+        raise inner.fail("product", f"`{archive.product}` is not the name of a product")
+    if bool(archive.version) == bool(archive.url):
+        raise table.fail(key, "needs either a version of a known product or a url")
+    if archive.sha256 and not re.fullmatch(r"[0-9a-f]{64}", archive.sha256):
+        raise inner.fail("sha256", "expected 64 hex digits")
+    return archive
+
+
+def _archive_version(table: Table, key: str) -> str:
+    text = table.required_text(key)
+    return text if text == "auto" else _range(table, key).text
+
+
+def _archive_url(table: Table) -> str:
+    url = table.text("url")
+    if url and not re.fullmatch(r"https?://[^\s/@]+/\S+", url):
+        hint = "a user and a password belong into ~/.netrc, which `tenv` reads" if "@" in url else ""
+        raise table.fail("url", "expected an address that begins with https:// or http://, without a user", hint=hint)
+    return url
+
+
+def _archive_place(table: Table) -> str:
+    """Return the folder in the prefix that an archive goes to, which must be one below it."""
+    to = table.text("to")
+    parts = to.split("/")
+    if to.startswith(("/", "~")) or ".." in parts or "\\" in to or ":" in to or not to.isprintable():
+        raise table.fail("to", "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself")
+    if any(part.startswith((".tenv", META)) for part in parts):
+        raise table.fail("to", "that folder is tenv's own")
+    return to
+
+
+def _read_variable(table: Table, key: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
+        raise table.fail(key, f"`{key}` is not a name that a shell can hold")
+    value = table.text(key)
+    if "\0" in value or "\n" in value:
+        raise table.fail(key, "a variable can't hold a line break or a null byte")
+    return value
+
+
+def _read_requirements(table: Table) -> Requirements:
+    table.only(("cuda", "glibc"))
+    return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
+
+
+def _merge(above: Manifest, own: Manifest) -> Manifest:
+    """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
+    platforms = sorted({*above.by_platform, *own.by_platform})
+    return replace(
+        _lay(above, own), by_platform={platform: _lay(above.on(platform), own.on(platform)) for platform in platforms}
+    )
+
+
+def _lay(above: Manifest, own: Manifest) -> Manifest:
+    """Lay one manifest over another: single values replace, tables are joined key by key."""
+    return Manifest(
+        name=own.name,
+        file=own.file,
+        description=own.description or above.description,
+        platforms=own.platforms or above.platforms,
+        channels=own.channels or above.channels,
+        pytorch=own.pytorch or above.pytorch,
+        python=own.python or above.python,
+        requirements=Requirements(
+            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
+        ),
+        dependencies={**above.dependencies, **own.dependencies},
+        wheels={**above.wheels, **own.wheels},
+        archives={**above.archives, **own.archives},
+        system={**above.system, **own.system},
+        environment={**above.environment, **own.environment},
+    )
+
+
+def _complete(manifest: Manifest, table: Table) -> Manifest:
+    """Check what only the whole manifest can show."""
+    if not manifest.platforms:
+        raise table.fail("platforms", "is required", hint='add for example platforms = ["linux-64"]')
+    for platform, _ in _platforms(table):  # a parent may know of more
+        if platform not in manifest.platforms:
+            raise table.table("platform").fail(platform, f"`{platform}` is not one of the manifest's platforms")
+    conda_python = any("python" in manifest.on(platform).dependencies for platform in manifest.platforms)
+    wheels = any(manifest.on(platform).wheels for platform in manifest.platforms)
+    if conda_python and manifest.python:
+        raise table.fail("python", "is given both here and in [dependencies]", hint="keep one of the two")
+    if wheels and not conda_python and not manifest.python:
+        raise table.fail(
+            "python",
+            "is required, since [pypi-dependencies] need a Python and no conda package supplies one",
+            hint='add for example python = ">=3.11,<3.15"',
+        )
+    if manifest.python and not manifest.python_minors():
+        raise table.fail("python", f"no Python 3 minor lies in `{manifest.python}`")
+    return manifest
+
+
+def _check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
+    """Refuse a manifest in which two sections supply one tool."""
+    sections: dict[str, list[str]] = {
+        "dependencies": [normalize(name) for name in manifest.dependencies],
+        "pypi-dependencies": list(manifest.wheels),
+        "archives": [normalize(name) for name in manifest.archives],
+        "system": [normalize(name) for name in manifest.system],
+    }
+    supplier: dict[str, str] = {}
+    for section, names in sections.items():
+        for tool in {tool_of(name) for name in names}:
+            if tool in supplier:
+                raise table.fail(
+                    section,
+                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section}] on {platform}",
+                    hint="keep it in one of the two",
+                )
+            supplier[tool] = section

@@ -1,0 +1,208 @@
+"""Where targets and their locks are found: the project, the user's configuration folder, the built-in ones."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
+from tenv.core.toml_reader import nearest
+from tenv.targets.manifest import Manifest
+from tenv.targets.manifest_file import read_manifest
+
+__all__ = ["AUTO", "Origin", "Place", "Places", "Target", "find_places", "settings_folder"]
+
+AUTO = "auto"
+"""The word that stands for the best target of the machine, and so can't be the name of one."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Origin(StrEnum):
+    """Where a manifest or a lock was found."""
+
+    PROJECT = "project"
+    USER = "user"
+    BUILT_IN = "built-in"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder with ``manifests/`` and ``locks/`` in it.
+
+    Attributes:
+        origin: Whose folder it is.
+        folder: The folder.
+    """
+
+    origin: Origin
+    folder: Path
+
+    def manifest_file(self, name: str) -> Path:
+        """Return where this place keeps the manifest of a target."""
+        return self.folder / "manifests" / f"{name}.toml"
+
+    def lock_file(self, name: str) -> Path:
+        """Return where this place keeps the lock of a target."""
+        return self.folder / "locks" / f"{name}.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target that was found.
+
+    Attributes:
+        name: Its name.
+        file: Its manifest's file.
+        origin: Where the manifest was found.
+        manifest: What it says.
+        lock_file: The lock to read, whether or not it exists.
+        lock_home: The file to which `tenv lock` writes.
+    """
+
+    name: str
+    file: Path
+    origin: Origin
+    manifest: Manifest
+    lock_file: Path
+    lock_home: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places that are searched, nearest first.
+
+    Attributes:
+        project: The project's folder, or None outside one.
+        places: Every place.
+        data: The user's data folder, for environments outside a project.
+    """
+
+    project: Path | None
+    places: tuple[Place, ...]
+    data: Path
+
+    def find_parent(self, name: str) -> Path:
+        """Return the file of a manifest that another extends; one whose name begins with ``_`` is only a parent."""
+        return self._find(name, _PARENT)[1]
+
+    def _find(self, name: str, pattern: re.Pattern[str]) -> tuple[int, Path]:
+        if pattern.fullmatch(name):
+            for index, place in enumerate(self.places):
+                if (file := place.manifest_file(name)).is_file():
+                    return index, file
+        names = sorted(self.names())
+        suggestion = nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
+        raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
+
+    def find(self, name: str) -> Target:
+        """Find a target and read its manifest.
+
+        A lock counts only when it stands at the manifest's own place or nearer: the built-in lock of a name says
+        nothing about a project's own manifest of that name.
+
+        Raises:
+            UnknownTargetError: No place has a manifest of that name.
+            UsageError: It is `auto`, for which this is not the place.
+            ManifestError: The manifest can't be read, or is called `auto`.
+        """
+        if name == AUTO:
+            raise self._reserved()
+        index, file = self._find(name, _NAME)
+        place = self.places[index]
+        shown = f"manifests/{name}.toml" if place.origin is Origin.BUILT_IN else _shown(file)
+        manifest = read_manifest(name, file, self.find_parent, shown)
+        candidates = [near.lock_file(name) for near in self.places[: index + 1]]
+        existing = [lock for lock in candidates if lock.is_file()]
+        return Target(name, file, place.origin, manifest, [*existing, candidates[0]][0], candidates[0])
+
+    def faults(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield the targets, other than those that were read, whose manifest can't be, each with the reason."""
+        for name in sorted({*self.names()}.difference(read)):
+            try:
+                self.find(name)
+            except ManifestError as error:
+                yield name, error.message
+
+    def _reserved(self) -> ManifestError | UsageError:
+        file = next((file for place in self.places if (file := place.manifest_file(AUTO)).is_file()), None)
+        if file is None:
+            hint = f"name the target, or `tenv create {AUTO}`, which says the name of what it takes"
+            return UsageError(f"`{AUTO}` is no target: only `tenv create` chooses one", hint=hint)
+        return ManifestError(
+            f"{_shown(file)}: a target can't be called `{AUTO}`: `tenv create {AUTO}` chooses one by itself",
+            hint="give the file another name",
+        )
+
+    def names(self) -> Iterator[str]:
+        """Yield the name of every target, each once."""
+        seen = set()
+        for place in self.places:
+            folder = place.folder / "manifests"
+            for file in sorted(folder.glob("*.toml")):
+                if file.stem not in seen and _NAME.fullmatch(file.stem) and file.is_file():
+                    seen.add(file.stem)
+                    yield file.stem
+
+    def environments(self) -> Path:
+        """Return the folder in which environments are created."""
+        return (self.project / ".tenv" if self.project else self.data) / "envs"
+
+
+def _shown(file: Path) -> str:
+    """Return a file as people name it: relative when it lies below the working folder."""
+    try:
+        return str(file.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(file)
+
+
+def find_project(start: Path) -> Path | None:
+    """Return the nearest folder upwards of `start` that has ``manifests/`` or a ``tenv.toml``."""
+    for folder in (start, *start.parents):
+        if (folder / "tenv.toml").is_file() or (folder / "manifests").is_dir():
+            return folder
+    return None
+
+
+def settings_folder() -> Path:
+    """Return the user's configuration folder of tenv."""
+    from platformdirs import user_config_path  # noqa: PLC0415 (late: 19 ms)
+
+    return user_config_path("tenv", appauthor=False)
+
+
+def find_places(start: Path | None = None) -> Places:
+    """Return the places that count in a working folder; None means the current one."""
+    from platformdirs import user_data_path  # noqa: PLC0415 (late: 19 ms)
+
+    start = start or _working_folder()
+    project = find_project(start) or find_project(start.resolve())
+    user = Place(Origin.USER, settings_folder())
+    built_in = Place(Origin.BUILT_IN, _built_in())
+    places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
+    return Places(project, tuple(places), user_data_path("tenv", appauthor=False))
+
+
+def _working_folder() -> Path:
+    """Return the working folder by the name that the shell has for it, as long as that is true: links stay links."""
+    named = os.environ.get("PWD", "")
+    try:
+        if named and os.path.samefile(named, "."):  # noqa: PTH121 (asks for no more than it needs)
+            return Path(named)
+        return Path.cwd()
+    except OSError:  # the folder is gone, or PWD names none
+        try:
+            return Path.cwd()
+        except OSError:
+            raise UsageError("the working folder is gone", hint="change to a folder that is there") from None
+
+
+def _built_in() -> Path:
+    """Return the folder with the built-in targets: inside the wheel, or the checkout of an editable install."""
+    package = Path(__file__).parent.parent
+    carried = package / "builtin"
+    return carried if carried.is_dir() else package.parent.parent

@@ -1,0 +1,82 @@
+"""Where conda packages put the parts of a toolchain in a prefix.
+
+conda-forge splits CUDA: headers and libraries lie in ``targets/x86_64-linux``, programs in ``bin``, the device compiler
+in ``nvvm``. The packages of the nvidia channel before CUDA 12.4 lie flat: ``include``, ``lib`` and ``bin`` of the
+prefix. On Windows both use ``Library``. Compilers carry the name of the system that they compile for.
+"""
+
+import platform as host
+import re
+from pathlib import Path
+
+from tenv.core.versions import Version
+
+__all__ = [
+    "compiler",
+    "components",
+    "flat_toolkit",
+    "has_packages",
+    "library_root",
+    "split_toolkit",
+    "toolkit_version",
+]
+
+_HEADER = "cuda_runtime_api.h"
+_TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
+_CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d+)$", re.MULTILINE)
+_NOTE = re.compile(r"(?P<name>cuda(?:toolkit)?(?:-[a-z-]+)?|magma[\w-]*|cudnn)-(?P<version>[^-]+)-[^-]+\.json")
+
+
+def has_packages(prefix: Path) -> bool:
+    """Tell whether a prefix holds conda packages."""
+    return next((prefix / "conda-meta").glob("*.json"), None) is not None
+
+
+def split_toolkit(prefix: Path) -> Path | None:
+    """Return the folder with the ``include`` and ``lib`` of a CUDA toolkit as conda-forge lays it out."""
+    folders = (prefix / "targets" / name for name in _TARGETS.get(host.machine(), ()))
+    return next((folder for folder in folders if (folder / "include" / _HEADER).is_file()), None)
+
+
+def flat_toolkit(prefix: Path) -> Path | None:
+    """Return the folder of a CUDA toolkit whose parts lie where all packages' files do."""
+    roots = (prefix, prefix / "Library")
+    return next((root for root in roots if (root / "include" / _HEADER).is_file()), None)
+
+
+def toolkit_version(prefix: Path, include: Path) -> Version | None:
+    """Return a toolkit's release: that of its metapackage where that is there, else what its header says."""
+    found = components(prefix)
+    try:
+        match = _CUDA_VERSION.search((include / "cuda.h").read_text("utf-8", "replace"))
+    except OSError:
+        match = None
+    said = Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}") if match else None
+    whole = Version.find(found.get("cuda-toolkit", "") or found.get("cudatoolkit", ""))
+    # A metapackage taken without care brings a newer compiler: the header that is compiled against counts.
+    return whole if whole and (said is None or whole.major_minor == said.major_minor) else said
+
+
+def components(prefix: Path) -> dict[str, str]:
+    """Return the version of each CUDA package in a prefix by its name, as the names of their notes tell."""
+    folder = prefix / "conda-meta"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ()
+    return {match["name"]: match["version"] for name in names if (match := _NOTE.fullmatch(name))}
+
+
+def compiler(prefix: Path, name: str) -> Path | None:
+    """Return a compiler of a prefix, ``gcc`` or ``g++``, for the machine that runs this."""
+    programs = prefix / "bin"
+    named = sorted(programs.glob(f"{host.machine()}-conda*-linux-gnu-{name}")) if programs.is_dir() else []
+    plain = programs / name
+    return next(iter(named), plain if plain.is_file() else None)
+
+
+def library_root(prefix: Path, headers: tuple[str, ...], libraries: tuple[str, ...]) -> Path | None:
+    """Return the folder above the ``include`` and ``lib`` that hold one of some headers and one of some libraries."""
+    for root in (prefix, prefix / "Library"):
+        if any((root / "include" / name).is_file() for name in headers) and any(
+            (root / "lib" / name).is_file() for name in libraries
+        ):
+            return root
+    return None

@@ -1,0 +1,163 @@
+"""The CUDA toolkit's folder of a prefix: how the parts that packages bring become one.
+
+NVIDIA's wheels spread a toolkit over ``site-packages/nvidia/*``: no ``lib64``, no unversioned ``.so`` names, no stub of
+the driver's library, no ``version.json``. For these, and for conda-forge's split toolkit, `assemble` lays one folder of
+relative links over them that ``nvcc``, CMake's ``FindCUDAToolkit``, PyTorch's find modules and
+``torch.utils.cpp_extension`` take for an installed toolkit.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tenv.core.files import relative_link, storage_errors, write_atomic
+from tenv.toolchain import conda_layout, wheel_layout
+from tenv.toolchain import driver_stub as elf
+from tenv.toolchain.discover import TOOLKIT, Toolchain, discover
+from tenv.toolchain.wheel_layout import FOLDERS, holds_part
+
+__all__ = ["assemble", "assemble_beside"]
+
+_BESIDE = ("cudnn", "cusparselt", "nccl")
+_SHARED = re.compile(r"(?P<stem>lib[\w.+-]+?\.so)(\.\d+)+")
+_DRIVER_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h")
+_NOT_FILES = ("__init__.py", "__pycache__", "py.typed")
+_MACHINES = {"linux-64": elf.Machine.X86_64, "linux-aarch64": elf.Machine.AARCH64}
+
+
+def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
+    """Make the CUDA toolkit folder of a prefix anew from the wheels in it, or from conda-forge's split toolkit.
+
+    All links are relative and lie below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed as one.
+
+    Args:
+        prefix: The prefix.
+        platform: The platform, which decides the form of the driver's stub.
+        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages; what else stands there
+            (a hand-installed PyTorch brings CUDA libraries of its own) is no part of the toolkit.
+
+    Raises:
+        StorageError: The folder can't be written.
+    """
+    sources = [part for part in parts if holds_part(part)]
+    root = prefix / TOOLKIT
+    with storage_errors(f"can't make the CUDA toolkit folder {root}"):
+        _clear(root)
+        split = conda_layout.split_toolkit(prefix)
+        sources = [split, *sources] if split else sources
+        wanted = any((source / "include" / "cuda_runtime_api.h").is_file() for source in sources)
+        if wanted and platform in _MACHINES:
+            _link_toolkit(root, sources)
+            for name in ("bin", "nvvm") if split else ():
+                if (prefix / name).is_dir() and not (root / name).exists():
+                    relative_link(root / name, prefix / name)
+            if not (root / "lib" / "stubs").exists():
+                _write_driver_stub(root, _MACHINES[platform])
+            _write_versions(root, prefix)
+    return discover(prefix)
+
+
+def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
+    """Make the folder of CUDA libraries of a prefix whose toolkit is the machine's own.
+
+    Args:
+        prefix: The prefix.
+        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages. Only those libraries are
+            taken that no toolkit brings: a second cuBLAS beside the toolkit's would be a mixture.
+
+    Raises:
+        StorageError: The folder can't be written.
+    """
+    root = prefix / TOOLKIT
+    sources = [part for part in parts if part.name in _BESIDE]
+    with storage_errors(f"can't make the folder of CUDA libraries {root}"):
+        _clear(root)
+        if sources:
+            _link_toolkit(root, sources)
+
+    def with_header(name: str) -> Path | None:
+        return root if (root / "include" / name).is_file() else None
+
+    found = discover(prefix)
+    return replace(
+        found,
+        cudnn=with_header("cudnn.h") or found.cudnn,
+        cusparselt=with_header("cusparseLt.h") or found.cusparselt,
+        nccl=with_header("nccl.h") or found.nccl,
+    )
+
+
+def _clear(root: Path) -> None:
+    if root.is_symlink() or root.is_file():
+        root.unlink()
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _link_toolkit(root: Path, sources: Iterable[Path]) -> None:
+    for name in FOLDERS:
+        parts = [source / name for source in sources if (source / name).is_dir()]
+        if parts:
+            _merge(root / name, parts)
+    (root / "lib64").symlink_to("lib")
+    _link_unversioned(root / "lib")
+
+
+def _merge(folder: Path, parts: list[Path]) -> None:
+    """Lay several folders over each other in links: one link for what has one source, a real folder for the rest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sources: dict[str, list[Path]] = {}
+    for part in parts:
+        for entry in sorted(part.iterdir()):
+            if entry.name not in _NOT_FILES:
+                sources.setdefault(entry.name, []).append(entry)
+    for name, entries in sources.items():
+        folders = [entry for entry in entries if entry.is_dir()]
+        if len(folders) > 1:
+            _merge(folder / name, folders)
+        else:  # where two packages bring one file, the first in the stable order is as good as the other
+            relative_link(folder / name, entries[0])
+
+
+def _link_unversioned(folder: Path) -> None:
+    """Add ``libX.so`` beside each ``libX.so.N``, which is the name that linkers and CMake look for."""
+    newest: dict[str, Path] = {}
+    for entry in sorted(folder.iterdir(), key=_so_version):
+        if match := _SHARED.fullmatch(entry.name):
+            newest[match["stem"]] = entry  # a higher or longer number comes later
+    for stem, entry in newest.items():
+        if not (folder / stem).is_symlink() and not (folder / stem).exists():
+            (folder / stem).symlink_to(entry.name)
+
+
+def _so_version(library: Path) -> tuple[list[int], str]:
+    return [int(number) for number in re.findall(r"\d+", library.name.partition(".so")[2])], library.name
+
+
+def _write_driver_stub(root: Path, machine: elf.Machine) -> None:
+    """Write ``lib/stubs/libcuda.so``: the driver's library is not on build machines, yet programs link to it."""
+    headers = [root / "include" / name for name in _DRIVER_HEADERS]
+    texts = [path.read_text("utf-8", "replace") for path in headers if path.is_file()]
+    symbols = frozenset[str]().union(*(elf.declared_functions(text) for text in texts))
+    if symbols and not (root / "lib" / "stubs" / "libcuda.so").exists():  # NVIDIA's redist brings one
+        stubs = root / "lib" / "stubs"
+        stubs.mkdir(exist_ok=True)
+        write_atomic(stubs / "libcuda.so", elf.stub_library("libcuda.so.1", symbols, machine))
+
+
+def _write_versions(root: Path, prefix: Path) -> None:
+    """Write ``version.json`` as NVIDIA's installers do: the release, then each component by its own version."""
+    found = discover(prefix)
+    rows: dict[str, Mapping[str, str]] = {}
+    if found.cuda_version:
+        rows["cuda"] = {"name": "CUDA SDK", "version": found.cuda_version.text}
+    wheels = wheel_layout.components(found.site_packages)
+    packages = {name.removeprefix("nvidia-"): version for name, version in wheels.items()}
+    for name, version in {**packages, **conda_layout.components(prefix)}.items():
+        if name.startswith("cuda-") and name not in ("cuda-toolkit", "cuda-version"):
+            key = name.replace("-", "_").replace("cuda_runtime", "cuda_cudart")
+            rows[key] = {"name": f"CUDA {name.removeprefix('cuda-').upper()}", "version": version}
+    write_atomic(root / "version.json", json.dumps(rows, indent=3) + os.linesep)

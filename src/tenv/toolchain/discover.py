@@ -1,0 +1,168 @@
+"""Where things are in a prefix, whoever brought them: packages, archives or `tenv.toolchain.cuda_folder`."""
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.prefix import ARCHIVES
+from tenv.core.versions import Version
+from tenv.toolchain import conda_layout, wheel_layout
+
+__all__ = ["TOOLKIT", "Toolchain", "discover"]
+
+TOOLKIT = "cuda"
+"""The folder in a prefix that `tenv.toolchain.cuda_folder` makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Where things are in a prefix; None for what it does not hold.
+
+    Attributes:
+        prefix: The environment's folder.
+        python: The Python program.
+        site_packages: Where that Python keeps packages.
+        cuda: The CUDA toolkit's folder (CUDA_HOME).
+        cuda_version: The toolkit's release.
+        nvcc: The CUDA compiler.
+        cudnn: The folder above cuDNN's ``include`` and ``lib``.
+        cusparselt: The same for cuSPARSELt.
+        nccl: The same for NCCL.
+        cmake: The CMake program.
+        ninja: The Ninja program.
+        mkl: The folder above MKL's ``include`` and ``lib``.
+        magma: The same for MAGMA.
+        conda: Whether the prefix holds conda packages.
+        virtual: Whether its Python is a virtual environment's, made from another one.
+        mpi: The folder above MPI's ``bin``.
+        cc: The C compiler that builds shall take.
+        cxx: The C++ compiler that builds shall take, nvcc's included.
+        system: What of it is the machine's own, by its keys in ``[system]``.
+        compat: The folder of cuda-compat's ``libcuda.so.1``, which newer programs need on an older driver.
+    """
+
+    prefix: Path
+    python: Path
+    site_packages: Path
+    cuda: Path | None = None
+    cuda_version: Version | None = None
+    nvcc: Path | None = None
+    cudnn: Path | None = None
+    cusparselt: Path | None = None
+    nccl: Path | None = None
+    cmake: Path | None = None
+    ninja: Path | None = None
+    mkl: Path | None = None
+    magma: Path | None = None
+    mpi: Path | None = None
+    cc: Path | None = None
+    cxx: Path | None = None
+    system: tuple[str, ...] = ()
+    conda: bool = False
+    virtual: bool = False
+    compat: Path | None = None
+
+
+def discover(prefix: Path) -> Toolchain:
+    """Look at what a prefix holds."""
+    windows = sys.platform == "win32"
+    suffix = ".exe" if windows else ""
+    virtual = (prefix / "pyvenv.cfg").is_file()
+    conda = conda_layout.has_packages(prefix)
+    programs = prefix / ("Scripts" if windows else "bin")
+    python = prefix / f"python{suffix}" if windows and conda and not virtual else programs / f"python{suffix}"
+    site = _site_packages(prefix)
+    cuda = _cuda_root(prefix, site)
+
+    homes = _archive_homes(prefix)
+
+    def with_header(name: str) -> Path | None:
+        roots = (root for root in (cuda, prefix, prefix / "Library") if root and (cuda or conda))
+        return next((root for root in (*roots, *homes) if (root / "include" / name).is_file()), None)
+
+    return Toolchain(
+        prefix=prefix,
+        python=python,
+        site_packages=site,
+        cuda=cuda,
+        cuda_version=_version(prefix, site, cuda) if cuda else None,
+        nvcc=_nvcc(prefix, cuda, suffix) if cuda else None,
+        cudnn=with_header("cudnn.h"),
+        cusparselt=with_header("cusparseLt.h"),
+        nccl=with_header("nccl.h"),
+        cmake=_program(prefix, "cmake", suffix),
+        ninja=_program(prefix, "ninja", suffix),
+        mkl=_library(prefix, homes, ("mkl.h",), ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")),
+        magma=_library(prefix, homes, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
+        cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
+        cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
+        compat=_compat(homes),
+        conda=conda,
+        virtual=virtual,
+    )
+
+
+def _archive_homes(prefix: Path) -> list[Path]:
+    """Return the folders that archives were put into, as their records tell."""
+    found = []
+    for record in sorted((prefix / ARCHIVES).glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+            found.append(prefix / json.loads(record.read_bytes())["to"])
+    return list(dict.fromkeys(found))
+
+
+def _compat(homes: Iterable[Path]) -> Path | None:
+    folders = (home / name for home in homes for name in ("compat", "lib"))
+    return next((folder for folder in folders if (folder / "libcuda.so.1").exists()), None)
+
+
+def _library(prefix: Path, homes: Iterable[Path], headers: tuple[str, ...], libraries: tuple[str, ...]) -> Path | None:
+    roots = (conda_layout.library_root(root, headers, libraries) for root in (prefix, *homes))
+    return next((root for root in roots if root), None)
+
+
+def _program(prefix: Path, name: str, suffix: str) -> Path | None:
+    folders = ("Scripts", "Library/bin") if sys.platform == "win32" else ("bin",)
+    return next((path for folder in folders if (path := prefix / folder / f"{name}{suffix}").is_file()), None)
+
+
+def _nvcc(prefix: Path, cuda: Path, suffix: str) -> Path | None:
+    # Where conda packages bring it, the folder that tenv assembles only links to it.
+    return next((path for root in (prefix, cuda) if (path := root / "bin" / f"nvcc{suffix}").is_file()), None)
+
+
+def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
+    own = conda_layout.split_toolkit(prefix) or conda_layout.flat_toolkit(prefix)
+    if own:
+        return conda_layout.toolkit_version(prefix, cuda / "include")
+    return wheel_layout.toolkit_version(site) or _header_version(cuda)
+
+
+def _site_packages(prefix: Path) -> Path:
+    if sys.platform == "win32":
+        return prefix / "Lib" / "site-packages"
+    # conda's Python has a link `python3.1` to its own folder.
+    folders = [path for path in (prefix / "lib").glob("python3.*") if not path.is_symlink()]
+    found = sorted(path for folder in folders if (path := folder / "site-packages").is_dir())
+    return found[-1] if found else prefix / "lib" / "site-packages"
+
+
+def _cuda_root(prefix: Path, site: Path) -> Path | None:
+    if sys.platform == "win32":  # links need a privilege there; the wheels of CUDA 13 are near enough to a toolkit
+        wheels = (root for root in wheel_layout.toolkit_parts(site) if (root / "bin" / "nvcc.exe").is_file())
+        return next(wheels, None) or conda_layout.flat_toolkit(prefix)
+    root = prefix / TOOLKIT
+    return root if (root / "include" / "cuda_runtime_api.h").exists() else conda_layout.flat_toolkit(prefix)
+
+
+def _header_version(root: Path) -> Version | None:
+    """Return the toolkit's release as its header says it, of which that is all: ``12.1`` for 12010."""
+    with contextlib.suppress(OSError):
+        text = (root / "include" / "cuda_runtime_api.h").read_text("utf-8", "replace")
+        if match := re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})", text, re.MULTILINE):
+            return Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}")
+    return None

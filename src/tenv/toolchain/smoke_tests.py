@@ -1,0 +1,206 @@
+"""Short programs that show whether a toolchain works: each is compiled and run in a folder of its own."""
+
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenv.core import process
+from tenv.toolchain.discover import Toolchain
+
+__all__ = ["Outcome", "Probe", "plan", "run"]
+
+_SECONDS = 180.0
+"""For one command; nvcc takes some seconds where a disk is slow."""
+
+_HELLO = (
+    '#include <iostream>\n#include <vector>\nint main() { std::vector<int> v(3, 14); std::cout << v[2] << "\\n"; }\n'
+)
+
+_IMPORTS = """\
+import subprocess, sys
+bad = []
+for name in sys.argv[1:]:  # each in a process of its own, as setuptools must be imported before what distutils brings
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", "import " + name], capture_output=True, text=True)
+    if done.returncode:
+        bad.append(name + ": " + (done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
+sys.exit("\\n".join(bad) or 0)
+"""
+
+_EXTENSION = """\
+#include <Python.h>
+static PyObject *answer(PyObject *self, PyObject *none) { return PyLong_FromLong(42); }
+static PyMethodDef methods[] = {{"answer", answer, METH_NOARGS, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "probe", "", -1, methods};
+PyMODINIT_FUNC PyInit_probe(void) { return PyModule_Create(&module); }
+"""
+
+_BUILD = """\
+import subprocess, sys, sysconfig
+out = "probe" + sysconfig.get_config_var("EXT_SUFFIX")
+include = sysconfig.get_path("include")
+subprocess.run([*sys.argv[1:], "-x", "c", "-shared", "-fPIC", "-I" + include, "probe.c", "-o", out], check=True)
+sys.path.insert(0, ".")
+import probe
+assert probe.answer() == 42
+"""
+
+_KERNEL = """\
+#include <cstdio>
+__global__ void add(int n, float a, const float *x, float *y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+int main() {
+    const int n = 256;
+    float *x, *y;
+    if (cudaMallocManaged(&x, n * sizeof(float)) || cudaMallocManaged(&y, n * sizeof(float))) return 2;
+    for (int i = 0; i < n; ++i) { x[i] = i; y[i] = 1; }
+    add<<<1, n>>>(n, 2.0f, x, y);
+    cudaError_t error = cudaDeviceSynchronize();
+    if (error) { std::printf("%s\\n", cudaGetErrorString(error)); return 3; }
+    return y[10] == 21.0f ? 0 : 4;
+}
+"""
+
+_CMAKE = """\
+cmake_minimum_required(VERSION 3.5...4.0)
+project(probe CXX)
+add_executable(probe probe.cpp)
+"""
+
+_DGEMM = """\
+#include <mkl.h>
+int main() {
+    double a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, c[4];
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 2, 2, 2, 1.0, a, 2, b, 2, 0.0, c, 2);
+    return c[0] == 19 && c[1] == 22 && c[2] == 43 && c[3] == 50 ? 0 : 1;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A short program.
+
+    Attributes:
+        name: What it shows, in a word.
+        files: Its files.
+        commands: What is run one after the other in the folder of the files; each must end well.
+        lacks: What is not there without which it can't be tried; empty when all is.
+    """
+
+    name: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    commands: tuple[tuple[str, ...], ...] = ()
+    lacks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a probe ended.
+
+    Attributes:
+        name: The probe's name.
+        ok: Whether every command ended well.
+        seconds: How long it took.
+        log: The commands and what they printed.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    log: str
+
+
+def plan(toolchain: Toolchain, environ: Mapping[str, str], modules: Sequence[str], gpu: bool) -> Iterator[Probe]:
+    """Yield the probes that fit a toolchain.
+
+    Args:
+        toolchain: Where things are.
+        environ: The environment with the toolchain active.
+        modules: The Python modules that must be importable.
+        gpu: Whether a GPU is here, so that what nvcc compiles can be run.
+    """
+    python = str(toolchain.python)
+    if toolchain.python.exists():
+        yield Probe("python", {"imports.py": _IMPORTS}, ((python, "imports.py", *modules),))
+    if sys.platform == "win32":  # its compilers need a developer's command line
+        return
+    compiler = _compiler(environ)
+    if not compiler:
+        yield Probe("c++", lacks="no C++ compiler is on PATH (g++, c++ or clang++), and CXX names none")
+        return
+    program = ("./probe",)
+    yield Probe("c++", {"probe.cpp": _HELLO}, ((*compiler, "-O1", "-o", "probe", "probe.cpp"), program))
+    if toolchain.python.exists():
+        files = {"probe.c": _EXTENSION, "build.py": _BUILD}
+        yield Probe("python-extension", files, ((python, "build.py", *compiler),))
+    if toolchain.nvcc:
+        build = (str(toolchain.nvcc), "-o", "probe", "probe.cu")
+        yield Probe("nvcc", {"probe.cu": _KERNEL}, (build, program) if gpu else (build,))
+    if toolchain.cmake:
+        yield _cmake(toolchain.cmake, toolchain.ninja)
+    if toolchain.mkl:
+        yield _mkl(toolchain.mkl, compiler)
+
+
+def _compiler(environ: Mapping[str, str]) -> tuple[str, ...]:
+    words = shlex.split(environ.get("CXX", ""))
+    if words:
+        return tuple(words)
+    found = (process.find(name, environ.get("PATH")) for name in ("g++", "c++", "clang++"))
+    return next(((path,) for path in found if path), ())
+
+
+def _cmake(cmake: Path, ninja: Path | None) -> Probe:
+    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ()
+    commands = (
+        (str(cmake), "-S", ".", "-B", "build", *generator),
+        (str(cmake), "--build", "build"),
+        ("build/probe",),
+    )
+    return Probe("cmake" if ninja is None else "cmake-ninja", {"CMakeLists.txt": _CMAKE, "probe.cpp": _HELLO}, commands)
+
+
+def _mkl(root: Path, compiler: tuple[str, ...]) -> Probe:
+    names = ("mkl_intel_lp64", "mkl_sequential", "mkl_core")
+    libraries = root / "lib"
+    if (libraries / "libmkl_core.a").is_file():
+        linked = ["-Wl,--start-group", *(f"{libraries}/lib{name}.a" for name in names), "-Wl,--end-group"]
+    else:
+        linked = [f"-L{libraries}", f"-Wl,-rpath,{libraries}", *(f"-l{name}" for name in names)]
+    build = (*compiler, f"-I{root / 'include'}", "-o", "probe", "probe.cpp", *linked, "-lpthread", "-lm", "-ldl")
+    return Probe("mkl", {"probe.cpp": _DGEMM}, (build, ("./probe",)))
+
+
+def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS) -> Outcome:
+    """Run a probe in a new folder, each of its commands for a limited time."""
+    start = time.monotonic()
+    log = [probe.lacks] if probe.lacks else []
+    ok = not probe.lacks
+    with tempfile.TemporaryDirectory(prefix="tenv-probe-") as name:
+        folder = Path(name)
+        for file, text in probe.files.items():
+            (folder / file).write_text(text)
+        for command in probe.commands:
+            ok, said = _step(command, environ, folder, limit)
+            log.append(said)
+            if not ok:
+                break
+    return Outcome(probe.name, ok, round(time.monotonic() - start, 3), "\n".join(log))
+
+
+def _step(command: Sequence[str], environ: Mapping[str, str], folder: Path, limit: float) -> tuple[bool, str]:
+    words = [str(folder / command[0]) if command[0].startswith(("./", "build/")) else command[0], *command[1:]]
+    done = process.run(words, environment=environ, folder=folder, timeout=limit)
+    shown = f"$ {shlex.join(command)}"
+    if isinstance(done, process.Missing):
+        return False, f"{shown}\n{done.reason}"
+    said = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
+    if done.status:
+        said += f"\nended with status {done.status}"
+    return not done.status, said

@@ -1,0 +1,81 @@
+"""Find what activates an environment."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tenv.activation.changes import ACTIVATION, Activation, read_activation
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.environment.state import Environment
+from tenv.project.context import Context
+
+__all__ = ["find_activation", "find_environment", "find_script"]
+
+
+def find_environment(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
+    """Return the name and the environment, which is ready."""
+    if prefix is not None:
+        environment = context.environment("", prefix)
+        state = environment.require_ready(target or environment.prefix.name)
+        return state.target, environment
+    name = target or context.only_environment()
+    environment = context.environment(name, None)
+    if environment.state() is None:
+        context.places.find(name)  # a misspelt name is told as such
+    environment.require_ready(name)
+    return name, environment
+
+
+def _alarm(environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool) -> None:
+    """Say what the environment takes from the machine and is no longer what it was."""
+    if say is None or not (environment.meta / "system.json").is_file():
+        return
+    from tenv.install.system_tools import alarm  # noqa: PLC0415 (late: most environments take nothing from the machine)
+
+    for sentence in alarm(environment, name, beyond_shell=beyond_shell):
+        say(f"warning: {sentence}")
+
+
+def find_script(
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    script: str,
+    say: Callable[[str], None] | None = None,
+) -> tuple[str, Path]:
+    """Return the target's name and the stored script that activates its environment.
+
+    Args:
+        context: What every verb is given.
+        target: The target; the only environment here when None.
+        prefix: The environment's folder, when it is not the usual one.
+        script: The script's name.
+        say: Told of what the environment takes from the machine and has changed in a way that the script can't see.
+
+    Raises:
+        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+    """
+    name, environment = find_environment(context, target, prefix)
+    path = environment.meta / script
+    if not path.is_file():
+        raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
+    _alarm(environment, name, say, beyond_shell=True)
+    return name, path
+
+
+def find_activation(
+    context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None] | None = None
+) -> Activation:
+    """Return the stored activation of an environment that is ready.
+
+    Args:
+        context: What every verb is given.
+        target: The target; the only environment here when None.
+        prefix: The environment's folder, when it is not the usual one.
+        say: Told of what the environment takes from the machine and has changed.
+
+    Raises:
+        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+    """
+    name, environment = find_environment(context, target, prefix)
+    _alarm(environment, name, say, beyond_shell=False)
+    return read_activation(environment.meta / ACTIVATION)

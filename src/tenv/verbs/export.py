@@ -1,0 +1,122 @@
+"""Write the lock of a target in the format of another tool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, UsageError
+from tenv.core.files import write_atomic
+from tenv.interop.formats import find_format
+from tenv.interop.interface import Exported, Located, Subject
+from tenv.locks.lock_file import read_lock
+from tenv.locks.satisfaction import differences
+from tenv.project.context import Context
+from tenv.sources.wheels.urls import find_wheels
+from tenv.targets.search import Target
+
+__all__ = ["Request", "Written", "export", "refuse_existing", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be exported.
+
+    Attributes:
+        format: The format's name.
+        target: The target; None for that of the only environment here.
+        lock_file: The lock; None for the target's own.
+        platforms: The platforms; empty for all of the lock's.
+        python: The Python minor whose wheels are taken, where Python is no conda package; empty for all.
+        requests: Write what the manifest asks for, not what the lock holds.
+        md5: Give MD5 rather than sha256.
+    """
+
+    format: str
+    target: str | None = None
+    lock_file: Path | None = None
+    platforms: tuple[str, ...] = ()
+    python: str = ""
+    requests: bool = False
+    md5: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was exported.
+
+    Attributes:
+        target: The target.
+        exported: The files and what they can't hold.
+    """
+
+    target: Target
+    exported: Exported
+
+
+def export(context: Context, request: Request) -> Written:
+    """Return the files of another tool that say what a target's lock says.
+
+    Raises:
+        FormatError: There is no such format, or it can't hold the lock.
+        LockStaleError: The lock no longer satisfies the manifest.
+        NetworkError: The format names wheels by URL, and the indexes in use do not have one of them.
+    """
+    chosen = find_format(request.format)
+    if chosen.export is None:
+        raise FormatError(f"`{chosen.name}` can be imported, but not exported")
+    target = context.find_target(request.target)
+    subject = _subject(target, request)
+    if chosen.needs_urls(subject):
+        wheels = {platform: subject.wheels(platform) for platform in subject.platforms}
+        glibc = target.manifest.requirements.glibc
+        found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
+        located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}
+        subject = _subject(target, request, located, indexes)
+    exported = chosen.export(subject)
+    if local := sum(row.url.startswith("file:") for row in subject.located.values()):
+        lost = f"wheels that others can get: {local} of them are named as files of this machine, where the indexes are"
+        exported = replace(exported, lost=(*exported.lost, lost))
+    return Written(target, exported)
+
+
+def _subject(
+    target: Target, request: Request, located: dict[str, Located] | None = None, indexes: Sequence[str] = ()
+) -> Subject:
+    file = request.lock_file or target.lock_file
+    lock = read_lock(file, target.name)
+    if stale := differences(lock, target.manifest):
+        listed = "".join(f"\n  {line}" for line in stale)
+        raise LockStaleError(
+            f"{file} no longer satisfies the manifest:{listed}", hint=f"`tenv lock {target.name}` brings it up to date"
+        )
+    platforms = tuple(name for name in target.manifest.platforms if name in lock.platforms)
+    if unknown := [name for name in request.platforms if name not in platforms]:
+        raise UsageError(f"{target.name} has no platform `{unknown[0]}`", hint=f"it has {', '.join(platforms)}")
+    platforms = tuple(name for name in platforms if name in request.platforms) if request.platforms else platforms
+    minors = {minor for name in platforms for minor in lock.python_minors(name)}
+    if request.python and request.python not in minors:
+        listed = ", ".join(sorted(minors)) or "no Python"
+        raise UsageError(f"the lock of {target.name} does not serve Python {request.python}", hint=f"it has {listed}")
+    return Subject(
+        target.manifest, lock, platforms, request.python, located or {}, tuple(indexes), request.requests, request.md5
+    )
+
+
+def write(exported: Exported, folder: Path, *, force: bool) -> list[Path]:
+    """Write the files of an export into a folder.
+
+    Raises:
+        FileExistsAlreadyError: One of them is there, and `force` is not given.
+    """
+    paths = {folder / name: data for name, data in exported.files.items()}
+    refuse_existing(paths, force=force)
+    for path, data in paths.items():
+        write_atomic(path, data)
+    return list(paths)
+
+
+def refuse_existing(paths: Sequence[Path] | dict[Path, bytes], *, force: bool) -> None:
+    """Raise an error when one of some files is there and `force` is not given."""
+    existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if existing and not force:
+        raise FileExistsAlreadyError(f"{', '.join(existing)}: exists already", hint="`--force` overwrites it")

@@ -1,0 +1,149 @@
+"""Make a target of a file of another tool: its manifest, and its lock where the file has the hashes for one."""
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.errors import FormatError, LockCorruptError, ManifestError, TenvError, UsageError
+from tenv.core.files import write_atomic
+from tenv.interop.drafts import render_draft, with_cuda, without_doubles
+from tenv.interop.formats import find_format, recognize
+from tenv.interop.interface import Format, Imported, Part
+from tenv.interop.packages import channel_url
+from tenv.interop.pixi import lock_text
+from tenv.interop.reading import read_source
+from tenv.locks.lock import from_manifest
+from tenv.locks.lock_file import read_lock, render_lock
+from tenv.project.context import Context
+from tenv.targets.manifest import PLATFORMS, Manifest
+from tenv.targets.manifest_file import read_manifest
+from tenv.verbs.export import refuse_existing
+
+__all__ = ["ImportRequest", "Made", "import_file"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """What is to be imported.
+
+    Attributes:
+        file: The file.
+        format: Its format; None to tell it by its name and its beginning.
+        name: The target's name; None for the name that the file has for it, or that of its folder.
+        environment: The environment to take where the file holds several; empty for the usual one.
+        platforms: The platforms to take; empty for all that the file names.
+        force: Overwrite what is there.
+    """
+
+    file: Path
+    format: str | None = None
+    name: str | None = None
+    environment: str = ""
+    platforms: tuple[str, ...] = ()
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an import made.
+
+    Attributes:
+        target: The target's name.
+        format: The format that was read.
+        manifest: The manifest's file.
+        lock: The lock's file; None where none could be made.
+        counts: How many conda packages and wheels the lock has, by platform.
+        lost: What was in the file and is not in the target, a sentence each.
+    """
+
+    target: str
+    format: str
+    manifest: Path
+    lock: Path | None
+    counts: dict[str, dict[str, int]]
+    lost: tuple[str, ...]
+
+
+def import_file(context: Context, request: ImportRequest) -> Made:
+    """Make a target of a file of another tool.
+
+    Raises:
+        FormatError: The file is of no format that tenv reads, or has nothing that a target can hold.
+        LockCorruptError, ManifestError: It can't be read.
+        FileExistsAlreadyError: The target is there, and `force` is not given.
+    """
+    if unknown := [name for name in request.platforms if name not in PLATFORMS]:
+        raise UsageError(f"unknown platform `{unknown[0]}`", hint=f"known: {', '.join(PLATFORMS)}")
+    source = read_source(request.file, request.environment, request.platforms)
+    chosen = find_format(request.format) if request.format else recognize(source)
+    if chosen.read is None:
+        raise FormatError(f"`{chosen.name}` can be exported, but not imported")
+    found = chosen.read(source)
+    name = _name(request, found)
+    place = context.places.places[0]
+    paths = [place.manifest_file(name), place.lock_file(name)]
+    refuse_existing(paths if found.part else paths[:1], force=request.force)
+    return _write(chosen, request, found, name, *paths)
+
+
+def _name(request: ImportRequest, found: Imported) -> str:
+    if request.name is not None:
+        if not _NAME.fullmatch(request.name):
+            raise UsageError(f"`{request.name}` is no name for a target", hint="use letters, digits, `.`, `_` and `-`")
+        return request.name
+    for name in (found.name, request.file.absolute().parent.name):
+        if word := re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._"):
+            return word
+    raise UsageError(f"{request.file}: has no name for a target", hint="give one with `--name`")
+
+
+def _write(chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path) -> Made:
+    draft, told = with_cuda(found.draft, found.part)
+    draft, more = without_doubles(draft)
+    text = render_draft(draft, request.file.name)
+    raw = b""
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        trial = Path(folder) / manifest.name
+        trial.write_text(text, encoding="utf-8")
+        asked = _read_back(request.file, name, trial)
+        if found.part:
+            raw = _lock_bytes(request.file, asked, found.part)
+            check = Path(folder) / lock.name
+            check.write_bytes(raw)
+            read_lock(check, name)
+    write_atomic(manifest, text)
+    if found.part:
+        write_atomic(lock, raw)
+    counts = _counts(asked, found.part) if found.part else {}
+    return Made(name, chosen.name, manifest, lock if found.part else None, counts, (*found.lost, *told, *more))
+
+
+def _counts(manifest: Manifest, part: Part) -> dict[str, dict[str, int]]:
+    return {
+        platform: {"conda": len(part.conda.get(platform, ())), "wheels": len(part.wheels.get(platform, ()))}
+        for platform in manifest.platforms
+    }
+
+
+def _read_back(file: Path, name: str, trial: Path) -> Manifest:
+    def none(parent: str) -> Path:
+        raise ManifestError(f"no manifest `{parent}`")
+
+    try:
+        return read_manifest(name, trial, none, trial.name)
+    except TenvError as error:
+        raise ManifestError(f"{file}: no manifest can be made of it: {error.message}", hint=error.hint) from error
+
+
+def _lock_bytes(file: Path, manifest: Manifest, part: Part) -> bytes:
+    rows = {platform: ({"name": platform}, part.conda.get(platform, ())) for platform in manifest.platforms}
+    wheels = {platform: tuple(sorted(part.wheels.get(platform, ()), key=str)) for platform in manifest.platforms}
+    channels = tuple(part.channels) or tuple(map(channel_url, manifest.channels))
+    try:
+        conda = lock_text(manifest.name, channels, rows, part.options)
+    except ValueError as error:
+        raise LockCorruptError(f"{file}: no lock can be made of it: {error}") from error
+    return render_lock(from_manifest(manifest, wheels), conda)

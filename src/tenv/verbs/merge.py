@@ -1,0 +1,248 @@
+"""Merge two locks of one target by solving again, for git or after it."""
+
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.errors import LockConflictError, LockCorruptError, ManifestError, TenvError, UsageError
+from tenv.core.files import write_atomic
+from tenv.core.git import Repository, find_repository
+from tenv.locks.diff import Difference
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import parse_lock
+from tenv.locks.three_way import begin_with
+from tenv.project.context import Context
+from tenv.targets.search import Origin, Place, Places, Target
+from tenv.verbs.diff import difference_of
+from tenv.verbs.lock import lock_target
+
+__all__ = ["ATTRIBUTES", "Installed", "Merged", "install_driver", "merge_for_git", "merge_in_conflict"]
+
+ATTRIBUTES = "locks/*.lock merge=tenv"
+"""The line of ``.gitattributes`` by which git leaves the merging of locks to tenv."""
+
+_MARKS = re.compile(rb"^(<<<<<<<|>>>>>>>) ", re.MULTILINE)
+_BROKEN = b"<<<<<<< in conflict\n"
+_HEADS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "REVERT_HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What became of two locks.
+
+    Attributes:
+        path: The lock's file, as it is called in the repository.
+        lock: The lock.
+        difference: What changes by it for our side.
+    """
+
+    path: str
+    lock: Lock
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The three texts of a lock; an ancestor that is not there is empty."""
+
+    base: bytes
+    ours: bytes
+    theirs: bytes
+
+
+def merge_for_git(context: Context, base: Path, ours: Path, theirs: Path, path: str) -> Merged:
+    """Merge as git's merge driver: write the result over `ours`; on failure, both sides with the marks of a conflict.
+
+    Args:
+        context: What every verb is given.
+        base: The file with the common ancestor (``%O``); it may be empty.
+        ours: The file with our side (``%A``), which takes the result.
+        theirs: The file with their side (``%B``).
+        path: What the lock is called in the repository (``%P``).
+
+    Raises:
+        TenvError: They could not be merged; any status but 0 tells git that there is a conflict.
+    """
+    sides = _Sides(base.read_bytes(), ours.read_bytes(), theirs.read_bytes())
+    try:
+        repository = find_repository(Path.cwd(), context.environ)
+        with _merged_manifests(repository, path, sides) as (folder, conflicts):
+            merged = _merge(context, folder, path, sides, conflicts)
+    except BaseException as error:
+        # Whole sides, not lines: nobody puts a lock together by hand, and no command takes it for a lock.
+        marked = (b"<<<<<<< ours\n", sides.ours, b"=======\n", sides.theirs, b">>>>>>> theirs\n")
+        ours.write_bytes(b"".join(marked))
+        if isinstance(error, TenvError):
+            error.hint = f"{error.hint}; then `tenv merge-driver {path}`".removeprefix("; then ")
+        raise
+    ours.write_bytes(merged.lock.text)
+    return merged
+
+
+def merge_in_conflict(context: Context, file: Path) -> Merged:
+    """Merge a lock that git has left in conflict, by the manifests as they are in the work tree now.
+
+    Raises:
+        UsageError: git knows of no conflict in that file.
+        TenvError: The sides could not be merged; the file stays as it is.
+    """
+    repository = find_repository(file.absolute().parent, context.environ)
+    path = repository.relative(file) or str(file)
+    ours, theirs = repository.read(":2", path), repository.read(":3", path)
+    if ours is None or theirs is None:
+        raise UsageError(
+            f"git has no two sides of {path}: it is not in conflict, or one side has removed it",
+            hint="`git status` lists what is in conflict",
+        )
+    project = (repository.folder / path).parent.parent
+    conflicts = [
+        str(manifest.relative_to(repository.folder))
+        for manifest in sorted((project / "manifests").glob("*.toml"))
+        if _MARKS.search(manifest.read_bytes())
+    ]
+    merged = _merge(context, project, path, _Sides(repository.read(":1", path) or b"", ours, theirs), conflicts)
+    write_atomic(repository.folder / path, merged.lock.text)
+    return merged
+
+
+def _merge(context: Context, project: Path, path: str, sides: _Sides, conflicts: list[str]) -> Merged:
+    """Solve again, beginning with what the sides hold, for the manifests of a folder."""
+    ours, theirs = parse_lock(sides.ours, f"{path} (ours)"), parse_lock(sides.theirs, f"{path} (theirs)")
+    if ours.target != theirs.target:
+        raise LockCorruptError(f"{path}: one side is the lock of `{ours.target}`, the other of `{theirs.target}`")
+    others = [place for place in context.places.places if place.origin is not Origin.PROJECT]
+    places = Places(project, (Place(Origin.PROJECT, project), *others), context.places.data)
+    target = _find(places, ours.target, path, conflicts)
+    start = begin_with(_base(sides.base, path), ours, theirs)
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        home = Path(name) / "merged.lock"
+        locked = lock_target(
+            replace(context, places=places), replace(target, lock_file=home, lock_home=home), start=start
+        )
+    return Merged(path, locked.lock, difference_of(context, ours, locked.lock))
+
+
+def _base(text: bytes, path: str) -> Lock | None:
+    """Return the common ancestor; one that can't be read is as good as none."""
+    try:
+        return parse_lock(text, path) if text.strip() else None
+    except LockCorruptError:
+        return None
+
+
+def _find(places: Places, name: str, path: str, conflicts: list[str]) -> Target:
+    try:
+        return places.find(name)
+    except ManifestError as error:
+        if not conflicts:
+            raise
+        raise LockConflictError(
+            f"{path} can't be merged yet: {', '.join(conflicts)} is itself in conflict, so nobody knows what to lock",
+            hint=f"resolve {conflicts[0]} first",
+        ) from error
+
+
+@contextmanager
+def _merged_manifests(repository: Repository, path: str, sides: _Sides) -> Iterator[tuple[Path, list[str]]]:
+    """Yield a folder with the manifests of a project as git will merge them, and the names of those in conflict.
+
+    While git merges, the work tree still holds our side (since 2.34, merges are made in memory), so that what will be
+    there has to be worked out from the commits.
+    """
+    project = Path(path).parent.parent
+    folder = (project / "manifests").as_posix()
+    base, ours, theirs = _commits(repository, path, sides)
+    names = dict.fromkeys(name for commit in (base, ours, theirs) for name in repository.files(commit, folder))
+    conflicts = []
+    with tempfile.TemporaryDirectory(prefix="tenv-") as temporary:
+        home = Path(temporary) / "manifests"
+        home.mkdir()
+        for name in names:
+            if name.endswith(".toml"):
+                before, mine, other = (repository.read(commit, name) for commit in (base, ours, theirs))
+                text = other if mine in (before, other) else mine if other == before else None
+                if mine is not None and other is not None and text is None:
+                    text = repository.merge_texts(mine, before or b"", other)
+                    if text is None:
+                        conflicts.append(name)
+                        text = _BROKEN
+                if text is not None:
+                    (home / Path(name).name).write_bytes(text)
+        yield Path(temporary), conflicts
+
+
+def _commits(repository: Repository, path: str, sides: _Sides) -> tuple[str, str, str]:
+    """Return the commits that the three texts of a lock are of.
+
+    git names them to no merge driver (before 2.44 not even their labels), so they are looked for: what git merges into
+    is HEAD; the other side is a head that has just this text, or any commit that brought it.
+
+    Raises:
+        UsageError: They are not found.
+    """
+    theirs = _holder(repository, path, sides.theirs, repository.heads(_HEADS))
+    ours = _holder(repository, path, sides.ours, ("HEAD",))
+    if ours is None or theirs is None:
+        raise UsageError(
+            f"git does not tell which commits the two sides of {path} are of, so their manifests can't be read",
+            hint="end the merge of the other files",
+        )
+    fork = (repository.ask("merge-base", ours, theirs) or "").strip()
+    near = [commit for commit in (f"{theirs}^", fork) if commit]
+    return _holder(repository, path, sides.base, near) or fork or ours, ours, theirs
+
+
+def _holder(repository: Repository, path: str, text: bytes, candidates: Sequence[str]) -> str | None:
+    """Return a commit that has a text at a path: one of the candidates, else the latest that brought it."""
+    for commit in candidates:
+        if repository.read(commit, path) == text:
+            return commit
+    return next((commit for commit in repository.bringers(path, text) if repository.read(commit, path) == text), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What `install_driver` did.
+
+    Attributes:
+        driver: The command that git will run.
+        attributes: The file that tells git for which files.
+        written: Whether its line was not there before.
+    """
+
+    driver: str
+    attributes: Path
+    written: bool
+
+
+def install_driver(context: Context) -> Installed:
+    """Tell the repository here to leave the merging of locks to tenv.
+
+    Raises:
+        UsageError: Here is no git repository, or its settings can't be written.
+    """
+    repository = find_repository(Path.cwd(), context.environ)
+    own = "tenv" if process.find("tenv", context.environ.get("PATH")) else f"{shlex.quote(sys.executable)} -m tenv"
+    driver = f"{own} merge-driver %O %A %B %P"
+    settings = {
+        "merge.tenv.name": "tenv: solve a lock again instead of merging its lines",
+        "merge.tenv.driver": driver,
+        "merge.tenv.recursive": "binary",  # two ancestors are not worth a solve
+    }
+    for name, value in settings.items():
+        if repository.ask("config", "--local", name, value) is None:
+            raise UsageError(f"git can't write `{name}` into the settings of {repository.folder}")
+    project = context.places.project or repository.folder
+    file = project / ".gitattributes"
+    there = repository.ask("check-attr", "merge", "--", str(project.resolve() / "locks" / "any.lock")) or ""
+    written = not there.rstrip().endswith(": tenv")
+    if written:
+        text = file.read_text() if file.is_file() else ""
+        write_atomic(file, f"{text.rstrip()}\n{ATTRIBUTES}\n".lstrip())
+    return Installed(driver, file, written)

@@ -1,0 +1,63 @@
+"""Remove an environment."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.errors import EnvironmentMissingError, ForeignFolderError, UsageError
+from tenv.core.files import exclusive, remove_tree
+from tenv.core.prefix import MARKER
+from tenv.environment.state import Status
+from tenv.project.context import Context
+
+__all__ = ["Removed", "remove_environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed.
+
+    Attributes:
+        prefix: The folder.
+        bytes: The bytes that it held, by its own account.
+    """
+
+    prefix: Path
+    bytes: int
+
+
+def remove_environment(
+    context: Context, target: str, prefix: Path | None, *, wait: bool, say: Callable[[str], None]
+) -> Removed:
+    """Remove an environment that tenv made.
+
+    Raises:
+        EnvironmentMissingError: There is none.
+        ForeignFolderError: The folder is not tenv's.
+    """
+    environment = context.environment(target, prefix)
+    missing = EnvironmentMissingError(f"there is no environment `{target}` ({environment.prefix})")
+    if not environment.prefix.is_dir():
+        if prefix is None:
+            context.places.find(target)  # a misspelt name is told as such
+        raise missing
+    if environment.prefix.is_symlink():
+        hint = f"name the folder itself: {environment.prefix.resolve()}"
+        raise ForeignFolderError(f"{environment.prefix} is a link, so nothing is removed", hint=hint)
+    with exclusive(
+        environment.prefix,
+        f"tenv remove {target}",
+        lambda sentence: say(f"waiting: {sentence}"),
+        None if wait else 0,
+    ):
+        if not environment.prefix.is_dir():  # another process has removed it while we waited
+            raise missing
+        state = environment.state()
+        if state and state.status is not Status.BROKEN and state.target != target:
+            raise UsageError(
+                f"{environment.prefix} is an environment of `{state.target}`, not of `{target}`",
+                hint=f"`tenv remove --prefix {shlex.quote(str(environment.prefix))} {state.target}` removes it",
+            )
+        remove_tree(environment.prefix, MARKER)
+    return Removed(environment.prefix, state.bytes if state else 0)

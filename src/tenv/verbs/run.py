@@ -1,0 +1,53 @@
+"""Run a program, or a shell, in an environment."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tenv.activation.shells.interface import SHELLS
+from tenv.core import process
+from tenv.core.errors import UsageError
+from tenv.project.context import Context
+from tenv.verbs.activate import find_activation, find_script
+
+__all__ = ["run", "start_shell"]
+
+
+def run(
+    context: Context, target: str, prefix: Path | None, words: Sequence[str], say: Callable[[str], None] | None = None
+) -> int:
+    """Become a program that runs in an environment; returns only where the system can't do that (Windows).
+
+    Raises:
+        UsageError: There is no such program.
+    """
+    environment = find_activation(context, target, prefix, say).apply(context.environ)
+    program = process.find(words[0], environment.get("PATH"))
+    if program is None:
+        raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
+    return process.replace([program, *words[1:]], environment)
+
+
+def start_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> int:
+    """Become the user's shell with an environment active.
+
+    A shell that tenv knows reads its start files first and activates after them; another one gets the variables before
+    it starts.
+    """
+    shell = context.environ.get("SHELL") or process.find("bash") or "/bin/sh"
+    program = process.find(shell, context.environ.get("PATH"))
+    if program is None:
+        raise UsageError(f"the shell `{shell}` ($SHELL) is not there")
+    environment = dict(context.environ)
+    for kind in SHELLS:
+        name, script = find_script(context, target, prefix, kind.SCRIPT)
+        folder = Path(tempfile.mkdtemp(prefix="tenv-shell-"))
+        words = kind.start(program, str(script), environment, folder)
+        if words:
+            find_script(context, target, prefix, kind.SCRIPT, say)
+            say(f"{name} is active in this shell; `exit` leaves it")
+            return process.replace(words, environment)
+        folder.rmdir()
+    activation = find_activation(context, target, prefix, say)
+    say(f"{activation.target} is active in this shell; `exit` leaves it")
+    return process.replace([program], activation.apply(environment))
