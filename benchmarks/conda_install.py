@@ -27,8 +27,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tenv import __version__  # noqa: E402 (the path is set above)
 from tenv.host.machine import current_platform  # noqa: E402
 from tenv.targets.search import find_places  # noqa: E402
-from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock  # noqa: E402
-from tests.fakes import noise  # noqa: E402
+from tests.support.conda import PLACEHOLDER, Channel, make_conda, write_lock  # noqa: E402
+from tests.support.fakes import noise  # noqa: E402
 
 PLAIN = """\
 import asyncio, os, sys

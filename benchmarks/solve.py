@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.channels import EXCERPT, Channels, read_folder  # noqa: E402 (the path is set above)
+from tests.support.channels import EXCERPT, Channels, read_folder  # noqa: E402 (the path is set above)
 
 OURS = """\
 import asyncio, json, os, rattler, sys, time

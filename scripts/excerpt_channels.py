@@ -25,8 +25,8 @@ from tenv.locks.lock_file import read_lock  # noqa: E402
 from tenv.rattler_api.network import Network  # noqa: E402
 from tenv.sources.conda.choose import Conda  # noqa: E402
 from tenv.targets.search import find_places  # noqa: E402
-from tests.channels import EXCERPT, Channels, place_of, read_folder  # noqa: E402
-from tests.trap import MENDED, TRAP, read_trap  # noqa: E402
+from tests.support.channels import EXCERPT, Channels, place_of, read_folder  # noqa: E402
+from tests.support.trap import MENDED, TRAP, read_trap  # noqa: E402
 
 DECOYS = ("cmake", "cuda-nvcc", "cuda-version", "cudnn", "gxx_linux-64", "libnvjitlink-dev", "mkl-include", "python")
 

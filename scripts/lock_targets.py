@@ -32,7 +32,7 @@ from tenv.rattler_api.lockfile import read_records  # noqa: E402
 from tenv.rattler_api.network import Network  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402
 from tenv.verbs.lock import lock_target  # noqa: E402
-from tests.channels import Channels, differences, read_folder, records_of  # noqa: E402
+from tests.support.channels import Channels, differences, read_folder, records_of  # noqa: E402
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "python": ("python",),

@@ -19,9 +19,9 @@ from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
 from tenv.host.report import HostReport
 from tenv.project.context import Context
-from tests.channels import Channels
-from tests.fakes import MINORS, Index, make_native, make_wheel, noise
-from tests.projects import HERE, TINY, Project, write_config
+from tests.support.channels import Channels
+from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
+from tests.support.projects import HERE, TINY, Project, write_config
 
 _FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")

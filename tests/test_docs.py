@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import SOURCE, Project, call
+from tests.support.projects import SOURCE, Project, call
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import SOURCE
+from tests.support.projects import SOURCE
 
 
 def end(code: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import SOURCE, Project, call
+from tests.support.projects import SOURCE, Project, call
 
 HEAVY = {"rattler", "requests", "rich", "filelock", "yaml", "pynvml", "uv", "asyncio", "hypothesis"}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tenv import __version__
-from tests.projects import Project, call
+from tests.support.projects import Project, call
 
 
 def envelope(*words: str) -> dict[str, Any]:

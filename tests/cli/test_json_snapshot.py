@@ -17,8 +17,8 @@ from syrupy.extensions.json import JSONSnapshotExtension
 
 from tenv import __version__
 from tenv.cli.main import COMMANDS
-from tests.fakes import MINORS
-from tests.projects import Project, call
+from tests.support.fakes import MINORS
+from tests.support.projects import Project, call
 
 HOSTS = Path(__file__).parent.parent / "posts" / "hosts"
 UBUNTU = str(HOSTS / "ubuntu-22.04.json")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import SOURCE
+from tests.support.projects import SOURCE
 
 
 def run(*words: str, code: str = "", **variables: str) -> "subprocess.CompletedProcess[bytes]":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenv.facts.table_files import LAYOUTS
-from tests.projects import Project, call
+from tests.support.projects import Project, call
 
 
 def test_the_list(project: Project) -> None:

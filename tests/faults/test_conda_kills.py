@@ -12,9 +12,9 @@ import pytest
 from tenv.host.machine import current_platform
 from tenv.rattler_api.cache import cache_folder, downloads_folder
 from tenv.targets.search import find_places
-from tests.conda import PLACEHOLDER, Channel, make_conda, write_lock
-from tests.fakes import noise
-from tests.projects import Project, finish, snapshot
+from tests.support.conda import PLACEHOLDER, Channel, make_conda, write_lock
+from tests.support.fakes import noise
+from tests.support.projects import Project, finish, snapshot
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="signals as Linux has them")]
 

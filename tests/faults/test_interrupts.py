@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenv.environment.installed_files import Wheels
-from tests.fakes import Fault, unpack
-from tests.projects import Project, call, finish, snapshot, until
+from tests.support.fakes import Fault, unpack
+from tests.support.projects import Project, call, finish, snapshot, until
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import SOURCE, snapshot
+from tests.support.projects import SOURCE, snapshot
 
 pytestmark = [
     pytest.mark.real,

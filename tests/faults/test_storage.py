@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import Ended, Project
+from tests.support.projects import Ended, Project
 
 pytestmark = [
     pytest.mark.long,

@@ -25,7 +25,7 @@ from tenv.core.errors import ArchiveRefusedError, NetworkError  # noqa: E402 (af
 from tenv.sources.archives.formats.interface import KINDS, Limits  # noqa: E402
 from tenv.sources.archives.redist import parse_manifest  # noqa: E402
 from tenv.sources.archives.unpack import unpack  # noqa: E402
-from tests.redist import Member, pack  # noqa: E402
+from tests.support.redist import Member, pack  # noqa: E402
 
 LIMITS = Limits(entries=500, bytes=8 << 20, ratio=100, free=1 << 20, memory=64 << 20)
 SLOW = 20.0
@@ -90,7 +90,7 @@ def archive(rng: random.Random) -> tuple[str, bytes]:
     if inner < 0.45:
         return kind, mutated(rng, raw)
     if inner < 0.6 and kind.startswith("tar"):  # broken inside, whole outside
-        from tests import redist
+        from tests.support import redist
 
         return kind, _compress(kind, mutated(rng, redist.tar(member for member in members if member.name)))
     return rng.choice(KINDS) if inner > 0.97 else kind, raw

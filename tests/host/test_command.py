@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenv.host.report_json import from_json, to_json
-from tests.projects import Ended, call
+from tests.support.projects import Ended, call
 
 # Hand-made: a workstation whose second GPU is known by its PCI id alone.
 WORKSTATION = {

@@ -11,7 +11,7 @@ from tenv.host.report import Toolkit
 from tenv.host.toolkit_ways import parse_dryrun
 from tenv.host.toolkits import parse_nvcc, parse_version_json, probe
 from tests.host.builders import places, program, put, text
-from tests.machine_trees import make_debian, make_toolkit
+from tests.support.machine_trees import make_debian, make_toolkit
 
 NVCC = "Cuda compilation tools, release {0}, V{0}.{1}"
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from platformdirs import user_cache_path
 from uv import find_uv_bin
 
-import tests.conda
-from tests.conda import PLACEHOLDER, Link, index_channel, make_conda
+import tests.support.conda
 from tests.integration import debian
 from tests.integration.bench import check
+from tests.support.conda import PLACEHOLDER, Link, index_channel, make_conda
 
 __all__ = ["build_channel"]
 
@@ -89,7 +89,7 @@ def build_channel() -> Path:
     try:
         (work / "apt").mkdir(parents=True)
         listed = debian.list_binaries(DEBIAN, work / "apt", check)
-        sources = [Path(__file__).read_bytes(), Path(str(tests.conda.__file__)).read_bytes(), listed.encode()]
+        sources = [Path(__file__).read_bytes(), Path(str(tests.support.conda.__file__)).read_bytes(), listed.encode()]
         channel = home / f"channel-{hashlib.sha256(b''.join(sources)).hexdigest()[:16]}"
         if not channel.is_dir():
             for old in home.glob("channel-*"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.bench import PROJECTS, check, own_environment
-from tests.redist import Server, manifest
+from tests.support.redist import Server, manifest
 
 pytestmark = pytest.mark.real
 
@@ -118,7 +118,7 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """A target of archives, locked, created."""
-    from tests.redist import pack, regular
+    from tests.support.redist import pack, regular
 
     folder = tmp_path_factory.mktemp("archives")
     files: dict[str, bytes | Path] = {}

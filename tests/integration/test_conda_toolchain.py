@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conda import Channel
 from tests.integration.bench import PROJECTS, Bench, check, own_environment
 from tests.integration.repack import build_channel
+from tests.support.conda import Channel
 
 pytestmark = [
     pytest.mark.real,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.channels import EXCERPT, Channels, read_folder
-from tests.projects import SOURCE
+from tests.support.channels import EXCERPT, Channels, read_folder
+from tests.support.projects import SOURCE
 
 pytestmark = pytest.mark.real
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import change_byte
 from tests.integration.bench import Bench, check, own_environment
+from tests.support.fakes import change_byte
 
 pytestmark = pytest.mark.real
 

@@ -13,7 +13,7 @@ import pytest
 
 from tenv.targets.manifest import PLATFORMS, normalize
 from tests.interop.lock_index import LockIndex, Release
-from tests.projects import call
+from tests.support.projects import call
 
 __all__ = ["Trip", "releases_of_conda_lock", "releases_of_pixi", "round_trip", "seen_by_conda_lock", "seen_by_rattler"]
 

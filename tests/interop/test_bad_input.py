@@ -7,7 +7,7 @@ import pytest
 
 from tests.interop.lock_index import LockIndex
 from tests.interop.records import CONDA_LOCK, HOME, OLD_PIXI, PIXI, WHEELS
-from tests.projects import call
+from tests.support.projects import call
 
 BOMB = "a: &a [x, x]\n" + "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdefgh", "bcdefghi", strict=True))
 EXPLICIT = f"@EXPLICIT\n{HOME}/linux-64/bzip2-1.0.8-hda65f42_8.conda"

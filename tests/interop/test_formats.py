@@ -11,7 +11,7 @@ import yaml
 
 from tests.interop.lock_index import LockIndex
 from tests.interop.records import SHA, WHEELS, write_conda_lock, write_pixi
-from tests.projects import Ended, call
+from tests.support.projects import Ended, call
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 

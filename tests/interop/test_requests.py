@@ -12,7 +12,7 @@ from tenv.interop.interface import Draft
 from tenv.interop.packages import channel_word, other_channels
 from tenv.interop.requests import top_level
 from tenv.targets.manifest import CondaRequest, WheelRequest
-from tests.projects import Ended, call
+from tests.support.projects import Ended, call
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 

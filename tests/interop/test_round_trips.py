@@ -18,7 +18,7 @@ from tests.interop.round_trip import (
     seen_by_conda_lock,
     seen_by_rattler,
 )
-from tests.projects import call
+from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import call
+from tests.support.projects import call
 
 HERE = Path(__file__).parent
 POSTS = sorted(HERE.glob("*.txt"))

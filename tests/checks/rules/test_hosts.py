@@ -1,0 +1,150 @@
+"""What single rules say of machines and revisions that stand at the edge of the tables."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.checks.pytorch_source import SourceTree, read_source
+from tenv.checks.rules.catalogue import RULES
+from tenv.core.versions import Range, Version
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import Disk
+from tests.checks.rules.cases import archive, case, compat, conda, found, gpu, gxx, toolkit, wheel
+
+GIB = 1 << 30
+A100, GTX, K80 = gpu("NVIDIA A100-SXM4-80GB", "8.0"), gpu("NVIDIA GeForce GTX 1660 Ti", "7.5"), gpu("Tesla K80", "3.7")
+SOON: dict[str, Any] = {"driver": Missing("no probe"), "offers": Fact(Version("99.9"), "CONDA_OVERRIDE_CUDA")}
+
+
+def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
+    (finding,) = found("TE609", case(torch="1.9.0"))
+    assert "judged by the row of 1.8.1, the last before it" in finding.message
+    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.27)\nproject(Torch CXX C)\n")
+    for version, told in (("2.16.0a0+git12", "by the row of 2.15.0, the last before it"), ("0.0.1", "by nothing")):
+        (tmp_path / "version.txt").write_text(version)
+        source = read_source(tmp_path)
+        assert isinstance(source, SourceTree)
+        (finding,) = found("TE609", replace(case(), source=source))
+        assert finding.message == (
+            "has no row in the table of releases: what its own files do not tell (the cuDNN, GPUs and ABI of its "
+            f"wheels, cuSPARSELt) is judged {told}"
+        )
+        assert finding.evidence == f"{version} (version.txt)"
+
+
+def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:
+    for said in ("99.9", "6.5"):
+        (finding,) = found("TE107", case(**(SOON | {"offers": Fact(Version(said), "CONDA_OVERRIDE_CUDA")})))
+        assert finding.message.startswith("stands for no driver that is known: the table of drivers goes from CUDA 7.0")
+        assert finding.evidence == f"CONDA_OVERRIDE_CUDA is {said}"
+
+
+def test_no_cuda_means_no_driver() -> None:
+    asked = case("12.1", offers=Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA"))
+    (finding,) = found("TE101", asked)
+    assert finding.evidence == "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
+
+
+def test_a_cuda_between_two_toolkits_stands_for_the_driver_of_the_older_one() -> None:
+    (finding,) = found("TE102", case("12.8", **(SOON | {"offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")})))
+    assert finding.evidence == ("driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA says 12.7)")
+
+
+V100 = gpu("Tesla V100", "7.0")
+
+
+def test_a_gpu_that_the_toolkit_has_dropped_beside_one_that_it_serves() -> None:
+    (finding,) = found("TE201", case(gpus=(V100, A100, K80)))[:1]
+    assert str(finding.severity) == "warning"
+    assert finding.message.endswith(
+        "so nothing that it builds runs on this GPU, while it runs on NVIDIA A100-SXM4-80GB"
+    )
+    assert finding.fix == (
+        "choose a target with CUDA 12.9 or older, or keep programs off it (CUDA_VISIBLE_DEVICES names those that they "
+        "may use)"
+    )
+    assert [str(one.severity) for one in found("TE201", case(gpus=(V100, K80)))] == ["error", "error"]
+
+
+def test_nothing_is_built_for_a_gpu_that_nvcc_does_not_know() -> None:
+    (mixed,) = found("TE203", case(gpus=(V100, A100, GTX)))
+    assert mixed.fix == 'build for all that nvcc of CUDA 13.0 knows: TORCH_CUDA_ARCH_LIST="7.5;8.0"'
+    assert found("TE203", case(gpus=(V100, K80))) == []
+    (limited,) = found("TE102", case(driver=Version("580"), gpus=(V100, A100)))
+    assert limited.fix.startswith('build with TORCH_CUDA_ARCH_LIST="8.0", or install driver ')
+    (limited,) = found("TE102", case(driver=Version("580"), gpus=(V100,)))
+    assert limited.fix.startswith("list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST, ")
+
+
+@pytest.mark.parametrize("driver", [Version("470.57.02"), Missing("no probe answered")])
+def test_no_driver_is_advised_where_the_toolkit_has_dropped_the_gpus(driver: Any) -> None:
+    code = "TE101" if isinstance(driver, Missing) else "TE103"
+    (finding,) = found(code, case("12.1", driver=driver, gpus=(K80,)))
+    assert finding.fix == "choose a target with CUDA 11.8 or older: no driver makes the Tesla K80 run CUDA 12.1 (TE201)"
+    for gpus in ((K80, A100), (K80, gpu("", None)), (A100,)):
+        (finding,) = found(code, case("12.1", driver=driver, gpus=gpus))
+        assert finding.fix.startswith("install NVIDIA driver 525.60.13 or newer")
+
+
+def test_conda_packages_and_archives_take_room_too() -> None:
+    package = replace(conda("cuda-nvcc", "12.6"), size=2 * GIB)
+    blob = replace(archive("cudnn", "9.1", "https://x/a.tar.xz"), size=GIB)
+    wheels = (wheel("nvidia-cublas", "13.1", GIB), replace(wheel("numpy", "2.0", 9 * GIB), python=()))
+    for free, codes in ((8 * GIB - 1, ["TE702"]), (8 * GIB, [])):
+        asked = case(conda=(package,), archives=(blob,), wheels=wheels, disk=Disk("/home/me", free, "ext4"))
+        assert [finding.code for finding in found("TE702", asked)] == codes
+    asked = case(conda=(package,), disk=Disk("/home/me", 4 * GIB - 1, "ext4"))
+    assert "take about 4.0 GiB unpacked" in found("TE702", asked)[0].message
+
+
+@pytest.mark.parametrize(("jobs", "said"), [("14", True), ("13", False), ("", False), ("all", False)])
+def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
+    findings = found("TE701", case(manifest={"environment": {"MAX_JOBS": jobs}}, memory=60 * GIB))
+    assert [finding.subject for finding in findings] == ([f"MAX_JOBS={jobs}"] if said else [])
+    for finding in findings:
+        assert "may take 63.0 GiB" in finding.message
+        assert finding.evidence.startswith("[activation.env] of manifests/t.toml; ")
+    assert found("TE701", case(None, manifest={"environment": {"MAX_JOBS": jobs}}, memory=60 * GIB)) == []
+
+
+def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
+    reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no number of its own"
+    (finding,) = found("TE101", case(driver=Missing(reason), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64"))
+    assert finding.fix == "install a JetPack with CUDA 13.0 or newer: the driver of a Jetson comes with it"
+
+
+COMPAT = compat("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", "580.65.06")
+
+
+def test_a_cuda_compat_that_is_in_place_need_not_be_installed() -> None:
+    asked: dict[str, Any] = {"driver": Version("535.104.05"), "gpus": (A100,)}
+    (finding,) = found("TE105", case(compat=COMPAT, **asked))
+    assert finding.fix == "nothing: such a cuda-compat comes first here already"
+    assert finding.evidence.endswith(f"; cuda-compat of driver 580.65.06: {COMPAT.path}")
+    for path, version in ((COMPAT.path, "550.54.14"), ("/usr/lib/libcuda.so.580.65.06", "580.65.06")):
+        (finding,) = found("TE105", case(compat=compat(path, version), **asked))
+        assert finding.fix.startswith("install cuda-compat-13-0 (apt or dnf, from developer.download.nvidia.com/")
+
+
+def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
+    older = Version("535.104.05")
+    (finding,) = found("TE106", case("12.1", driver=older, gpus=(A100, GTX), compat=COMPAT))
+    assert "forward compatibility is closed to GeForce GPUs (NVIDIA GeForce GTX 1660 Ti)" in finding.message
+    assert finding.fix.startswith("take /usr/local/cuda-13.0/compat out of LD_LIBRARY_PATH")
+    elsewhere = compat("/usr/lib/libcuda.so.1", "580")
+    for gpu_, driver, library in ((A100, older, COMPAT), (GTX, COMPAT.version, COMPAT), (GTX, older, elsewhere)):
+        assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=library)) == []
+
+
+def test_a_gcc_that_the_nvcc_taken_refuses_is_told_once() -> None:
+    cuda = toolkit("/usr/local/cuda-12.1", "12.1.1", "/usr/local/cuda")
+    system = {"system": {"cuda-toolkit": Range("*"), "gcc": Range(">=9.4")}}
+    compilers = (gxx("14.2.0"), gxx("14.2.0", "/usr/bin/gcc", kind="gcc"))
+    asked = case(None, "2.4.1", manifest=system, toolkits=(cuda,), compilers=compilers)
+    findings = [finding for rule in RULES for finding in rule.find(asked) if str(finding.severity) == "error"]
+    assert [finding.code for finding in findings] == ["TE309"]
+    assert findings[0].fix.startswith(
+        "install a GCC >=9.4 (GCC 12 at most, for the nvcc taken), or name one that is there"
+    )

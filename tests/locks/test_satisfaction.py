@@ -1,0 +1,46 @@
+"""Whether a lock still answers its manifest."""
+
+from dataclasses import replace
+
+import pytest
+
+from tenv.core.versions import Range, Version
+from tenv.locks.satisfaction import differences
+from tenv.targets.manifest import Manifest, Requirements, WheelRequest
+from tests.support.lock_builders import lock_of, manifest, wheel
+
+
+def test_a_lock_satisfies_what_it_was_made_for() -> None:
+    asked = manifest(a="*")
+    assert differences(lock_of(asked, wheel("a", "1.0")), asked) == []
+
+
+def test_a_looser_range_makes_no_lock_stale() -> None:
+    assert differences(lock_of(manifest(a="1.*"), wheel("a", "1.0")), manifest(a=">=1,<3")) == []
+
+
+def test_a_smaller_python_range_makes_no_lock_stale() -> None:
+    lock = lock_of(manifest(a="*"), wheel("a", "1.0"))
+    assert differences(lock, replace(manifest(a="*"), python=Range("3.12.*"))) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "difference"),
+    [
+        (manifest(a="2.*"), "linux-64: a 1.0 is locked, 2.* is wanted"),
+        (manifest(a="*", b="*"), "linux-64: b is not in the lock"),
+        (manifest(), "linux-64: a is locked but no longer wanted"),
+        (
+            replace(manifest(a="*"), wheels={"a": WheelRequest(Range("*"), ("x",))}),
+            "linux-64: a was locked without the extra x",
+        ),
+        (replace(manifest(a="*"), python=Range(">=3.11,<3.14")), "linux-64: Python 3.13 is not in the lock"),
+        (replace(manifest(a="*"), platforms=("linux-64", "win-64")), "platform win-64 is not in the lock"),
+        (
+            replace(manifest(a="*"), requirements=Requirements(Version("13.2"), Version("2.28"))),
+            "requirements.cuda is 13.2, the lock was made for 13.0",
+        ),
+    ],
+)
+def test_what_a_lock_no_longer_answers_is_named(now: Manifest, difference: str) -> None:
+    assert differences(lock_of(manifest(a="*"), wheel("a", "1.0")), now) == [difference]

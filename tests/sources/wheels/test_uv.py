@@ -1,0 +1,235 @@
+"""What tenv makes of uv's words, and which of an index's files it takes."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tenv.core.errors import (
+    EnvironmentBrokenError,
+    HashMismatchError,
+    NetworkError,
+    NoSolutionError,
+    StorageError,
+    TenvError,
+)
+from tenv.core.progress import Silent, Transfer
+from tenv.core.versions import Range, Version
+from tenv.locks.lock import Wheel
+from tenv.sources.wheels import uv as pypi
+from tenv.sources.wheels import uv_output
+from tenv.sources.wheels.choose import accepted_tags, choose_wheel, join
+from tenv.sources.wheels.uv import requirement
+from tenv.sources.wheels.uv_output import download_progress, uv_error
+from tenv.targets.manifest import WheelRequest
+from tests.support.projects import HERE
+
+
+def wheel(name: str, version: str = "1.0", *, size: int | None = None, python: tuple[str, ...] = ("3.12",)) -> Wheel:
+    return Wheel(name, version, f"{name}-{version}-py3-none-any.whl", name[0] * 64, size, python)
+
+
+@pytest.mark.parametrize(
+    ("request_", "line"),
+    [
+        (WheelRequest(Range("*")), "alpha"),
+        (WheelRequest(Range(">=1,<2")), "alpha<2,>=1"),
+        (WheelRequest(Range("1.2")), "alpha==1.2"),
+        (WheelRequest(Range("1.2.*"), ("a", "b")), "alpha[a,b]==1.2.*"),
+    ],
+)
+def test_a_request_is_a_line_of_requirements(request_: WheelRequest, line: str) -> None:
+    assert requirement("alpha", request_) == line
+
+
+# Errors: uv's words as it wrote them.
+
+WORDS: list[tuple[type[TenvError], str]] = [
+    (
+        HashMismatchError,
+        "error: Failed to download `alpha==1.0`\n  cause: Hash mismatch for `alpha==1.0`\n\n   Expected:\n",
+    ),
+    (
+        HashMismatchError,
+        "error: Failed to download `alpha==1.0`\n  cause: Failed to extract archive: alpha-1.0-py3-none-any.whl\n"
+        "  cause: Bad CRC (got 10694e9d, expected 779edaeb) for file: alpha-1.0.dist-info/RECORD\n",
+    ),
+    (
+        StorageError,
+        "error: Failed to download `large==1.0`\n  cause: Failed to extract archive: large-1.0-py3-none-any.whl\n"
+        "  cause: failed to write to file `/small/large.bin`: No space\n         left on device (os error 28)\n",
+    ),
+    (
+        StorageError,
+        "error: Failed to install: a.whl (a==1)\n  cause: failed to create: Permission denied (os error 13)\n",
+    ),
+    (StorageError, "error: Failed to initialize cache at `/c`\n  cause: Read-only file system (os error 30)\n"),
+    (NetworkError, "error: Failed to fetch: http://127.0.0.1:1/simple/alpha/\n  cause: operation timed out\n"),
+    (NetworkError, "error: Request failed after 3 retries in 6.9s\n  cause: tcp connect error\n"),
+    (
+        NetworkError,
+        "  \u00d7 No solution found when resolving dependencies:\n  \u2570 Because alpha was not found\n"
+        "      hint: An index (http://127.0.0.1:1/simple) returned a 403 Forbidden error.\n",
+    ),
+    (
+        NetworkError,
+        "error: No solution found when resolving dependencies\n  cause: Because alpha was not found in the cache\n\n"
+        "hint: Packages were unavailable because the network was disabled.\n",
+    ),
+    (
+        NoSolutionError,
+        "error: No solution found when resolving dependencies\n  cause: Because only connection<=1 is available "
+        "and you require certificate and connection>=2, we can conclude that your requirements are unsatisfiable.\n",
+    ),
+    (EnvironmentBrokenError, "error: something new\n"),
+    (EnvironmentBrokenError, ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "words"), WORDS)
+def test_uvs_words_become_the_error_that_they_stand_for(kind: type[TenvError], words: str) -> None:
+    error = uv_error(words, "what was done", EnvironmentBrokenError)
+    assert type(error) is kind
+    assert error.message.startswith("what was done:\n")
+
+
+def test_uvs_progress_and_warnings_are_no_part_of_its_error() -> None:
+    talk = (
+        "warning: `VIRTUAL_ENV=x` does not match\r\n\u280b Resolving dependencies...   \r\u2819 alpha==1.0          "
+        "error: Failed to fetch: `x`\r\n  cause: operation timed out\r\n"
+    )
+    assert uv_output._tidy(talk) == "  Failed to fetch: `x`\n  cause: operation timed out"
+
+
+# Progress.
+
+
+class Watcher(Silent):
+    """Keeps the last report."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, Transfer] = {}
+
+    def transfers(self, running: Mapping[str, Transfer]) -> None:
+        self.last = dict(running)
+
+
+def bar(name: str, done: str, total: str) -> str:
+    line = f"{name:<20} {'-' * 30} {done:>8}/{total}"
+    return f"\r\u2819 Preparing packages... (0/3){' ' * 170}{line:<200}"
+
+
+def test_downloads_are_told_as_far_as_they_are() -> None:
+    watcher = Watcher()
+    wheels = [wheel("alpha", size=2048), wheel("big-one", size=3 << 30), wheel("unsized")]
+    read = download_progress(wheels, watcher)
+    read(bar("alpha", "1.00 KiB", "2.00 KiB"))
+    assert watcher.last == {"alpha": Transfer("alpha", 1024, 2048)}
+    read(bar("alpha", "2.00 KiB", "2.00 KiB") + bar("big_one", "1.5 GiB", "3.0 GiB") + bar("unsized", "0 B", "10 B"))
+    assert watcher.last["alpha"] == Transfer("alpha", 2048, 2048)
+    assert watcher.last["big-one"] == Transfer("big-one", 3 << 29, 3 << 30)
+    assert watcher.last["unsized"] == Transfer("unsized", 0, 10)
+    read("Prepared 3 packages in 1s\r\n")
+    assert all(row.done == row.total for row in watcher.last.values())
+
+
+def test_downloads_never_go_back_and_others_are_not_ours() -> None:
+    watcher = Watcher()
+    read = download_progress([wheel("alpha", size=2048)], watcher)
+    read(bar("alpha", "1.50 KiB", "2.00 KiB"))
+    read(bar("alpha", "1.00 KiB", "2.00 KiB") + bar("stranger", "1 B", "2 B"))
+    assert watcher.last == {"alpha": Transfer("alpha", 1536, 2048)}
+
+
+def test_lines_padded_to_the_width_of_a_terminal_cost_no_time() -> None:
+    read = download_progress([wheel("alpha", size=2048)], Watcher())
+    start = time.perf_counter()
+    for _ in range(100):
+        read(f"\r\u2819 Resolving dependencies...{' ' * 4000}")
+    assert time.perf_counter() - start < 1
+
+
+# The choice of a file.
+
+
+def row(file: str, digest: str = "a") -> dict[str, object]:
+    return {"url": f"https://host.example/x/{file}", "hashes": {"sha256": digest * 64}, "size": 3}
+
+
+def choose(platform: str, python: str, *files: str, glibc: str = "2.17") -> str:
+    tags = accepted_tags(platform, python, Version(glibc))
+    package = {"name": "A_b", "version": "1.0", "wheels": [row(file) for file in files]}
+    name, (found, url) = choose_wheel(package, tags, python)
+    assert (name, found.name, found.python, url) == ("a-b", "a-b", (python,), f"https://host.example/x/{found.file}")
+    return found.file.removeprefix("a_b-1.0-").removesuffix(".whl")
+
+
+NATIVE = "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"
+NEWER = "cp312-cp312-manylinux_2_28_x86_64"
+OLDER = "cp312-cp312-manylinux_2_5_x86_64.manylinux1_x86_64"
+STABLE = "cp38-abi3-manylinux_2_17_x86_64"
+PURE = "py3-none-any"
+ARM = "cp312-cp312-manylinux_2_17_aarch64"
+WINDOWS = "cp312-cp312-win_amd64"
+MUSL = "cp312-cp312-musllinux_1_2_x86_64"
+ALL = [f"a_b-1.0-{tag}.whl" for tag in (PURE, MUSL, ARM, OLDER, NEWER, STABLE, WINDOWS, NATIVE)]
+
+
+@pytest.mark.parametrize(
+    ("platform", "python", "glibc", "expected"),
+    [
+        ("linux-64", "3.12", "2.17", NATIVE),
+        ("linux-64", "3.12", "2.28", NEWER),
+        ("linux-64", "3.12", "2.35", NEWER),
+        ("linux-64", "3.13", "2.28", STABLE),
+        ("linux-aarch64", "3.12", "2.28", ARM),
+        ("linux-aarch64", "3.13", "2.28", PURE),
+        ("win-64", "3.12", "2.28", WINDOWS),
+        ("win-64", "3.11", "2.28", PURE),
+    ],
+)
+def test_the_most_specific_file_that_runs_there_is_taken(platform: str, python: str, glibc: str, expected: str) -> None:
+    assert choose(platform, python, *ALL, glibc=glibc) == expected
+    assert choose(platform, python, *reversed(ALL), glibc=glibc) == expected
+
+
+def test_a_package_without_a_file_that_runs_there_is_no_solution() -> None:
+    with pytest.raises(NoSolutionError, match=r"a-b 1.0: the index has no wheel that fits, with its sha256"):
+        choose("win-64", "3.12", f"a_b-1.0-{NATIVE}.whl")
+
+
+def test_a_file_without_a_digest_is_not_taken() -> None:
+    package = {"name": "a", "version": "1", "wheels": [{**row("a-1-py3-none-any.whl"), "hashes": {"md5": "x"}}]}
+    with pytest.raises(NoSolutionError):
+        choose_wheel(package, accepted_tags("linux-64", "3.12", Version("2.17")), "3.12")
+
+
+def test_a_quoted_url_gives_the_files_own_name() -> None:
+    package = {"name": "a", "version": "1+cu13", "wheels": [row("a-1%2Bcu13-py3-none-any.whl?x=1#sha256=0")]}
+    _, (found, _) = choose_wheel(package, accepted_tags("linux-64", "3.12", Version("2.17")), "3.12")
+    assert found.file == "a-1+cu13-py3-none-any.whl"
+
+
+def test_choices_are_joined_to_one_row_a_file() -> None:
+    both, sized = wheel("both", python=("3.12",)), wheel("sized", size=5, python=("3.12",))
+    older = wheel("both", python=("3.9",))
+    newer = wheel("both", version="2.0", python=("3.13",))
+    resolved = [{"both": (older, "u")}, {"both": (both, "u"), "sized": (sized, "u")}, {"both": (newer, "u")}]
+    assert join(resolved, {"b" * 64: 7, "s" * 64: 9}) == (
+        wheel("both", size=7, python=("3.9", "3.12")),
+        wheel("both", version="2.0", size=7, python=("3.13",)),
+        wheel("sized", size=5, python=("3.12",)),
+    )
+
+
+# Pythons.
+
+
+def test_a_python_tells_its_version_and_whether_it_has_headers(pythons: Path) -> None:
+    uv = pypi.Uv({}, Path.home())
+    found = uv.inspect(pythons / f"python{HERE}")
+    assert found is not None
+    assert found.version.major_minor == HERE
+    assert uv.inspect(Path("/bin/true")) is None
+    assert uv.inspect(Path("/nowhere")) is None

@@ -1,0 +1,72 @@
+"""`tenv activate`, `env` and `run`: only what is ready is used."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.fakes import make_nvidia
+from tests.support.projects import TINY, Project, call
+
+COMMANDS = [("activate", "tiny"), ("env", "tiny"), ("run", "tiny", "--", "true"), ("shell", "tiny")]
+
+
+@pytest.mark.parametrize("state", ["creating", "broken", "damaged"])
+def test_what_is_not_ready_is_not_used(created: Project, state: str) -> None:
+    data = {**created.state(), "state": state}
+    created.state_file.write_text(json.dumps(data) if state != "damaged" else "{")
+    shown = "broken" if state == "damaged" else state
+    for words in COMMANDS:
+        err = created.fails(8, "environment-broken", *words)
+        assert f"the environment `tiny` is not ready (its state is `{shown}`)" in err
+        assert "hint: `tenv create tiny` finishes or repairs it" in err
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_what_is_not_there_is_told(locked: Project, words: tuple[str, ...]) -> None:
+    err = locked.fails(8, "environment-missing", *words)
+    assert "hint: `tenv create tiny` makes it" in err
+
+
+def test_the_only_environment_needs_no_name(created: Project) -> None:
+    assert created.ok("activate", "--json").data["target"] == "tiny"
+
+
+def test_two_environments_need_a_name(created: Project) -> None:
+    (created.folder / "manifests" / "other.toml").write_text(TINY)
+    created.ok("create", "other")
+    err = created.fails(2, "usage", "activate")
+    assert "no target is named, and there are several environments: other, tiny" in err
+
+
+def test_an_environment_elsewhere_is_named_by_its_folder(locked: Project, tmp_path: Path) -> None:
+    prefix = tmp_path / "elsewhere"
+    locked.ok("create", "tiny", "--prefix", str(prefix))
+    data = locked.ok("activate", "--prefix", str(prefix), "--json").data
+    assert data == {"target": "tiny", "script": str(prefix / "tenv-meta" / "activate.sh")}
+
+
+def test_run_becomes_the_program_with_its_status(created: Project) -> None:
+    ended = created.run("run", "tiny", "--", "sh", "-c", 'echo "$TENV_TARGET $VIRTUAL_ENV"; exit 7')
+    assert (ended.status, ended.out) == (7, f"tiny {created.prefix}\n")
+    assert created.run("run", "tiny", "--", "beta").out == "beta 1.0\n"
+
+
+def test_run_tells_of_a_program_that_is_not_there(created: Project) -> None:
+    err = created.fails(2, "usage", "run", "tiny", "--", "no-such-program")
+    assert "there is no program `no-such-program` in the environment or on PATH" in err
+
+
+def test_a_toolkit_of_wheels_becomes_one_folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_nvidia(project.index.folder)
+    for name in ("nvidia-cuda-runtime", "nvidia-cuda-nvcc", "nvidia-cudnn-cu13", "cuda-toolkit"):
+        project.ask_for(f'{name} = "*"')
+    project.edit('glibc = "2.17"', 'glibc = "2.17"\ncuda = "13.0"')
+    project.ok("create", "tiny")
+    values = {row["name"]: row["value"] for row in call("env", "tiny", "--json").data}
+    root = project.prefix / "cuda"
+    assert (values["CUDA_HOME"], values["CUDNN_ROOT"]) == (str(root), str(root))
+    assert values["CUDACXX"] == str(root / "bin" / "nvcc")
+    assert values["PATH"] == os.pathsep.join([str(project.prefix / "bin"), str(root / "bin")])
+    assert "release 13.0" in project.run("run", "tiny", "--", "nvcc", "--version").out

@@ -1,0 +1,266 @@
+"""`tenv check-driver`: a driver against targets and toolkits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.core.versions import Version
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import Gpu
+from tenv.host.report_json import from_json
+from tests.support.check_hosts import CUDAS, report, write
+from tests.support.projects import call
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def ask(file: str, *words: str) -> dict[str, Any]:
+    data: dict[str, Any] = call("check-driver", *words, "--host-report", file, "--json").data
+    return data
+
+
+@pytest.mark.parametrize(
+    ("host", "target", "verdict", "status"),
+    [
+        (report("535.104.12"), "cuda121", "native", 0),
+        (report("535.104.12"), "cuda130", "impossible", 1),
+        (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda117", "native", 0),
+        (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda118", "minor-version", 0),
+        (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda121", "impossible", 1),
+        (report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"), "cuda130", "forward", 0),
+        (report("535.104.12", "NVIDIA GeForce RTX 4090", "8.9"), "cuda130", "impossible", 1),
+        (report("525.60.13"), "cuda121", "minor-version", 0),
+        (report(), "cuda121", "unknown", 1),
+        (report(), "cpu", "native", 0),
+        (report("528.33", platform="win-64"), "cuda121", "minor-version", 0),
+        (report("527.41", platform="win-64"), "cuda118", "native", 0),
+        (report("526.98", wsl=True), "cuda121", "impossible", 1),
+    ],
+)
+def test_the_hosts_of_reports(host: dict[str, Any], target: str, verdict: str, status: int, tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", host)
+    ended = call("check-driver", target, "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["target"], row["verdict"], row["build"], ended.status) == (target, verdict, True, status)
+    assert row["run"] is (status == 0)
+    assert ended.data["toolkits"] == []
+    assert call("check-driver", target, "--host-report", file, "--build-only").status == 0
+
+
+def test_without_a_target_every_target_and_every_toolkit_is_listed(tmp_path: Path) -> None:
+    data = ask(write(tmp_path / "host.json", report("535.104.12")))
+    assert set(data) == {"driver", "targets", "toolkits"}
+    assert {*CUDAS, "cpu"} <= {row["target"] for row in data["targets"]}
+    toolkits = {row["cuda"]: row for row in data["toolkits"]}
+    minors = [Version(cuda).major_minor for cuda in toolkits]
+    assert len(minors) == len(set(minors)) > 20
+    assert minors == sorted(minors, key=Version, reverse=True)
+    assert set(toolkits["12.2.2"]) == {"cuda", "verdict", "minimum_driver", "native_driver", "run"}
+    verdicts = {Version(cuda).major_minor: row["verdict"] for cuda, row in toolkits.items()}
+    assert [verdicts[minor] for minor in ("13.0", "12.4", "12.2", "11.8")] == [
+        *("impossible", "minor-version", "native", "native")
+    ]
+
+
+def test_the_tables_are_for_people(tmp_path: Path) -> None:
+    ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert ended.status == 0
+    assert ended.out.startswith("driver: 535.104.12 (test)\nTARGET")
+    assert "\n\nCUDA TOOLKIT  MINIMUM DRIVER  RUN  VERDICT\n" in ended.out
+    assert "TE102" not in ended.out
+
+
+def test_a_target_is_told_with_its_finding(tmp_path: Path) -> None:
+    ended = call("check-driver", "cuda130", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert "\nerror[TE103]: CUDA 13.0: " in ended.out
+    assert "\n  fix: install NVIDIA driver 580 or newer" in ended.out
+
+
+def test_an_assumed_driver(tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", report())
+    assert ask(file, "cuda130", "--assume-driver", "580.65.06")["driver"] == {"value": "580.65.06", "origin": "assumed"}
+
+
+def test_own_facts_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = write(
+        tmp_path / "facts" / "cuda_driver.toml",
+        '[[toolkit]]\ntoolkit = "14.0.0"\nmajor_minor = "14.0"\nbundled_linux = "700.10"\nsource = "us"\n',
+    )
+    monkeypatch.setenv("TENV_FACTS", rows)
+    toolkits = ask(write(tmp_path / "host.json", report("700.20")))["toolkits"]
+    assert (toolkits[0]["cuda"], toolkits[0]["verdict"]) == ("14.0.0", "native")
+
+
+def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(*_: object) -> None:
+        raise AssertionError("the whole report was collected")
+
+    monkeypatch.setattr("tenv.host.collect.collect", whole)
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    assert call("check-driver", "cuda121").status == 0
+
+
+def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
+    said = call("check-driver", "cuda121").out
+    assert "no NVIDIA driver could be read for the GeForce GTX 1660 Ti of this machine" in said
+    assert "fix: install NVIDIA driver 525.60.13 or newer" in said
+
+
+@pytest.mark.parametrize(
+    ("cuda", "driver", "verdict"),
+    [
+        ("12.4", "", "native"),
+        ("12.0", "", "minor-version"),
+        ("11.8", "", "impossible"),
+        ("12.4", "515.76", "impossible"),
+    ],
+)
+def test_an_override_stands_in_for_a_driver_that_is_not_read(
+    cuda: str, driver: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", cuda)
+    (row,) = ask(write(tmp_path / "host.json", report(driver)), "cuda121")["targets"]
+    assert row["verdict"] == verdict
+
+
+def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.4")
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
+    assert call("check-driver", "cuda121", "--json").data["targets"][0]["verdict"] == "native"
+
+
+def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, codes in (("99.9", ["TE107", "TE101"]), ("", ["TE101"]), ("soon", ["TE107", "TE101"])):
+        monkeypatch.setenv("CONDA_OVERRIDE_CUDA", text)
+        file = write(tmp_path / "host.json", report())
+        found = json.loads(call("check-driver", "cuda121", "--host-report", file, "--json").out)
+        (row,) = found["data"]["targets"]
+        assert (row["verdict"], row["run"]) == ("unknown", False)
+        assert [finding["code"] for finding in found["findings"]] == codes
+
+
+def test_an_override_that_is_left_aside_is_told_without_a_target_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "cuda12.4")
+    ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
+    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is no version of CUDA" in ended.out
+    assert "native" in ended.out
+    assert ended.status == 0
+
+
+def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
+    file = write(tmp_path / "host.json", report("535.104.12"))
+    data = ask(file, "cuda121")
+    assert data["driver"] == {"missing": "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"}
+    assert (data["targets"][0]["verdict"], call("check", "cuda121", "--host-report", file).status) == ("unknown", 1)
+    assert ask(file, "cuda121", "--assume-driver", "535.104.12")["targets"][0]["verdict"] == "native"
+
+
+def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
+    monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
+
+
+def test_a_fleet_and_a_host_are_not_asked_about_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", report())
+    for command in ("check-driver", "check"):
+        ended = call(command, "cuda130", "--against", file, "--host-report", file)
+        assert (ended.status, "error[usage]" in ended.err) == (2, True)
+
+
+def test_the_envelope_of_a_fleet(tmp_path: Path) -> None:
+    ended = call("check-driver", "cuda121", "--against", write(tmp_path / "m" / "a.json", report("515.76")), "--json")
+    (machine,) = json.loads(ended.out)["data"]["machines"]
+    assert {"machine", "driver", "targets"} <= set(machine)
+    (row,) = machine["targets"]
+    assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "native_driver", "build", "run"}
+    assert (ended.status, row["verdict"]) == (1, "impossible")
+
+
+def test_the_machine_s_toolkit_decides_and_without_one_nothing_is_known(here: Path, tmp_path: Path) -> None:
+    (here / "manifests" / "own.toml").write_text('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "*"\n')
+    cuda = {"path": "/opt/cuda", "found_by": ["CUDA_HOME"], "version": "12.1"}
+    file = write(tmp_path / "with.json", report("535.104.12", toolkits=[cuda]))
+    (row,) = ask(file, "own")["targets"]
+    assert (row["cuda"], row["verdict"], row["run"]) == ("12.1", "native", True)
+    file = write(tmp_path / "without.json", report("535.104.12"))
+    ended = call("check-driver", "own", "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["cuda"], row["verdict"], row["run"], ended.status) == ("", "unknown", False, 1)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE309"]
+    checked = call("check", "own", "--host-report", file, "--json")
+    assert (checked.data["build"], checked.data["run"]) == (False, False)
+    assert [finding["code"] for finding in json.loads(checked.out)["findings"]] == ["TE309"]
+
+
+def test_of_another_platform_nothing_else_is_said(here: Path, tmp_path: Path) -> None:
+    text = 'platforms = ["win-64"]\n[requirements]\ncuda = "10.2"\n[system]\ncuda-toolkit = "10.2.*"\n'
+    (here / "manifests" / "other.toml").write_text(text)
+    ended = call("check", "other", "--host-report", write(tmp_path / "host.json", report("535.104.12")), "--json")
+    assert (ended.data["build"], ended.data["run"]) == (False, False)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE705"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "build", "run", "codes"),
+    [
+        ('platforms = ["linux-64"]\n', True, True, []),
+        ('platforms = ["win-64"]\n', False, True, ["TE705"]),
+        ('platforms = ["win-64"]\n[requirements]\ncuda = "10.2"\n', False, True, ["TE705"]),
+        ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.1.*"\n', True, True, []),
+        ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n', False, False, ["TE309"]),
+        (
+            'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.4.*"\n',
+            *(False, True, ["TE309"]),
+        ),
+    ],
+)
+def test_build_is_no_where_the_manifest_alone_forbids_it(
+    manifest: str, build: bool, run: bool, codes: list[str], here: Path, tmp_path: Path
+) -> None:
+    (here / "manifests" / "own.toml").write_text(manifest)
+    cuda = {"path": "/opt/cuda", "found_by": ["CUDA_HOME"], "version": "12.1"}
+    file = write(tmp_path / "host.json", report("535.104.12", toolkits=[cuda]))
+    ended = call("check-driver", "own", "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["build"], row["run"], ended.status) == (build, run, 0 if run else 1)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == codes
+    assert call("check-driver", "own", "--host-report", file, "--build-only").status == (0 if build else 1)
+    told = call("check-driver", "own", "--host-report", file).out.splitlines()[2].split()
+    assert told[-3:-1] == ["yes" if answer else "no" for answer in (build, run)]
+    assert call("check", "own", "--host-report", file, "--json").data["build"] is build
+
+
+def test_a_toolkit_that_nobody_looked_for_is_no_no(here: Path, tmp_path: Path) -> None:
+    (here / "manifests" / "own.toml").write_text('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n')
+    file = write(tmp_path / "host.json", report("535.104.12", toolkits=""))
+    ended = call("check-driver", "own", "--host-report", file, "--json", "--build-only")
+    assert (ended.data["targets"][0]["build"], ended.status) == (True, 0)
+    assert [finding["severity"] for finding in json.loads(ended.out)["findings"]] == ["warning"]
+
+
+def test_toolkits_of_this_machine_are_looked_for_where_a_target_takes_one(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.1.*"\n'
+    (here / "manifests" / "own.toml").write_text(text)
+    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    monkeypatch.setattr("tenv.host.toolkits.probe", lambda *_: Fact((), "nowhere"))
+    (row,) = call("check-driver", "own", "--json").data["targets"]
+    assert (row["build"], row["run"]) == (False, True)
+
+
+def test_a_fleet_tells_where_nothing_is_built(here: Path, tmp_path: Path) -> None:
+    (here / "manifests" / "other.toml").write_text('platforms = ["win-64"]\n')
+    file = write(tmp_path / "m" / "a.json", report("535.104.12"))
+    ended = call("check-driver", "other", "--against", file)
+    assert (ended.status, ended.out.splitlines()[1].split()[-3:]) == (0, ["native,", "no", "build"])
+    assert call("check-driver", "--against", file).status == 0

@@ -1,0 +1,65 @@
+"""`tenv remove`: what tenv made goes as a whole, what it did not make stays."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.projects import Project, held
+
+
+def test_removes_the_environment_and_says_what_it_freed(created: Project) -> None:
+    size = created.state()["bytes"]
+    data = created.ok("remove", "tiny", "--json").data
+    assert data == {"target": "tiny", "prefix": str(created.prefix), "bytes": size}
+    assert not created.prefix.exists()
+    assert created.ok("list", "--json").data == []
+
+
+def test_removes_one_that_is_elsewhere(locked: Project, tmp_path: Path) -> None:
+    prefix = tmp_path / "elsewhere"
+    locked.ok("create", "tiny", "--prefix", str(prefix))
+    locked.ok("remove", "tiny", "--prefix", str(prefix))
+    assert not prefix.exists()
+
+
+def test_removes_one_that_is_not_ready(created: Project) -> None:
+    created.state_file.write_text("{")
+    created.ok("remove", "tiny")
+    assert not created.prefix.exists()
+
+
+def test_leaves_a_folder_that_tenv_did_not_make(locked: Project, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    err = locked.fails(8, "foreign-folder", "remove", "tiny", "--prefix", str(tmp_path / "mine"))
+    assert f"{tmp_path / 'mine'} was not made by tenv (it has no tenv-meta/state.json), so it is left alone" in err
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
+
+
+def test_a_missing_one_is_told(locked: Project) -> None:
+    err = locked.fails(8, "environment-missing", "remove", "tiny")
+    assert f"there is no environment `tiny` ({locked.prefix})" in err
+    assert "did you mean `tiny`?" in locked.fails(2, "unknown-target", "remove", "tinny")
+
+
+def test_waits_for_who_is_at_it(created: Project) -> None:
+    with held(created.prefix) as release:
+        threading.Timer(0.2, release.set).start()
+        err = created.ok("remove", "tiny").err
+    assert f"waiting: {created.prefix} is in use by process {os.getpid()} (`tenv create tiny`)\n" in err
+    assert not created.prefix.exists()
+
+
+@pytest.mark.parametrize("words", [("remove", "tiny"), ("create", "tiny", "--exact")])
+def test_does_not_wait_when_told_so(created: Project, words: tuple[str, ...]) -> None:
+    with held(created.prefix):
+        err = created.fails(8, "environment-busy", *words, "--no-wait")
+    assert f"{created.prefix} is in use by process {os.getpid()} (`tenv create tiny`)" in err
+    assert created.state()["state"] == "ready"
+
+
+def test_create_has_nothing_to_wait_for_when_there_is_nothing_to_do(created: Project) -> None:
+    with held(created.prefix):
+        assert created.ok("create", "tiny", "--no-wait", "--json").data["changed"] is False
