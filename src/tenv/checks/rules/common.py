@@ -175,7 +175,8 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]
     if choice := chosen_gcc(case):  # where none fits, that is told (TE309), and no other is taken
         pair = choice.taken
-        return next(compiler for compiler in found if compiler.path == pair.gxx) if pair else None
+        # On Windows none: a g++ that a target takes on Linux is not what a build takes there.
+        return next((compiler for compiler in found if compiler.path == pair.gxx), None) if pair else None
     named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
 
