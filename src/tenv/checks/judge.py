@@ -20,7 +20,7 @@ from tenv.core.errors import FactsError, TenvError, UsageError
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
-from tenv.host.report import HostReport, Toolkit
+from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
 from tenv.host.toolkits import compiler_limits
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
@@ -183,8 +183,9 @@ def with_environment(host: HostReport, prefix: Path) -> HostReport:
     limits = compiler_limits(toolchain.cuda) if toolchain.cuda else None
     if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
         return host
-    own = Toolkit(str(toolchain.cuda), ("the environment",), toolchain.cuda_version, compilers=limits)
-    return replace(host, toolkits=Fact((own, *host.toolkits.value), host.toolkits.origin))
+    found_by = (FoundBy(Lead.ENVIRONMENT, "the environment"),)
+    own = Toolkit(str(toolchain.cuda), found_by, toolchain.cuda_version, compilers=limits)
+    return replace(host, toolkits=replace(host.toolkits, value=(own, *host.toolkits.value)))
 
 
 def check_fleet(

@@ -9,10 +9,13 @@ from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.interface import Case, Finding
 from tenv.core.versions import Range, Version
 from tenv.facts.tables import Facts, load_facts
+from tenv.host.compat import kind_of
+from tenv.host.cuda_api import override as asked_override
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.targets.manifest import Manifest, Requirements
+from tests.support.found_by import led
 
 
 @cache
@@ -21,7 +24,7 @@ def facts() -> Facts:
 
 
 def gxx(version: str, path: str = "/usr/bin/g++", *, default: bool = True, kind: str = "g++") -> Compiler:
-    return Compiler(kind, path, Version(version), default, f"{path.rpartition('/')[2]} on PATH")
+    return Compiler(kind, path, Version(version), default, led(f"{path.rpartition('/')[2]} on PATH"))
 
 
 def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
@@ -29,7 +32,7 @@ def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
 
 
 def toolkit(path: str, version: str, *found_by: str, **more: Any) -> Toolkit:
-    return Toolkit(path, found_by, Version(version), **more)
+    return Toolkit(path, led(*found_by), Version(version), **more)
 
 
 def limits(path: str, **bounds: int) -> CompilerLimits:
@@ -37,7 +40,14 @@ def limits(path: str, **bounds: int) -> CompilerLimits:
 
 
 def compat(path: str, version: str) -> Compat:
-    return Compat(path, Version(version))
+    return Compat(path, Version(version), kind_of(path))
+
+
+def override(said: str) -> Fact[Version] | Missing:
+    """Return what CONDA_OVERRIDE_CUDA makes of the CUDA that the driver offers."""
+    told = asked_override({"CONDA_OVERRIDE_CUDA": said})
+    assert told is not None
+    return told
 
 
 def conda(name: str, version: str, *depends: str, channel: str = "conda-forge") -> CondaPackage:

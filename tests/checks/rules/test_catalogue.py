@@ -11,8 +11,8 @@ import pytest
 from tenv.checks.rules.catalogue import RULES
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.facts.tables import Facts, load_facts
-from tenv.host.interface import Fact, Missing
-from tenv.host.report import Disk, Libstdcxx
+from tenv.host.interface import Missing
+from tenv.host.report import Disk, Libstdcxx, ProblemKind, ToolkitProblem
 from tenv.targets.manifest import CondaRequest
 
 _spec = importlib.util.spec_from_file_location("rule_cases", Path(__file__).with_name("cases.py"))
@@ -24,7 +24,8 @@ _spec.loader.exec_module(cases)
 case, found, gpu, gxx, toolkit, wheel = (
     getattr(cases, name) for name in ("case", "found", "gpu", "gxx", "toolkit", "wheel")
 )
-archive, compat, conda, limits = (getattr(cases, name) for name in ("archive", "compat", "conda", "limits"))
+archive, compat, conda, override = (getattr(cases, name) for name in ("archive", "compat", "conda", "override"))
+limits = cases.limits
 
 PAGES = Path(__file__).parents[3] / "docs" / "rules"
 GIB = 1 << 30
@@ -120,6 +121,7 @@ LIMITS: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
     "TE703": ("warning", {"disk": NFS}, [{}, {"disk": Missing("no")}]),
 }
 
+NO_NVCC = ToolkitProblem(ProblemKind.NO_NVCC, "there is no bin/nvcc in it")
 GXX14 = gxx("14.2.0")
 CUDNN8 = conda("cudnn", "8.9.7.29", "cuda-version >=12.0,<13")
 CONDA_GXX = conda("gxx_linux-64", "12.4.0", "sysroot_linux-64")
@@ -129,16 +131,16 @@ T4G = gpu("NVIDIA T4G", "7.5")
 OLD_COMPAT = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.14"
 
 DEBUG = {"dependencies": {"cuda-gdb": CondaRequest(CondaRange("12.1.*"))}}
-SOON = {"driver": Missing("no probe answered"), "offers": Fact(Version("99.9"), "CONDA_OVERRIDE_CUDA")}
+SOON = {"driver": Missing("no probe answered"), "offers": override("99.9")}
 LIMITS |= {
     "TE107": (
         "warning",
-        {"offers": Missing("CONDA_OVERRIDE_CUDA is `cuda12.4`, which is no version")},
+        {"offers": override("cuda12.4")},
         [
-            {"offers": Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA")},
+            {"offers": override("")},
             {"offers": Missing("NVML: no libnvidia-ml.so.1")},
-            {**SOON, "offers": Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA")},
-            {**SOON, "offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")},
+            {**SOON, "offers": override("12.4")},
+            {**SOON, "offers": override("12.7")},
             {"offers": SOON["offers"]},
         ],
     ),
@@ -191,13 +193,22 @@ LIMITS |= {
                     "12.8",
                     "/usr/local/cuda",
                     components=(("cuda_cudart", "12.1.105"), ("cuda_nvcc", "12.8.61")),
-                    problems=("version.json says 12.1.1, nvcc says 12.8",),
+                    problems=(ToolkitProblem(ProblemKind.RELEASE, "version.json says 12.1.1, nvcc says 12.8"),),
                 ),
             )
         },
         [
             {"toolkits": (toolkit("/a", "12.4", "CUDA_HOME", components=(("cuda_nvcc", "12.4.131"),)),)},
-            {"toolkits": (toolkit("/a", "12.4", "/usr/local/cuda-12.4", problems=("there is no bin/nvcc in it",)),)},
+            {
+                "toolkits": (
+                    toolkit(
+                        "/a",
+                        "12.4",
+                        "/usr/local/cuda-12.4",
+                        problems=(NO_NVCC,),
+                    ),
+                )
+            },
             {"toolkits": Missing("no")},
         ],
     ),

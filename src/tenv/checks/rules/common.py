@@ -10,7 +10,7 @@ from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
 from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
 from tenv.host.interface import Missing
-from tenv.host.report import Compiler, Gpu, HostReport, Toolkit
+from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def brought_compiler(case: Case) -> Compiler | None:
     """Return the g++ that the target brings by its lock; None where it brings none, or is not locked."""
     for package in locked_conda(case, *_GXX_PACKAGES) if own_compiler(case) else ():
         if version := Version.find(package.version):
-            return Compiler("g++", package.file, version, default=True, found_by=f"the lock of `{case.manifest.name}`")
+            found_by = (FoundBy(Lead.LOCK, f"the lock of `{case.manifest.name}`"),)
+            return Compiler("g++", package.file, version, default=True, found_by=found_by)
     return None
 
 
@@ -177,7 +178,7 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         pair = choice.taken
         # On Windows none: a g++ that a target takes on Linux is not what a build takes there.
         return next((compiler for compiler in found if compiler.path == pair.gxx), None) if pair else None
-    named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
+    named = [compiler for compiler in found if cuda and compiler.led_by(Lead.CUDAHOSTCXX)]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
 
 

@@ -22,8 +22,7 @@ from tenv.checks.rules.compiler_limits import msvc_bounds, newest, row_of
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_host_compiler import HostCompilers
-from tenv.host.interface import Missing
-from tenv.host.msvc import LOOKED_AT
+from tenv.host.interface import Missing, OriginKind
 from tenv.host.report import Compiler
 
 __all__ = ["NONE", "SEVERAL", "TOO_NEW", "TOO_OLD", "no_compiler", "several", "too_new", "too_old"]
@@ -55,7 +54,7 @@ def no_compiler(case: Case) -> Iterator[Finding]:
     if own_compiler(case) or isinstance(compilers, Missing):
         return
     if on_windows(case):
-        if LOOKED_AT in compilers.origin and not installed(case, "msvc"):
+        if compilers.kind is OriginKind.SEARCH_MSVC and not installed(case, "msvc"):
             yield _no_visual_cpp(compilers.origin)
     elif not any(compiler.kind in ("g++", "clang++") for compiler in compilers.value):
         yield Finding(
@@ -197,7 +196,7 @@ def several(case: Case) -> Iterator[Finding]:
             severity=Severity.NOTE,
             subject=" and ".join(dict.fromkeys(compiler.kind for compiler in found)),
             message=f"there are several; a build takes {_named(taken)}{nvcc}",
-            evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.found_by})" for compiler in found),
+            evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.ways})" for compiler in found),
             source=(
                 "the developer's prompt, else Microsoft.VCToolsVersion.default.txt of the newest Visual Studio"
                 if on_windows(case)
@@ -216,7 +215,7 @@ def _named(compiler: Compiler) -> str:
 
 
 def _evidence(compiler: Compiler) -> str:
-    return f"{compiler.path} ({compiler.found_by})"
+    return f"{compiler.path} ({compiler.ways})"
 
 
 def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str) -> Finding:

@@ -13,9 +13,8 @@ from tenv.checks.rules.common import KnownGpu, compiled_for, doubt
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
-from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
-from tenv.host.driver import JETSON
-from tenv.host.interface import Fact, Missing
+from tenv.host.cuda_api import OVERRIDE
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import HostReport
 
 if TYPE_CHECKING:
@@ -103,9 +102,9 @@ def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[V
     does, or where no toolkit has that number (drivers of branch 565 say 12.7), the oldest that offers the toolkit
     before it. A driver that was read is stronger than a version; set to nothing, the variable says that there is none.
     """
-    if isinstance(host.cuda, Missing) and host.cuda.reason == NO_CUDA:
+    if isinstance(host.cuda, Missing) and host.cuda.kind is ReasonKind.NO_CUDA:
         return host.cuda
-    if isinstance(host.driver, Fact) or not isinstance(host.cuda, Fact) or host.cuda.origin != OVERRIDE:
+    if isinstance(host.driver, Fact) or isinstance(host.cuda, Missing) or host.cuda.kind is not OriginKind.OVERRIDE:
         return host.driver
     said = host.cuda.value
     for row in table.toolkits:  # newest first
@@ -114,7 +113,7 @@ def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[V
             first = table.native(offered, windows)
             if first is not None:
                 told = f"which {OVERRIDE} says" if offered == said else f"and {OVERRIDE} says {said}"
-                return Fact(first.driver, f"the first that offers CUDA {offered}, {told}")
+                return Fact(first.driver, f"the first that offers CUDA {offered}, {told}", OriginKind.DERIVED)
     return host.driver
 
 
@@ -125,11 +124,11 @@ def useless_override(host: HostReport, table: CudaDriverTable, windows: bool) ->
     version of which the table knows no driver.
     """
     if isinstance(host.cuda, Missing):
-        if not is_misread(host.cuda):
+        if host.cuda.kind is not ReasonKind.NO_VERSION:
             return None
         message, evidence = "is no version of CUDA, so nothing follows from it", host.cuda.reason
     else:
-        if host.cuda.origin != OVERRIDE or isinstance(driver_of(host, table, windows), Fact):
+        if host.cuda.kind is not OriginKind.OVERRIDE or isinstance(driver_of(host, table, windows), Fact):
             return None
         newest, oldest = table.toolkits[0].major_minor, table.toolkits[-1].major_minor
         message = f"stands for no driver that is known: the table of drivers goes from CUDA {oldest} to {newest}"
@@ -187,7 +186,7 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         f"run the programs on a machine with {needs.driver()}, or pass `--build-only` to be answered for building alone"
     )
     install = f"install {needs.driver()}{needs.better()}, and restart the machine"
-    if JETSON in driver.reason:
+    if driver.kind is ReasonKind.JETSON:
         install = f"install a JetPack with CUDA {needs.cuda.major_minor} or newer: the driver of a Jetson comes with it"
     return Finding(
         code="TE101",

@@ -1,0 +1,62 @@
+"""The CUDA toolkits as a value of the host report: read from JSON, written and shown."""
+
+from typing import Any
+
+from tenv.core.json_reader import Values
+from tenv.host import toolkits
+from tenv.host.field import HostField, Lane, plain
+from tenv.host.found_by import read_found_by, read_problems
+from tenv.host.report import CompilerLimits, Toolkit
+
+__all__ = ["TOOLKITS"]
+
+
+def _read(values: Values) -> Toolkit:
+    components = values.optional(values.object, "components")
+    limits = values.optional(values.object, "compilers")
+    return Toolkit(
+        path=values.text("path"),
+        found_by=read_found_by(values, "found_by"),
+        version=values.optional(values.version, "version"),
+        components=tuple((name, components.text(name)) for name in components.data) if components else (),
+        problems=read_problems(values, "problems") if values.data.get("problems") is not None else (),
+        compiles=values.optional(values.flag, "compiles") is not False,
+        home=values.optional(values.text, "home") or "",
+        environment=values.optional(values.text, "environment") or "",
+        compilers=_read_limits(limits) if limits else None,
+    )
+
+
+def _read_limits(values: Values) -> CompilerLimits:
+    names = ("gcc_max", "clang_max", "msvc_min", "msvc_below")
+    return CompilerLimits(values.text("file"), *(values.optional(values.number, name) for name in names))
+
+
+def _write(found: tuple[Toolkit, ...]) -> list[dict[str, Any]]:
+    return [{**plain(one), "components": dict(one.components)} for one in found]
+
+
+def _show(toolkit: Toolkit) -> list[str]:
+    lines = [f"{toolkit.version or 'unknown'}  {toolkit.path}, by {toolkit.ways}"]
+    if toolkit.components:
+        lines.append("  " + ", ".join(f"{name} {version}" for name, version in toolkit.components))
+    return [*lines, *(f"  problem: {problem.text}" for problem in toolkit.problems)]
+
+
+TOOLKITS = HostField(
+    label="toolkits",
+    meaning=(
+        "the CUDA toolkits that variables (`CUDA_HOME`, `CUDA_PATH`, those of environment modules), each `nvcc` on "
+        "PATH and the usual folders lead to, each folder once; their components by the numbers of their files, and "
+        "what is wrong with them"
+    ),
+    form=(
+        "a list of `path`, `found_by` (a list of `kind`, `text`), `version` (or null), `components`, `problems` (a "
+        "list of `kind`, `text`), `compiles`, `home`, `environment`, `compilers` (or null)"
+    ),
+    probe=lambda scan: toolkits.probe(scan.places),
+    read=lambda values, key: tuple(map(_read, values.objects(key))),
+    show=lambda found: [line for one in found for line in _show(one)],
+    write=_write,
+    lane=Lane.ALONE,
+)
