@@ -35,7 +35,7 @@ def rules(monkeypatch: pytest.MonkeyPatch, *found: tuple[Scope, Severity]) -> li
             cases.append(case)
             yield Finding(f"TE90{number}", severity, "it", f"is wrong on {case.host.platform}", "seen", "us", "do")
 
-        return Rule(f"TE90{number}", "a rule", scope, find)
+        return Rule(find, (f"TE90{number}",), "a rule", scope)
 
     made = tuple(rule(number, *one) for number, one in enumerate(found))
     monkeypatch.setattr("tenv.checks.judge.RULES", made)

@@ -268,7 +268,7 @@ class HostReport:
     cuda: Fact[Version] | Missing = field(metadata=_row("cuda_api:CUDA"))
     compat: Fact[Compat] | Missing = field(metadata=_row("compat:COMPAT"))
     gpus: Fact[tuple[Gpu, ...]] | Missing = field(metadata=_row("gpus:GPUS"))
-    toolkits: Fact[tuple[Toolkit, ...]] | Missing = field(metadata=_row("toolkit_field:TOOLKITS"))
+    toolkits: Fact[tuple[Toolkit, ...]] | Missing = field(metadata=_row("toolkits:TOOLKITS"))
     compilers: Fact[tuple[Compiler, ...]] | Missing = field(metadata=_row("compilers:COMPILERS"))
     libc: Fact[Version] | Missing = field(metadata=_row("machine:LIBC"))
     libstdcxx: Fact[Libstdcxx] | Missing = field(metadata=_row("libstdcxx:LIBSTDCXX"))

@@ -15,12 +15,14 @@ from pathlib import Path
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host.answer import first_line
+from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, read
 from tenv.host.report import CompilerLimits, FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
+from tenv.host.toolkit_json import read_toolkits, show_toolkits, write_toolkits
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, Way, ways
 
-__all__ = ["Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
+__all__ = ["TOOLKITS", "Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
 
 _HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
@@ -288,3 +290,22 @@ def _library_files(home: Path) -> dict[str, str]:
                 number = number.lstrip(".")
                 found[library] = number if _NUMBER.fullmatch(number) else found.get(library, "")
     return found
+
+
+TOOLKITS = HostField(
+    label="toolkits",
+    meaning=(
+        "the CUDA toolkits that variables (`CUDA_HOME`, `CUDA_PATH`, those of environment modules), each `nvcc` on "
+        "PATH and the usual folders lead to, each folder once; their components by the numbers of their files, and "
+        "what is wrong with them"
+    ),
+    form=(
+        "a list of `path`, `found_by` (a list of `kind`, `text`), `version` (or null), `components`, `problems` (a "
+        "list of `kind`, `text`), `compiles`, `home`, `environment`, `compilers` (or null)"
+    ),
+    probe=lambda scan: probe(scan.places),
+    read=read_toolkits,
+    show=show_toolkits,
+    write=write_toolkits,
+    lane=Lane.ALONE,
+)

@@ -1,7 +1,8 @@
 """Cases for the tests of the rules: a machine on which all is well, and what each test changes in it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from tenv.checks.pytorch_source import SourceTree, from_release
@@ -123,4 +124,28 @@ def case(
 
 
 def found(code: str, asked: Case) -> list[Finding]:
-    return [finding for rule in RULES if rule.code == code for finding in rule.find(asked)]
+    """Return the findings of a code."""
+    return [one for rule in RULES if code in rule.codes for one in rule(asked) if one.code == code]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What ``limits/CODE.py`` says of a code; each case is what changes in `case`.
+
+    Attributes:
+        severity: What its findings are.
+        speaks: A case in which it is found: the example of its page.
+        silent: Cases just on the other side of the limit.
+        also: Further cases in which it is found, where several rules yield the code.
+    """
+
+    severity: str
+    speaks: dict[str, Any]
+    silent: list[dict[str, Any]]
+    also: list[dict[str, Any]]
+
+
+@cache
+def limits_of(code: str) -> Limit:
+    told = import_module(f"tests.checks.rules.limits.{code.lower()}")
+    return Limit(told.SEVERITY, told.SPEAKS, told.SILENT, getattr(told, "ALSO", []))

@@ -145,7 +145,7 @@ def test_a_gcc_that_the_nvcc_taken_refuses_is_told_once() -> None:
     system = {"system": {"cuda-toolkit": Range("*"), "gcc": Range(">=9.4")}}
     compilers = (gxx("14.2.0"), gxx("14.2.0", "/usr/bin/gcc", kind="gcc"))
     asked = case(None, "2.4.1", manifest=system, toolkits=(cuda,), compilers=compilers)
-    findings = [finding for rule in RULES for finding in rule.find(asked) if str(finding.severity) == "error"]
+    findings = [finding for rule in RULES for finding in rule(asked) if str(finding.severity) == "error"]
     assert [finding.code for finding in findings] == ["TE309"]
     assert findings[0].fix.startswith(
         "install a GCC >=9.4 (GCC 12 at most, for the nvcc taken), or name one that is there"

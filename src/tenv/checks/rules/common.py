@@ -1,10 +1,10 @@
 """What several rules ask of a case."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenv.checks.rules.interface import Case, Finding
+from tenv.checks.rules.interface import Case
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
@@ -35,7 +35,6 @@ __all__ = [
     "locked",
     "locked_conda",
     "on_windows",
-    "only",
     "own_compiler",
     "taken_compiler",
     "takes_toolkit",
@@ -220,12 +219,3 @@ def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: "GpuArchTable |
     row = archs.archs(cuda) if archs else None
     found = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
     return [one for one in found if not (row and (row.has_dropped(one) or row.is_older_than(one)))]
-
-
-def only(code: str, find: Callable[[Case], Iterable[Finding]]) -> Callable[[Case], Iterator[Finding]]:
-    """Return a rule's function that keeps one code of a function that finds several."""
-
-    def kept(case: Case) -> Iterator[Finding]:
-        yield from (found for found in find(case) if found.code == code)
-
-    return kept

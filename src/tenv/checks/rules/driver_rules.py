@@ -4,12 +4,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tenv.checks.rules.common import cuda_of, known_gpus, on_windows
-from tenv.checks.rules.driver import Verdict, driver_of, judge, of_windows, useless_override
+from tenv.checks.rules.driver import (
+    FORWARD,
+    LIMITED,
+    TOO_OLD,
+    UNLISTED,
+    UNREAD,
+    USELESS,
+    Verdict,
+    driver_of,
+    judge,
+    of_windows,
+    useless_override,
+)
 from tenv.checks.rules.interface import Case, Finding
 from tenv.host.interface import Missing
 from tenv.host.report import LibcudaKind
 
-__all__ = ["driver_rule", "override_rule"]
+__all__ = ["CODES", "USELESS", "driver_rule", "override_rule"]
+
+CODES = (UNREAD, LIMITED, TOO_OLD, UNLISTED, FORWARD)
+"""What `driver_rule` may yield: one of them, since a driver stands to a CUDA in one way."""
 
 
 def driver_rule(case: Case) -> Iterator[Finding]:

@@ -1,14 +1,28 @@
-"""The CUDA toolkits as a value of the host report: read from JSON, written and shown."""
+"""The CUDA toolkits of the host report: read from JSON, written and shown."""
 
 from typing import Any
 
 from tenv.core.json_reader import Values
-from tenv.host import toolkits
-from tenv.host.field import HostField, Lane, plain
+from tenv.host.field import plain
 from tenv.host.found_by import read_found_by, read_problems
 from tenv.host.report import CompilerLimits, Toolkit
 
-__all__ = ["TOOLKITS"]
+__all__ = ["read_toolkits", "show_toolkits", "write_toolkits"]
+
+
+def read_toolkits(values: Values, key: str) -> tuple[Toolkit, ...]:
+    """Return the toolkits that JSON has."""
+    return tuple(map(_read, values.objects(key)))
+
+
+def write_toolkits(found: tuple[Toolkit, ...]) -> list[dict[str, Any]]:
+    """Return the plain values of JSON for toolkits; their components are an object by name."""
+    return [{**plain(one), "components": dict(one.components)} for one in found]
+
+
+def show_toolkits(found: tuple[Toolkit, ...]) -> list[str]:
+    """Return the lines of toolkits in the text of ``tenv host``."""
+    return [line for one in found for line in _show(one)]
 
 
 def _read(values: Values) -> Toolkit:
@@ -32,31 +46,8 @@ def _read_limits(values: Values) -> CompilerLimits:
     return CompilerLimits(values.text("file"), *(values.optional(values.number, name) for name in names))
 
 
-def _write(found: tuple[Toolkit, ...]) -> list[dict[str, Any]]:
-    return [{**plain(one), "components": dict(one.components)} for one in found]
-
-
 def _show(toolkit: Toolkit) -> list[str]:
     lines = [f"{toolkit.version or 'unknown'}  {toolkit.path}, by {toolkit.ways}"]
     if toolkit.components:
         lines.append("  " + ", ".join(f"{name} {version}" for name, version in toolkit.components))
     return [*lines, *(f"  problem: {problem.text}" for problem in toolkit.problems)]
-
-
-TOOLKITS = HostField(
-    label="toolkits",
-    meaning=(
-        "the CUDA toolkits that variables (`CUDA_HOME`, `CUDA_PATH`, those of environment modules), each `nvcc` on "
-        "PATH and the usual folders lead to, each folder once; their components by the numbers of their files, and "
-        "what is wrong with them"
-    ),
-    form=(
-        "a list of `path`, `found_by` (a list of `kind`, `text`), `version` (or null), `components`, `problems` (a "
-        "list of `kind`, `text`), `compiles`, `home`, `environment`, `compilers` (or null)"
-    ),
-    probe=lambda scan: toolkits.probe(scan.places),
-    read=lambda values, key: tuple(map(_read, values.objects(key))),
-    show=lambda found: [line for one in found for line in _show(one)],
-    write=_write,
-    lane=Lane.ALONE,
-)
