@@ -14,7 +14,7 @@ from tests.host.builders import places, program, put, text
 from tests.support.found_by import led
 from tests.support.machine_trees import make_debian, make_toolkit
 
-GONE, UNTOLD = ProblemKind.GONE, ProblemKind.UNTOLD
+GONE, UNPLACED = ProblemKind.GONE, ProblemKind.UNPLACED
 NVCC = "Cuda compilation tools, release {0}, V{0}.{1}"
 
 
@@ -129,7 +129,7 @@ def test_an_nvcc_that_only_starts_another_is_not_asked_for_its_toolkit(
 def test_an_nvcc_that_does_not_tell(tmp_path: Path) -> None:
     path = program(tmp_path / "bin/nvcc", "echo oh; exit 1")
     told = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints neither TOP nor _HERE_"
-    assert only(places(tmp_path)) == Toolkit(str(path), led("nvcc on PATH"), None, (), problems((UNTOLD, told)))
+    assert only(places(tmp_path)) == Toolkit(str(path), led("nvcc on PATH"), None, (), problems((UNPLACED, told)))
 
 
 def test_a_second_nvcc_on_path(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """All shipped targets, each with the newest PyTorch that it is for, on one machine after the other."""
 
+from functools import partial
+from itertools import islice
+from typing import Any
+
 from tenv.checks.driver_report import find_targets, judge_target
 from tenv.checks.fleet import Memos
 from tenv.checks.judge import Judge, Verdicts, find_source
@@ -15,20 +19,28 @@ __all__ = ["Shipped", "row"]
 
 
 class Shipped:
-    """The shipped targets; made once for many machines."""
+    """The shipped targets; made once for many machines, of which those that look alike are judged once."""
 
     def __init__(self) -> None:
         self.facts = load_facts()
         self.targets: dict[str, Target] = {target.name: target for target in find_targets(Context(), None)}
         self._judges = [self._judge(target) for target in self.targets.values()]
-        self._memos = [Memos(judge.questions) for judge in self._judges]
+        self._memos: Memos[Any] = Memos(
+            (
+                *(question for judge in self._judges for question in judge.questions),
+                *(partial(self._driver, target) for target in self.targets.values()),
+            )
+        )
 
     def __call__(self, host: HostReport) -> dict[str, tuple[Verdicts, DriverVerdict]]:
         """Return what is said of each target on a machine, and how the machine's driver stands to it."""
+        answers = iter(self._memos(host))
+        judged = [judge.conclude(host, list(islice(answers, len(judge.questions)))) for judge in self._judges]
+        return dict(zip(self.targets, zip(judged, answers, strict=True), strict=True))
+
+    def _driver(self, target: Target, host: HostReport) -> DriverVerdict:
         platform = current_platform() if isinstance(host.platform, Missing) else host.platform.value
-        judged = [judge.conclude(host, memos(host)) for judge, memos in zip(self._judges, self._memos, strict=True)]
-        drivers = [judge_target(one.manifest.on(platform), host, self.facts) for one in self.targets.values()]
-        return dict(zip(self.targets, zip(judged, drivers, strict=True), strict=True))
+        return judge_target(target.manifest.on(platform), host, self.facts)
 
     def _judge(self, target: Target) -> Judge:
         wanted, releases = target.manifest.pytorch, self.facts.pytorch_build.releases

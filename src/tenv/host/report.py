@@ -51,7 +51,7 @@ class ProblemKind(Worded):
     """What is wrong with a toolkit."""
 
     GONE = "gone", "what leads to it leads nowhere"
-    UNTOLD = "untold", "nvcc does not say which toolkit it belongs to"
+    UNPLACED = "unplaced", "nvcc does not say which toolkit it belongs to"
     NO_NVCC = "no-nvcc", "there is no nvcc in it"
     NVCC_FAILS = "nvcc-fails", "its nvcc names no release"
     HEADERS = "headers", "the headers are those of another release than nvcc"

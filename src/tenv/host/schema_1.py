@@ -59,7 +59,7 @@ _PROBLEMS: _Texts[ProblemKind] = (
     ("the headers are those.*", ProblemKind.HEADERS),
     ("there is no bin/nvcc in it", ProblemKind.NO_NVCC),
     (".* leads to .*, which is not there", ProblemKind.GONE),
-    (".* does not tell its toolkit: .*", ProblemKind.UNTOLD),
+    (".* does not tell its toolkit: .*", ProblemKind.UNPLACED),
     (".* --version names no release .*", ProblemKind.NVCC_FAILS),
     (".* gave no answer within .*|.* can't be started: .*", ProblemKind.NVCC_FAILS),
     ("it has several descriptions that differ: .*", ProblemKind.DESCRIPTIONS),

@@ -126,7 +126,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
 
 def _broken(path: str, leading: list[Way]) -> Toolkit:
     problems = [
-        ToolkitProblem(ProblemKind.UNTOLD, way.fault)
+        ToolkitProblem(ProblemKind.UNPLACED, way.fault)
         if way.fault
         else ToolkitProblem(ProblemKind.GONE, f"{way.name} leads to {path}, which is not there")
         for way in leading
