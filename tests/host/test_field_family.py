@@ -39,9 +39,11 @@ def cases_of(name: str) -> list[Present | Absent]:
 
 
 def test_every_probe_is_in_the_table_once() -> None:
-    made = [value for module in MODULES for value in vars(module).values() if isinstance(value, HostField)]
-    assert sorted(field.label for field in made) == sorted(field.label for field in host_fields().values())
-    assert len({field.label for field in made}) == len(made)
+    made = [value.label for module in MODULES for value in vars(module).values() if isinstance(value, HostField)]
+    listed = [field.label for field in host_fields().values()]
+    assert [label for label in made if label not in listed] == [], "a line of `HostReport` in report.py is missing"
+    assert sorted(made) == sorted(listed)
+    assert len(set(listed)) == len(listed)
 
 
 def test_a_module_that_probes_has_a_value_of_the_report() -> None:
@@ -54,7 +56,8 @@ def test_a_module_that_probes_has_a_value_of_the_report() -> None:
 
 
 def test_every_value_is_of_the_type_that_its_line_says() -> None:
-    for name, line in get_type_hints(HostReport).items():
+    known = {name: value for module in MODULES for name, value in vars(module).items()}
+    for name, line in get_type_hints(HostReport, known).items():
         fact, missing = line.__args__
         (said,) = fact.__args__
         assert missing is Missing
@@ -65,6 +68,7 @@ def test_every_value_is_of_the_type_that_its_line_says() -> None:
 
 
 def test_every_value_has_its_machines() -> None:
+    assert [name for name in host_fields() if name not in FILES] == [], "tests/host/fields/NAME.py is missing"
     assert sorted(host_fields()) == FILES
     for name in FILES:
         answers = [case.value if isinstance(case, Present) else case.kind for case in cases_of(name)]

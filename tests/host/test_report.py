@@ -1,5 +1,6 @@
 """The report as JSON, there and back, and hosts that are assumed."""
 
+import importlib
 import json
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from tenv import __version__
 from tenv.core.errors import HostReportError, UsageError
+from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
+from tenv.host.fields import host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import (
     Compat,
@@ -31,23 +34,9 @@ from tenv.host.report import (
 from tenv.host.report_json import from_json, to_json
 
 NAMES = {
-    "driver",
-    "cuda",
-    "compat",
-    "gpus",
-    "toolkits",
-    "compilers",
-    "libc",
-    "libstdcxx",
-    "cores",
-    "memory",
-    "platform",
-    "disk",
-    "wsl",
-    "container",
-    "ptrace_scope",
-    "hostname",
+    *("driver", "cuda", "gpus", "toolkits", "compilers", "libc", "libstdcxx", "cores", "memory", "platform"),
 }
+"""What programs that read a report count on."""
 
 words = st.text(max_size=8)
 counts = st.integers(0, 1 << 60)
@@ -73,25 +62,35 @@ def answers(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return missing | st.builds(Fact, values, words, st.sampled_from(OriginKind))
 
 
-reports = st.builds(
-    HostReport,
-    platform=answers(words),
-    driver=answers(numbers),
-    cuda=answers(numbers),
-    compat=answers(st.builds(Compat, words, numbers, st.sampled_from(LibcudaKind))),
-    gpus=answers(st.lists(gpus, max_size=3).map(tuple)),
-    toolkits=answers(st.lists(toolkits, max_size=2).map(tuple)),
-    compilers=answers(st.lists(compilers, max_size=2).map(tuple)),
-    libc=answers(numbers),
-    libstdcxx=answers(st.builds(Libstdcxx, words, numbers, numbers)),
-    cores=answers(counts),
-    memory=answers(counts),
-    disk=answers(st.builds(Disk, words, counts, words)),
-    wsl=answers(st.booleans()),
-    container=answers(words),
-    ptrace_scope=answers(counts),
-    hostname=answers(words),
-)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "driver": numbers,
+    "cuda": numbers,
+    "compat": st.builds(Compat, words, numbers, st.sampled_from(LibcudaKind)),
+    "gpus": st.lists(gpus, max_size=3).map(tuple),
+    "toolkits": st.lists(toolkits, max_size=2).map(tuple),
+    "compilers": st.lists(compilers, max_size=2).map(tuple),
+    "libc": numbers,
+    "libstdcxx": st.builds(Libstdcxx, words, numbers, numbers),
+    "cores": counts,
+    "memory": counts,
+    "disk": st.builds(Disk, words, counts, words),
+    "wsl": st.booleans(),
+    "ptrace_scope": counts,
+}
+
+
+def values_of(name: str) -> st.SearchStrategy[Any]:
+    """Return values of a field: of any kind, or where nothing is said here, those of its machines."""
+    if name in VALUES:
+        return VALUES[name]
+    cases = importlib.import_module(f"tests.host.fields.{name}").CASES
+    read = host_fields()[name].read
+    return st.sampled_from(
+        [read(Values({"value": case.value}, ""), "value") for case in cases if hasattr(case, "value")]
+    )
+
+
+reports = st.builds(HostReport, **{name: answers(values_of(name)) for name in host_fields()})
 
 
 @pytest.fixture
@@ -115,9 +114,9 @@ def test_there_and_back_in_the_envelope(report: HostReport) -> None:
 
 def test_the_keys(report: HostReport) -> None:
     data = to_json(report)
-    assert set(data) == NAMES | {"schema", "tenv"}
+    assert set(data) == {*host_fields(), "schema", "tenv"} > NAMES
     assert (data["schema"], data["tenv"]) == (2, __version__)
-    assert all(set(data[name]) == {"missing", "kind"} for name in NAMES)
+    assert all(set(data[name]) == {"missing", "kind"} for name in host_fields())
 
 
 def test_a_report_that_does_not_say_everything(report: HostReport) -> None:

@@ -23,6 +23,11 @@ class Scan:
         nvidia: The driver's tools; for probes of the lane of the driver alone.
     """
 
+    places: Places  # named here, since the types of a probe's file and of the report lead to each other
+    folder: Path
+    loader: Loader
+    nvidia: Nvidia
+
     def __init__(self, places: Places | None = None, folder: Path = Path()) -> None:
         self.places = places or Places()
         self.folder = folder

@@ -86,7 +86,8 @@ def host(**changes: Any) -> HostReport:
         "hostname": "box",
     } | changes
     told = (Fact, Missing)
-    return HostReport(**{k: v if isinstance(v, told) else Fact(v, f"probe of {k}") for k, v in values.items()})
+    known = {k: v if isinstance(v, told) else Fact(v, f"probe of {k}") for k, v in values.items()}
+    return replace(HostReport.unknown(), **known)
 
 
 def release(version: str) -> SourceTree:

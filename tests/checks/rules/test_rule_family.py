@@ -39,6 +39,7 @@ def functions() -> Iterator[str]:
 
 def test_every_rule_is_in_the_catalogue_once() -> None:
     listed = [f"{rule.find.__module__.rpartition('.')[2]}.{rule.find.__name__}" for rule in RULES]
+    assert [name for name in functions() if name not in listed] == [], "a row of `RULES` in catalogue.py is missing"
     assert sorted(listed) == sorted(functions())
 
 
@@ -48,11 +49,15 @@ def test_every_code_is_of_one_scope() -> None:
 
 
 def test_every_code_has_its_page() -> None:
-    assert sorted(page.stem for page in (ROOT / "docs" / "rules").glob("*.md")) == CODES
+    pages = sorted(page.stem for page in (ROOT / "docs" / "rules").glob("*.md"))
+    assert [code for code in CODES if code not in pages] == [], "docs/rules/CODE.md is missing"
+    assert pages == CODES
 
 
 def test_every_code_has_its_limits() -> None:
-    assert sorted(file.stem.upper() for file in (Path(__file__).parent / "limits").glob("*.py")) == CODES
+    files = sorted(file.stem.upper() for file in (Path(__file__).parent / "limits").glob("*.py"))
+    assert [code for code in CODES if code not in files] == [], "tests/checks/rules/limits/CODE.py is missing"
+    assert files == CODES
 
 
 def test_the_docs_list_every_rule() -> None:
