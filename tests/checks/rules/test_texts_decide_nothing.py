@@ -79,7 +79,7 @@ def test_every_verdict_stays(shipped: Shipped) -> None:
         with_words, without = both(name)
         found = shipped(without)
         assert {target: row(*said) for target, said in found.items()} == old_verdicts()[name], name
-        if number % 8 == 0:
+        if number % 8 == 0 or name.startswith("by hand"):
             assert fixes(found) == fixes(shipped(with_words)), name
 
 
