@@ -220,9 +220,8 @@ def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]
         return problem, f"`tenv lock {target.name}` makes a lock"
     verdicts = judge(around.host)
     if not verdicts.build:
-        return _worst(verdicts.about(Scope.BUILD, Scope.BOTH))
-    # Where no toolkit was looked for, only a finding about building tells that nothing is known about running.
-    return verdicts if verdicts.run else _worst(verdicts.about(Scope.RUN) or verdicts.findings)
+        return _worst(verdicts.against(Scope.BUILD, Scope.BOTH))
+    return verdicts if verdicts.run else _worst(verdicts.against(Scope.RUN))
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:

@@ -64,6 +64,15 @@ class Verdicts:
         scope_of = {code: rule.scope for rule in RULES for code in rule.codes}
         return tuple(finding for finding in self.findings if scope_of[finding.code] in scopes)
 
+    def against(self, *scopes: Scope) -> tuple[Finding, ...]:
+        """Return the findings that make a verdict of some scopes a no, or leave it open."""
+        errors = {finding for finding in self.about(*scopes) if finding.severity is Severity.ERROR}
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding in errors or (finding.unknown and finding.unknown.scope in scopes)
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the verdicts as plain values, without the findings."""
         return {

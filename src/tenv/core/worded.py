@@ -28,5 +28,5 @@ class Worded(StrEnum):
     @classmethod
     def read(cls, value: str | None) -> Self:
         """Return the kind of a value; `OTHER` for none, and for one that only a newer tenv knows."""
-        kinds: dict[str, Self] = {str(kind): kind for kind in cls}
-        return kinds.get(value or "", kinds["other"])
+        found = cls._value2member_map_.get(value)
+        return found if isinstance(found, cls) else cls["OTHER"]

@@ -20,6 +20,8 @@ __all__ = ["SCHEMA", "from_json", "to_json"]
 SCHEMA = 2
 """The form that is written. Since 2 each value has its kind; reports of form 1 are read too."""
 
+_UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
+
 
 def to_json(report: HostReport) -> dict[str, Any]:
     """Return the report as plain values."""
@@ -71,9 +73,9 @@ def _report_of(data: object, source: str) -> Values:
 
 def _read(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
     if name not in report.data:
-        return Missing.because(ReasonKind.UNREPORTED)
+        return _UNREPORTED
     answer = report.object(name)
-    kind = answer.optional(answer.text, "kind")
+    kind = answer.text("kind") if "kind" in answer.data else None
     if "missing" in answer.data:
         return Missing(answer.text("missing"), ReasonKind.read(kind))
     return Fact(field.read(answer, "value"), answer.text("origin"), OriginKind.read(kind))

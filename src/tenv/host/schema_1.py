@@ -6,6 +6,7 @@ are here, however the probes word theirs now.
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from tenv.core.json_reader import Values
@@ -20,23 +21,24 @@ K = TypeVar("K", bound=Worded)
 _Texts = tuple[tuple[str, K], ...]
 """Patterns of whole texts, each with its kind; the first that fits counts."""
 
-_REASONS: dict[str, _Texts[ReasonKind]] = {
-    "cuda": (
-        ("CONDA_OVERRIDE_CUDA is empty, which means no CUDA", ReasonKind.NO_CUDA),
-        ("CONDA_OVERRIDE_CUDA is `.*", ReasonKind.NO_VERSION),
-    ),
-    "driver": ((".*Jetson Linux.*", ReasonKind.JETSON),),
-    "libc": (("the C library.*", ReasonKind.NOT_GLIBC),),
-}
-_EVERY_REASON: _Texts[ReasonKind] = (
+_REASON: _Texts[ReasonKind] = (
     ("the report does not say", ReasonKind.UNREPORTED),
     (r"driver \S+ is assumed, .*", ReasonKind.ASSUMED),
 )
-_ORIGINS: dict[str, _Texts[OriginKind]] = {
-    "cuda": (("CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE),),
-    "compilers": ((r".*the developer's prompt, vswhere\.exe.*", OriginKind.SEARCH_MSVC),),
+_REASONS: dict[str, _Texts[ReasonKind]] = {
+    "cuda": (
+        *_REASON,
+        ("CONDA_OVERRIDE_CUDA is empty, which means no CUDA", ReasonKind.NO_CUDA),
+        ("CONDA_OVERRIDE_CUDA is `.*", ReasonKind.NO_VERSION),
+    ),
+    "driver": (*_REASON, (".*Jetson Linux.*", ReasonKind.JETSON)),
+    "libc": (*_REASON, ("the C library.*", ReasonKind.NOT_GLIBC)),
 }
-_EVERY_ORIGIN: _Texts[OriginKind] = (("assumed", OriginKind.ASSUMED),)
+_ORIGIN: _Texts[OriginKind] = (("assumed", OriginKind.ASSUMED),)
+_ORIGINS: dict[str, _Texts[OriginKind]] = {
+    "cuda": (*_ORIGIN, ("CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
+    "compilers": (*_ORIGIN, (r".*the developer's prompt, vswhere\.exe.*", OriginKind.SEARCH_MSVC)),
+}
 _TOOLKIT_LEADS: _Texts[Lead] = (
     ("CUDA_HOME|CUDA_PATH", Lead.CUDA_VARIABLE),
     (r"[^\W\d]\w*", Lead.MODULE_VARIABLE),
@@ -74,26 +76,33 @@ def upgrade(report: Values) -> Values:
     """Return a report of schema 1 as one of schema 2: with the kinds that its texts stand for.
 
     Raises:
-        HostReportError: A text is none. What else is wrong with it is for the reader of schema 2 to say.
+        HostReportError: A text within a value is none. What else is wrong is for the reader of schema 2 to say.
     """
-    answers = {name: _answer(name, report.object(name)) for name, found in report.data.items() if _is_answer(found)}
-    return Values({**report.data, **answers}, report.source, report.path)
+    answers = {
+        name: _answer(name, found, report) if isinstance(found, dict) else found for name, found in report.data.items()
+    }
+    return Values(answers, report.source, report.path)
 
 
-def _is_answer(found: object) -> bool:
-    return isinstance(found, dict) and ("missing" in found or {"value", "origin"} <= set(found))
-
-
-def _answer(name: str, answer: Values) -> dict[str, Any]:
-    if "missing" in answer.data:
-        texts = (*_REASONS.get(name, ()), *_EVERY_REASON)
-        return {**answer.data, "kind": _kind(ReasonKind.OTHER, texts, answer.text("missing"))}
-    kind = _kind(OriginKind.OTHER, (*_ORIGINS.get(name, ()), *_EVERY_ORIGIN), answer.text("origin"))
-    value = _VALUES[name](answer) if name in _VALUES else answer.data["value"]
-    return {**answer.data, "value": value, "kind": kind}
+def _answer(name: str, found: dict[str, Any], report: Values) -> dict[str, Any]:
+    reason, origin = found.get("missing"), found.get("origin")
+    if isinstance(reason, str):
+        return {**found, "kind": _kind(ReasonKind.OTHER, _REASONS.get(name, _REASON), reason)}
+    if not isinstance(origin, str) or "value" not in found:
+        return found
+    kind = _kind(OriginKind.OTHER, _ORIGINS.get(name, _ORIGIN), origin)
+    if name in _VALUES:
+        return {**found, "value": _VALUES[name](report.object(name)), "kind": kind}
+    return {**found, "kind": kind}
 
 
 def _kind(other: K, texts: _Texts[K], text: str) -> K:
+    found: K = _matched(other, texts, text)
+    return found
+
+
+@lru_cache(maxsize=4096)  # a fleet says the same sentences over and over
+def _matched(other: Any, texts: _Texts[Any], text: str) -> Any:
     return next((kind for pattern, kind in texts if re.fullmatch(pattern, text, re.DOTALL)), other)
 
 
