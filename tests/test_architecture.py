@@ -20,22 +20,19 @@ ONLY_IN = {
     "rattler": {"rattler_api"},
     "uv": {"sources/wheels/uv.py"},
     "filelock": {"core/files.py"},
-    "requests": {
-        "sources/wheels/uv.py",
-        "sources/wheels/metadata.py",
-        "sources/wheels/urls.py",
-        "sources/archives/download.py",
-        "sources/archives/partial_file.py",
-    },
+    "requests": {"core/http.py"},
+    "urllib3": {"core/http.py"},
+    "truststore": {"core/certificates.py"},
     "conda_lock": {"interop/conda_lock.py"},
 }
-BROUGHT_ALONG = {"urllib3": "requests", "pydantic": "conda-lock"}
+BROUGHT_ALONG = {"urllib3": "requests", "certifi": "requests", "pydantic": "conda-lock"}
 """Libraries that are imported for the errors that another one lets through, which brings them."""
 
 LATE = (
     "rattler",
     "tomlkit",
     "requests",
+    "truststore",
     "rich",
     "filelock",
     "platformdirs",
