@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import tomli
 
@@ -22,7 +21,7 @@ from tenv.core.errors import (
     NoSolutionError,
     TenvError,
 )
-from tenv.core.http import Http, Unanswered
+from tenv.core.http import Http
 from tenv.core.progress import Progress
 from tenv.core.versions import is_release
 from tenv.locks.lock import Wheel
@@ -34,8 +33,6 @@ from tenv.sources.wheels.uv_output import download_progress, uv_error
 from tenv.targets.manifest import Manifest, WheelRequest, normalize
 
 __all__ = ["Uv", "requirement"]
-
-_CONNECTIONS = 8
 
 
 def _ended_by_itself(done: process.Completed) -> process.Completed:
@@ -236,27 +233,9 @@ class Uv:
 
     def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:
         """Ask the indexes for the sizes of files; a file whose size they do not tell is left out."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+        from tenv.sources.wheels.sizes import ask_sizes  # noqa: PLC0415 (late: 10 ms for threads)
 
-        def ask(url: str) -> tuple[str, int | None]:
-            if urlsplit(url).scheme == "file":
-                size = Path(unquote(urlsplit(url).path)).stat().st_size
-            else:
-                try:
-                    with self.http.head(url) as answer:
-                        length = answer.headers.get("Content-Length", "")
-                        size = int(length) if answer.ok and length.isdigit() else 0
-                except Unanswered as error:  # a lock must not depend on who was lucky
-                    file = urlsplit(url).path.rsplit("/", 1)[-1]
-                    raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
-            progress.advance()
-            return url, size or None
-
-        pool = ThreadPoolExecutor(_CONNECTIONS)
-        try:
-            return {url: size for url, size in pool.map(ask, urls) if size is not None}
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return ask_sizes(self.http, urls, progress)
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
         """Return Pythons of this machine of the minors that are given, best first, as `interpreters.search` does."""

@@ -69,14 +69,14 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
         "it is not in the cache: run the same command once without `--offline`",
     ),
     (
-        re.compile(r"\b(401 Unauthorized|403 Forbidden|407 Proxy)", re.IGNORECASE),
+        re.compile(r"\b(401 Unauthorized|407 Proxy)", re.IGNORECASE),
         NetworkError,
         "give the login: in the URL of the index, in ~/.netrc, or by a keyring (UV_KEYRING_PROVIDER=subprocess)",
     ),
     (
         re.compile(
             r"Failed to (fetch|download)|error sending request|Could not connect|dns error|timed out|"
-            r"connection (refused|reset|closed)|HTTP status|Request failed|peer certificate",
+            r"connection (refused|reset|closed)|HTTP status|Request failed|peer certificate|\b403 Forbidden",
             re.IGNORECASE,
         ),
         NetworkError,
