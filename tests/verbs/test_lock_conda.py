@@ -245,6 +245,32 @@ def test_a_channel_may_be_a_url(tools: Project, channels: Channels) -> None:
     assert tool.url == f"{channels.url}/elsewhere/linux-64/tool-7.0-0.conda"
 
 
+def test_defaults_are_the_channels_that_conda_calls_so(project: Project, channels: Channels) -> None:
+    for platform in ("linux-64", "win-64"):
+        channels.add("main", package("tool", "1.0"), platform=platform)
+        channels.add("r", package("r-base", "4.0"), platform=platform)
+    channels.add("msys2", package("m2-bash", "5.0"), platform="win-64")
+    rewrite(
+        project,
+        head='platforms = ["linux-64", "win-64"]\nchannels = ["defaults"]\n',
+        dependencies='tool = "*"\nr-base = { version = "*", channel = "defaults" }\n',
+        tail='[platform.win-64.dependencies]\nm2-bash = "*"\n',
+    )
+    project.ok("lock", "tiny")
+    home = "https://repo.anaconda.com/pkgs"
+    assert read(project).channels == (f"{home}/main", f"{home}/r", f"{home}/msys2")
+    urls = [package.url for package in read(project).conda["win-64"]]
+    assert urls == [
+        f"{home}/msys2/win-64/m2-bash-5.0-0.conda",
+        f"{home}/r/win-64/r-base-4.0-0.conda",
+        f"{home}/main/win-64/tool-1.0-0.conda",
+    ]
+    assert not any("msys2/linux-64" in path for path in channels.asked)
+    project.ok("lock", "tiny", "--check")
+    text = project.ok("export", "environment.yml", "tiny", "--platform", "linux-64", "--output", "-").out
+    assert "- defaults\n" in text
+
+
 @pytest.mark.parametrize(
     ("asked", "version"),
     [('"1.0|3"', "1.0"), ('{ build = "special*" }', "1.5"), ('">=1,<2"', "1.5"), ('"1.0"', "1.0"), ('"=1.5"', "1.5")],

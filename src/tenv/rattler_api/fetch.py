@@ -4,7 +4,6 @@ Nothing of a package goes on from there before its bytes have been compared with
 without asking for its digest.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.certificates import Authorities
 from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
 from tenv.rattler_api.faults import refused_certificate, storage_error, told
 from tenv.rattler_api.network import Network, open_client
@@ -72,10 +72,11 @@ async def _fetch(
     client = open_client(replace(network, retries=0))  # `_download` asks again: rattler would not say what went wrong
 
     async def one(record: Record) -> tuple[str, Path]:
-        digest = record.sha256 or record.md5
-        path = folder / f"{digest}{'.conda' if record.url.endswith('.conda') else '.tar.bz2'}"
+        digest = _digest(record)
+        file = CondaFile.parse(record.url)
+        path = folder / f"{digest.value}{file.ending if file else '.tar.bz2'}"
         async with free:
-            if not path.is_file() or await asyncio.to_thread(_digest, path, record) != digest:
+            if not path.is_file() or not await asyncio.to_thread(digest.is_of, path):
                 part = folder / f".{path.name}.{os.getpid()}.part"
                 try:
                     await _download(record, part, client, network.authorities, on_bytes)
@@ -93,13 +94,11 @@ async def _fetch(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _digest(path: Path, record: Record) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, _kind(record)).hexdigest()
-
-
-def _kind(record: Record) -> str:
-    return "sha256" if record.sha256 else "md5"
+def _digest(record: Record) -> Digest:
+    """Return the better digest of a package."""
+    if found := Digest.best(record.sha256, record.md5):
+        return found
+    raise NetworkError(f"{record.url}: comes without a sha256 and without an MD5", hint="`tenv lock` chooses another")
 
 
 class _Sink:
@@ -108,7 +107,7 @@ class _Sink:
     def __init__(self, record: Record, path: Path, on_bytes: Callable[[str, int, int], None]) -> None:
         self._file = path.open("wb", buffering=1 << 20)
         self._record, self._on_bytes = record, on_bytes
-        self._hash = hashlib.new(_kind(record), usedforsecurity=False)
+        self._hash = _digest(record).hasher()
         self.done = 0
 
     def write(self, data: bytes) -> int:
@@ -122,7 +121,7 @@ class _Sink:
     def close(self) -> str:
         """Close the file and return the digest."""
         self._file.close()
-        return self._hash.hexdigest()
+        return str(self._hash.hexdigest())
 
 
 async def _download(
@@ -133,7 +132,7 @@ async def _download(
 
     from rattler.package_streaming import download_to_writer  # noqa: PLC0415 (late)
 
-    problem: NetworkError | None = None
+    digest, problem = _digest(record), None
     for number in range(_TRIES):
         if number:
             await asyncio.sleep(_PAUSE * 2 ** (number - 1))
@@ -153,11 +152,11 @@ async def _download(
             continue
         finally:
             found = sink.close()
-        if found == (record.sha256 or record.md5):
+        if found == digest.value:
             return
         told_before = isinstance(problem, HashMismatchError)
         problem = HashMismatchError(
-            f"{record.url}: its {_kind(record)} is {found}, and the lock names {record.sha256 or record.md5}",
+            f"{record.url}: its {digest.kind} is {found}, and the lock names {digest.value}",
             hint="the channel or a mirror serves another file: ask its maintainers; `tenv update` takes what is there",
         )
         if told_before:

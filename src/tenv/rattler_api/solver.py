@@ -59,12 +59,11 @@ class Solver:
         self._gateway = open_gateway(network)
         self._names: dict[tuple[str, str], frozenset[str]] = {}
 
-    def read(self, channels: Sequence[str], platforms: Sequence[str], seconds: float) -> None:
+    def read(self, channels: Mapping[str, Sequence[str]], seconds: float) -> None:
         """Read what packages the channels have.
 
         Args:
-            channels: The channels as URLs.
-            platforms: The platforms.
+            channels: The platforms that each channel is asked for, by its URL.
             seconds: How long it may take.
 
         Raises:
@@ -73,7 +72,7 @@ class Solver:
         import asyncio  # noqa: PLC0415 (late: 38 ms)
 
         async def one(channel: str) -> None:
-            for platform in platforms:
+            for platform in channels[channel]:
                 found = await self._gateway.names([channel], _subdirs(platform), channel_relations="disabled")
                 self._names[channel, platform] = frozenset(name.normalized for name in found)
 

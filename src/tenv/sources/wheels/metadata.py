@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from tenv.core.errors import CertificateError, NetworkError
 from tenv.core.http import Http, Interrupted, Unanswered
+from tenv.core.names import METADATA
 
 __all__ = ["from_file", "from_index"]
 
@@ -52,7 +53,7 @@ def _within(http: Http, url: str) -> bytes:
 
 def _metadata(file: str | IO[bytes]) -> bytes:
     with zipfile.ZipFile(file) as wheel:
-        return wheel.read(next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")))
+        return wheel.read(next(name for name in wheel.namelist() if name.endswith(METADATA)))
 
 
 def _open(http: Http, url: str) -> IO[bytes]:

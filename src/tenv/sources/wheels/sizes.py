@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from tenv.core.errors import NetworkError
 from tenv.core.http import Http, Unanswered
+from tenv.core.names import file_at
 from tenv.core.progress import Progress
 
 __all__ = ["ask_sizes"]
@@ -41,5 +42,4 @@ def _ask(http: Http, url: str) -> int:
             length = answer.headers.get("Content-Length", "")
             return int(length) if answer.ok and length.isdigit() else 0
     except Unanswered as error:
-        file = urlsplit(url).path.rsplit("/", 1)[-1]
-        raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
+        raise NetworkError(f"the size of {file_at(url)} can't be had: {error}", hint="try again") from error

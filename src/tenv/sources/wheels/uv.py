@@ -22,6 +22,7 @@ from tenv.core.errors import (
     TenvError,
 )
 from tenv.core.http import Http
+from tenv.core.names import normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import is_release
 from tenv.locks.lock import Wheel
@@ -30,7 +31,7 @@ from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
 from tenv.sources.wheels.uv_output import download_progress, uv_error
-from tenv.targets.manifest import Manifest, WheelRequest, normalize
+from tenv.targets.manifest import Manifest, WheelRequest
 
 __all__ = ["Uv", "requirement"]
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 from tenv.core.certificates import Authorities
 from tenv.core.errors import HashMismatchError, NetworkError, NoSolutionError, StorageError, TenvError
+from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
-from tenv.targets.manifest import normalize
 
 __all__ = ["download_progress", "uv_error"]
 
