@@ -249,7 +249,6 @@ def _asked(pip: tuple["LockedDependency", ...], wheels: tuple[Wheel, ...]) -> An
 
 FORMAT = Format(
     name="conda-lock",
-    summary="conda-lock.yml, for conda-lock and micromamba",
     export=_export,
     read=_read,
     recognize=lambda name, head: (

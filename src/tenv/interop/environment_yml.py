@@ -204,7 +204,6 @@ def _add(tables: dict[str, dict[str, Any]], platforms: tuple[str, ...], name: st
 
 FORMAT = Format(
     name="environment.yml",
-    summary="environment.yml with exact versions, for conda and micromamba",
     export=_export,
     read=read_environment,
     recognize=lambda name, head: name.endswith((".yml", ".yaml")) and b"dependencies:" in head,

@@ -132,7 +132,6 @@ def _platform(source: Source, said: str, rows: list[dict[str, Any]]) -> str:
 
 FORMAT = Format(
     name="explicit",
-    summary="@EXPLICIT lists of URLs and hashes, one for each platform",
     export=_export,
     read=_read,
     recognize=lambda _, head: b"@EXPLICIT" in head,

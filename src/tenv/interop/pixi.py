@@ -325,7 +325,6 @@ def _completed(draft: Draft, part: Part) -> Draft:
 
 FORMAT = Format(
     name="pixi",
-    summary="pixi.toml and pixi.lock",
     export=_export,
     read=_read,
     recognize=lambda name, head: (
