@@ -120,6 +120,14 @@ def test_works_from_the_cache_alone(tools: Project, channels: Channels) -> None:
     assert chosen(tools) == {"tool": "2.0", "part": "1.5"}
 
 
+def test_off_the_network_no_certificate_is_missed(tools: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools.ok("lock", "tiny")
+    tools.lock.unlink()
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    tools.ok("lock", "tiny", "--offline")
+    assert os.environ["SSL_CERT_FILE"] == "/nowhere.pem"
+
+
 def test_tells_that_the_cache_has_no_list(tools: Project) -> None:
     err = tools.fails(6, "network", "lock", "tiny", "--offline")
     assert "https://conda.anaconda.org/main-line: its package list is not in the cache" in err

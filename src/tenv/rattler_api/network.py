@@ -87,7 +87,7 @@ def open_client(network: Network) -> "Client":
     from rattler import Client  # noqa: PLC0415 (late)
 
     config = load_config(network)
-    with _certificates(network.authorities):
+    with _certificates(network):
         try:
             return Client.from_config(
                 config, network.retries, user_agent=f"tenv/{__version__}", timeout=network.timeout
@@ -99,24 +99,22 @@ def open_client(network: Network) -> "Client":
 
 
 @contextlib.contextmanager
-def _certificates(authorities: Authorities) -> Iterator[None]:
-    """Let a client that is made in the body verify servers by some authorities.
+def _certificates(network: Network) -> Iterator[None]:
+    """Let a client that is made in the body verify servers by the user's authorities.
 
     rattler has no other way to name them: it reads SSL_CERT_FILE and SSL_CERT_DIR of this process when it makes a
-    client, and never again.
+    client, and never again. Off the network they are not asked for, and may name what is not there.
     """
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        variables = authorities.variables(Path(folder))
-        before = {name: os.environ.get(name) for name in variables}
-        os.environ.update(variables)
+        before = {name: os.environ.pop(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+        named = {} if network.offline else network.authorities.variables(Path(folder))
+        os.environ.update(named)
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+            for name in named:
+                os.environ.pop(name, None)
+            os.environ.update(before)
 
 
 def open_gateway(network: Network) -> "Gateway":
