@@ -9,7 +9,7 @@ __all__ = ["Authority"]
 
 
 class Authority:
-    """A certificate authority that nobody knows.
+    """A certificate authority that no list has.
 
     Attributes:
         file: Its certificate.

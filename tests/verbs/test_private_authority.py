@@ -32,7 +32,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def secret(project: Project, authority: Authority, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """The project, for which all servers are behind certificates of an authority that nobody knows.
+    """The project, for which all servers are behind certificates of an unknown authority.
 
     Its index is pip's, so that pip's settings count.
     """

@@ -86,7 +86,7 @@ class Authorities:
                 yield from sorted(path for path in folder.iterdir() if path.is_file())
 
     def variables(self, folder: Path) -> dict[str, str]:
-        """Return the environment variables that tell uv and rattler of them.
+        """Return the environment variables that name them to uv and rattler.
 
         Args:
             folder: Where a file can be written that these variables may name.

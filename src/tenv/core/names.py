@@ -92,7 +92,7 @@ def channel_url(word: str, package: str = "") -> str:
     Args:
         word: A channel by name, label or URL, or ``defaults``.
         package: Which package it is asked for, where it is: of ``defaults`` the one that has it. Anaconda has R's
-            packages and those of MSYS2 in channels of their own, and tells them by their names.
+            packages and those of MSYS2 in channels of their own; their names show it.
     """
     if word == "defaults":
         return _R if package.startswith(_OF_R) else _MSYS2 if package.startswith(_OF_MSYS2) else _MAIN
@@ -199,7 +199,7 @@ def dist_infos(site: Path) -> list[Path]:
 
 
 def dist_info(folder: Path) -> tuple[str, str]:
-    """Return the normalized name and the version that the name of a ``.dist-info`` folder tells."""
+    """Return the normalized name and the version in the name of a ``.dist-info`` folder."""
     name, _, version = folder.name.removesuffix(_INFO).partition("-")
     return normalize(name), version
 

@@ -79,7 +79,7 @@ def index_urls(environment: Mapping[str, str], configuration: Mapping[str, Any])
 
 
 def _login(name: str, url: str, environment: Mapping[str, str]) -> Login:
-    """Return the user and the password of an index, each empty where it is not told."""
+    """Return the user and the password of an index, each empty where it is not set."""
     variable = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
     parts = urlsplit(url)
     user = (name and environment.get(f"{variable}_USERNAME")) or unquote(parts.username or "")
@@ -101,7 +101,7 @@ class Keyring:
     uv: Callable[..., str]
 
     def ask(self, url: str) -> Login | None:
-        """Return the user and the password for a URL; None when nobody knows any."""
+        """Return the user and the password for a URL; None when no program has any."""
         indexes = [
             row for row in index_urls(self.environment, self.configuration) if origin_of(row[1]) == origin_of(url)
         ]

@@ -16,7 +16,7 @@ _CONNECTIONS = 8
 
 
 def ask_sizes(http: Http, urls: Iterable[str], progress: Progress) -> dict[str, int]:
-    """Return the sizes of files by URL; one whose size its server does not tell is left out.
+    """Return the sizes of files by URL; one whose size its server does not report is left out.
 
     Raises:
         NetworkError: A server does not answer: a lock must not depend on who was lucky.
@@ -36,7 +36,7 @@ def ask_sizes(http: Http, urls: Iterable[str], progress: Progress) -> dict[str, 
 
 
 def _ask(http: Http, url: str) -> int:
-    """Return the size of a file, 0 where its server does not tell."""
+    """Return the size of a file, 0 where its server does not report it."""
     try:
         with http.head(url) as answer:
             length = answer.headers.get("Content-Length", "")
