@@ -14,17 +14,17 @@ __all__ = ["Missing", "ReasonKind"]
 class ReasonKind(Worded):
     """Why a value is missing."""
 
-    NONE = "none", "it was looked for, and there is none"
-    FAILED = "failed", "what should tell it is there and failed"
-    TIMEOUT = "timeout", "what should tell it gave no answer in time"
-    UNREADABLE = "unreadable", "what should tell it says something that is not understood"
+    NONE = "none", "tenv looked for it, and there is none"
+    FAILED = "failed", "the tool, library or file that reports it exists and failed"
+    TIMEOUT = "timeout", "the tool or library that reports it gave no answer in time"
+    UNREADABLE = "unreadable", "the tool, library or file that reports it says something that tenv does not understand"
     HIDDEN = "hidden", "the system does not show it"
     UNREPORTED = "unreported", "the report does not say"
-    ASSUMED = "assumed", "what was assumed stands in its place"
+    ASSUMED = "assumed", "an assumption replaces it"
     NO_CUDA = "no-cuda", "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
     NO_VERSION = "no-version", "CONDA_OVERRIDE_CUDA holds no version"
-    JETSON = "jetson", "the machine is a Jetson, whose driver has no number of its own"
-    DRIVERS_OWN = "drivers-own", "the libcuda that comes first is the driver's own"
+    JETSON = "jetson", "the host is a Jetson, whose driver has no version of its own"
+    DRIVERS_OWN = "drivers-own", "the first libcuda is the driver's own"
     NOT_GLIBC = "not-glibc", "the C library is not glibc"
     OTHER = "other", "none of these"
 
@@ -43,12 +43,12 @@ class Missing:
 
     @classmethod
     def because(cls, kind: ReasonKind) -> Self:
-        """Return what is missing for a reason that needs no detail."""
+        """Return a missing value with the text of its kind as the reason."""
         return cls(kind.text, kind)
 
     @classmethod
     def by_all(cls, asked: "Iterable[tuple[str, Missing]]") -> Self:
-        """Return what none of several could tell: the reason of each, and the first kind that is more than an absence.
+        """Return what none of several could report: the reason of each, and the first kind that is not `NONE`.
 
         Args:
             asked: The name of each that was asked, with its answer.

@@ -24,13 +24,11 @@ class Completed:
     """A program that has ended.
 
     Attributes:
-        arguments: The program and its arguments.
         status: Its exit status; negative for a signal.
         stdout: What it wrote to standard output.
         stderr: What it wrote to standard error.
     """
 
-    arguments: tuple[str, ...]
     status: int
     stdout: str
     stderr: str
@@ -135,7 +133,7 @@ def run(
         except BaseException:
             _abandon(child)
             raise
-    return Completed(tuple(arguments), child.returncode, stdout, stderr)
+    return Completed(child.returncode, stdout, stderr)
 
 
 def end_all() -> None:
@@ -222,7 +220,7 @@ def _watch_terminal(
             raise
         finally:
             os.close(ours)
-    return Completed(tuple(arguments), status, "", "".join(pieces))
+    return Completed(status, "", "".join(pieces))
 
 
 def _read_terminal(handle: int) -> Iterator[str]:
@@ -264,7 +262,7 @@ def _watch_pipe(
         except BaseException:
             _stop(child)
             raise
-    return Completed(tuple(arguments), status, "", "".join(pieces))
+    return Completed(status, "", "".join(pieces))
 
 
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:

@@ -18,7 +18,7 @@ class OriginKind(Worded):
     NVML = "nvml", "the driver's management library"
     NVIDIA_SMI = "nvidia-smi", "nvidia-smi"
     LIBCUDA = "libcuda", "the driver's library for CUDA"
-    KERNEL = "kernel", "what the kernel's module says below /sys and /proc"
+    KERNEL = "kernel", "the kernel module, below /sys and /proc"
     PCI = "pci", "the PCI bus"
     DEVICE_TREE = "device-tree", "the device tree of a board"
     LOADER = "loader", "the file that the loader takes"
@@ -28,8 +28,8 @@ class OriginKind(Worded):
     SEARCH = "search", "variables, PATH and the usual folders"
     SEARCH_MSVC = "search-msvc", "the same, and Visual Studio"
     OVERRIDE = "override", "CONDA_OVERRIDE_CUDA"
-    ASSUMED = "assumed", "an option that assumes it"
-    DERIVED = "derived", "what another value of the report means by the tables"
+    ASSUMED = "assumed", "an option such as --assume-driver"
+    DERIVED = "derived", "the tables, from another value of the report"
     OTHER = "other", "none of these"
 
 

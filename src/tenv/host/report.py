@@ -50,8 +50,8 @@ class Lead(Worded):
 class ProblemKind(Worded):
     """What is wrong with a toolkit."""
 
-    GONE = "gone", "what leads to it leads nowhere"
-    UNPLACED = "unplaced", "nvcc does not say which toolkit it belongs to"
+    GONE = "gone", "the variable or link leads nowhere"
+    UNPLACED = "unplaced", "nvcc does not name its toolkit"
     NO_NVCC = "no-nvcc", "there is no nvcc in it"
     NVCC_FAILS = "nvcc-fails", "its nvcc names no release"
     HEADERS = "headers", "the headers are those of another release than nvcc"
