@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenv.core import process
+from tenv.core.missing import Missing, ReasonKind
 from tests.support.projects import SOURCE, until
 
 PYTHON = sys.executable
@@ -40,9 +41,10 @@ def test_run_gives_nothing_to_read_and_bears_bytes_that_are_no_text() -> None:
 
 def test_run_tells_why_there_is_no_answer(tmp_path: Path) -> None:
     missing = process.run([str(tmp_path / "nothing")])
-    assert missing == process.Missing(f"{tmp_path / 'nothing'} can't be started: No such file or directory")
+    reason = f"{tmp_path / 'nothing'} can't be started: No such file or directory"
+    assert missing == Missing(reason, ReasonKind.FAILED)
     slow = process.run([PYTHON, "-c", "import time; time.sleep(60)"], timeout=0.2)
-    assert slow == process.Missing(f"{PYTHON} gave no answer within 0.2 s")
+    assert slow == Missing(f"{PYTHON} gave no answer within 0.2 s", ReasonKind.TIMEOUT)
 
 
 def test_run_hands_on_the_environment_and_the_folder(tmp_path: Path) -> None:

@@ -2,17 +2,18 @@ import pytest
 
 from tenv.core.versions import Range, Version
 from tenv.host.choice import choose_gcc, choose_toolkit
-from tenv.host.report import Compiler, Toolkit
+from tenv.host.report import Compiler, ProblemKind, Toolkit, ToolkitProblem
+from tests.support.found_by import led
 
 WHOLE = (("cuda_cudart", "12"), ("cuda_nvcc", "12"))
 
 
-def toolkit(path: str, version: str, *found_by: str, problems: tuple[str, ...] = ()) -> Toolkit:
-    return Toolkit(path, found_by or (path,), Version(version), WHOLE, problems)
+def toolkit(path: str, version: str, *found_by: str, problem: ToolkitProblem | None = None) -> Toolkit:
+    return Toolkit(path, led(*(found_by or (path,))), Version(version), WHOLE, (problem,) if problem else ())
 
 
 def gcc(version: str, path: str, kind: str = "g++", found_by: str = "", *, default: bool = False) -> Compiler:
-    return Compiler(kind, path, Version(version), default, found_by or f"{path} on PATH")
+    return Compiler(kind, path, Version(version), default, led(*(found_by or f"{path} on PATH").split("; ")))
 
 
 def both(version: str, suffix: str, found_by: str = "", *, default: bool = False) -> list[Compiler]:
@@ -55,10 +56,12 @@ def test_what_a_variable_names_comes_first() -> None:
 
 
 def test_each_toolkit_that_falls_out_has_its_reason() -> None:
-    bare = Toolkit("/b", ("/b",), Version("12.1"), (), ("there is no bin/nvcc in it",), compiles=False)
-    mixed = toolkit("/m", "12.1", problems=("the headers are those of 12.3, nvcc is of 12.1",))
-    no_runtime = Toolkit("/r", ("/r",), Version("12.1"), (("cuda_nvcc", "12.1.105"),))
-    unknown = Toolkit("/u", ("/u",), None)
+    no_nvcc = ToolkitProblem(ProblemKind.NO_NVCC, "there is no bin/nvcc in it")
+    headers = ToolkitProblem(ProblemKind.HEADERS, "the headers are those of 12.3, nvcc is of 12.1")
+    bare = Toolkit("/b", led("/b"), Version("12.1"), (), (no_nvcc,), compiles=False)
+    mixed = toolkit("/m", "12.1", problem=headers)
+    no_runtime = Toolkit("/r", led("/r"), Version("12.1"), (("cuda_nvcc", "12.1.105"),))
+    unknown = Toolkit("/u", led("/u"), None)
     refused = choose_toolkit((bare, mixed, no_runtime, unknown, NEW), Range("12.1.*")).refused
     assert refused == (
         "/b: there is no bin/nvcc in it",
@@ -70,7 +73,8 @@ def test_each_toolkit_that_falls_out_has_its_reason() -> None:
 
 
 def test_a_description_that_differs_keeps_no_toolkit_out() -> None:
-    odd = toolkit("/o", "12.1", problems=("version.json says 11.8.0, nvcc says 12.1",))
+    problem = ToolkitProblem(ProblemKind.RELEASE, "version.json says 11.8.0, nvcc says 12.1")
+    odd = toolkit("/o", "12.1", problem=problem)
     assert choose_toolkit((odd,), Range("12.1.*")).taken == odd
 
 

@@ -96,17 +96,18 @@ def test_this_machine_in_words() -> None:
 def test_hosts_that_are_not_this_one(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("--host-report", str(file), "--assume-driver", "535.104.12", "--assume-gpu", "gtx 1660 ti", "--json")
     data = host(*words).data
-    assert data["driver"] == {"value": "535.104.12", "origin": "assumed"}
-    assert data["cuda"] == {"missing": "driver 535.104.12 is assumed, and nobody asked it"}
+    assert data["driver"] == {"value": "535.104.12", "origin": "assumed", "kind": "assumed"}
+    assert data["cuda"] == {"missing": "driver 535.104.12 is assumed, and nobody asked it", "kind": "assumed"}
     (gpu,) = data["gpus"]["value"]
     assert (gpu["name"], gpu["compute_capability"]) == ("GeForce GTX 1660 Ti", "7.5")
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.2")
-    assert host(*words).data["cuda"] == {"value": "12.2", "origin": "CONDA_OVERRIDE_CUDA"}
+    assert host(*words).data["cuda"] == {"value": "12.2", "origin": "CONDA_OVERRIDE_CUDA", "kind": "override"}
 
 
 def test_the_override_may_deny_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
-    assert host("--json").data["cuda"] == {"missing": "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"}
+    said = "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
+    assert host("--json").data["cuda"] == {"missing": said, "kind": "no-cuda"}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_errors(words: tuple[str, ...], code: str, said: str) -> None:
     assert "hint: " in ended.err
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"schema": 2, "tenv": "9.9"}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"schema": 3, "tenv": "9.9"}'])
 def test_reports_that_can_not_be_read(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)

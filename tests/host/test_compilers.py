@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tenv.host.compilers import parse_kind, parse_version, probe
-from tenv.host.report import Compiler
+from tenv.host.report import Compiler, Lead
 from tests.host.builders import places, program, text
 
 Row = tuple[str, str, str, bool, str]
@@ -20,7 +20,7 @@ def link(root: Path, name: str, to: str) -> None:
 
 
 def rows(found: tuple[Compiler, ...]) -> set[Row]:
-    return {(one.kind, Path(one.path).name, str(one.version), one.default, one.found_by) for one in found}
+    return {(one.kind, Path(one.path).name, str(one.version), one.default, one.ways) for one in found}
 
 
 def test_the_recorded_texts() -> None:
@@ -68,7 +68,13 @@ def test_the_variables_decide(tmp_path: Path) -> None:
         compiler(tmp_path, name, version)
     (tmp_path / "bin/conda-linux-gnu-cc").rename(tmp_path / "bin/x86_64-conda-linux-gnu-gcc")
     environ = {"CC": "ccache x86_64-conda-linux-gnu-gcc", "CXX": str(tmp_path / "bin/g++-11"), "CUDAHOSTCXX": "g++-11"}
-    assert rows(probe(places(tmp_path, variables=environ)).value) == {
+    found = probe(places(tmp_path, variables=environ)).value
+    leads = {(one.ways, tuple(way.kind for way in one.found_by)) for one in found if one.default}
+    assert leads == {
+        ("CC", (Lead.CC,)),
+        ("CXX; CUDAHOSTCXX; g++-11 on PATH", (Lead.CXX, Lead.CUDAHOSTCXX, Lead.PATH)),
+    }
+    assert rows(found) == {
         ("gcc", "x86_64-conda-linux-gnu-gcc", "12.4.0", True, "CC"),
         ("g++", "g++-11", "11.4.0", True, "CXX; CUDAHOSTCXX; g++-11 on PATH"),
         ("gcc", "gcc", "13.1.0", False, "gcc on PATH"),

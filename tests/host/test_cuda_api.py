@@ -5,7 +5,7 @@ import pytest
 
 from tenv.core.versions import Version
 from tenv.host.cuda_api import parse, probe
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tests.host.builders import library, needs_compiler, nvml, places, reason
 
 
@@ -17,11 +17,11 @@ def libcuda(root: Path, body: str) -> Path:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("12.4", Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA")),
-        ("12", Fact(Version("12"), "CONDA_OVERRIDE_CUDA")),
-        ("", Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA")),
-        ("new", Missing("CONDA_OVERRIDE_CUDA is `new`, which is no version")),
-        ("9" * 5000, Missing(f"CONDA_OVERRIDE_CUDA is `{'9' * 5000}`, which is no version")),
+        ("12.4", Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
+        ("12", Fact(Version("12"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
+        ("", Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA", ReasonKind.NO_CUDA)),
+        ("new", Missing("CONDA_OVERRIDE_CUDA is `new`, which is no version", ReasonKind.NO_VERSION)),
+        ("9" * 5000, Missing(f"CONDA_OVERRIDE_CUDA is `{'9' * 5000}`, which is no version", ReasonKind.NO_VERSION)),
     ],
 )
 def test_the_override_wins(tmp_path: Path, said: str, expected: object) -> None:
@@ -34,14 +34,14 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_nvml_knows(tmp_path: Path) -> None:
-    assert probe(places(tmp_path, library=nvml(tmp_path, cuda=12040))) == Fact(Version("12.4"), "NVML")
+    assert probe(places(tmp_path, library=nvml(tmp_path, cuda=12040))) == Fact(Version("12.4"), "NVML", OriginKind.NVML)
 
 
 @needs_compiler
 def test_nvml_that_does_not_know_leaves_it_to_libcuda(tmp_path: Path) -> None:
     path = libcuda(tmp_path, "*version = 12080; return 0;")
     found = probe(places(tmp_path, library=nvml(tmp_path, cuda_status=12)))
-    assert found == Fact(Version("12.8"), f"cuDriverGetVersion of {path}")
+    assert found == Fact(Version("12.8"), f"cuDriverGetVersion of {path}", OriginKind.LIBCUDA)
 
 
 @needs_compiler

@@ -5,7 +5,7 @@ import pytest
 
 from tenv.core.versions import Version
 from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra, probe
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind
 from tenv.host.smi import parse
 from tests.host import builders
 from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put, reason
@@ -106,13 +106,13 @@ def test_this_machine_gives_an_answer() -> None:
 )
 def test_files(tmp_path: Path, path: str, recorded: str, version: str) -> None:
     put(tmp_path / path, text(recorded))
-    assert probe(places(tmp_path)) == Fact(Version(version), f"/{path}")
+    assert probe(places(tmp_path)) == Fact(Version(version), f"/{path}", OriginKind.KERNEL)
 
 
 def test_sys_is_asked_before_proc(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
     put(tmp_path / "proc/driver/nvidia/version", text("proc-closed"))
-    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version")
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version", OriginKind.KERNEL)
 
 
 def test_a_file_that_is_a_folder(tmp_path: Path) -> None:
@@ -123,14 +123,14 @@ def test_a_file_that_is_a_folder(tmp_path: Path) -> None:
 def test_smi_is_asked_before_the_files(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
     smi(tmp_path, "echo '570.133.20, NVIDIA L4, 23034, 00000000:01:00.0, 0x27B810DE, 8.9, [N/A]'")
-    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "nvidia-smi")
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "nvidia-smi", OriginKind.NVIDIA_SMI)
 
 
 def test_the_loaded_module_wins_over_an_smi_of_another_driver(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
     smi(tmp_path, f"cat '{HOSTS}/query-laptop.csv'")
     origin = "/sys/module/nvidia/version, where nvidia-smi says 550.54.15"
-    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), origin)
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), origin, OriginKind.KERNEL)
 
 
 def test_smi_is_asked_once_for_everything(tmp_path: Path) -> None:
@@ -140,20 +140,20 @@ def test_smi_is_asked_once_for_everything(tmp_path: Path) -> None:
         f"echo asked >> '{tmp_path}/log'\n"
         f'[ "$*" = "--query-gpu={asked} --format=csv,noheader,nounits" ] && cat \'{HOSTS}/query-laptop.csv\'',
     )
-    assert probe(places(tmp_path)) == Fact(Version("550.54.15"), "nvidia-smi")
+    assert probe(places(tmp_path)) == Fact(Version("550.54.15"), "nvidia-smi", OriginKind.NVIDIA_SMI)
     assert (tmp_path / "log").read_text() == "asked\n"
 
 
 def test_smi_of_wsl_is_found_off_path(tmp_path: Path) -> None:
     row = "537.58, NVIDIA GeForce RTX 3080, 10240, 00000000:01:00.0, 0x220610DE, 8.6, [N/A]"
     smi(tmp_path, f"echo '{row}'", "usr/lib/wsl/lib")
-    assert probe(places(tmp_path)) == Fact(Version("537.58"), "nvidia-smi")
+    assert probe(places(tmp_path)) == Fact(Version("537.58"), "nvidia-smi", OriginKind.NVIDIA_SMI)
 
 
 def test_a_failed_smi_leaves_it_to_the_files(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
     smi(tmp_path, f"cat '{HOSTS}/smi-mismatch.txt'; exit 18")
-    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version")
+    assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version", OriginKind.KERNEL)
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,16 @@ def test_smi_that_hangs(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
     smi(tmp_path, "exec sleep 60")
     start = time.monotonic()
-    assert probe(places(tmp_path, timeout=0.2)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version")
+    assert probe(places(tmp_path, timeout=0.2)) == Fact(
+        Version("570.133.20"), "/sys/module/nvidia/version", OriginKind.KERNEL
+    )
     assert time.monotonic() - start < 30
 
 
 @needs_compiler
 def test_nvml_is_asked_first(tmp_path: Path) -> None:
     smi(tmp_path, f"cat '{HOSTS}/query-laptop.csv'")
-    assert probe(places(tmp_path, library=nvml(tmp_path))) == Fact(Version("580.65.06"), "NVML")
+    assert probe(places(tmp_path, library=nvml(tmp_path))) == Fact(Version("580.65.06"), "NVML", OriginKind.NVML)
 
 
 @needs_compiler
@@ -197,7 +199,7 @@ def test_nvml_of_wsl_is_found_off_the_loaders_path(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     nvml(folder, driver="537.58")
     found = probe(places(tmp_path, library="libnvidia-ml.so.1"))
-    assert found == Fact(Version("537.58"), "NVML")
+    assert found == Fact(Version("537.58"), "NVML", OriginKind.NVML)
 
 
 @needs_compiler

@@ -4,7 +4,7 @@ import pytest
 
 from tenv.core.versions import Version
 from tenv.host.gpus import parse_proc, parse_tegra, probe
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import Gpu
 from tests.host.builders import HOSTS, FakeGpu, needs_compiler, nvml, pci, places, program, put, text
 
@@ -21,24 +21,26 @@ def test_no_driver_at_all_and_still_found_by_pci_id(tmp_path: Path) -> None:
             Gpu("", pci_id="10de:20b2", pci_address="0000:81:00.0"),
         ),
         "/sys/bus/pci/devices",
+        OriginKind.PCI,
     )
 
 
 def test_a_bus_without_a_gpu_is_certain(tmp_path: Path) -> None:
     pci(tmp_path, "0000:00:02.0", "0x3e92", vendor="0x8086")
-    assert probe(places(tmp_path)) == Fact((), "/sys/bus/pci/devices")
+    assert probe(places(tmp_path)) == Fact((), "/sys/bus/pci/devices", OriginKind.PCI)
 
 
 def test_no_bus_is_not(tmp_path: Path) -> None:
     found = probe(places(tmp_path))
     assert isinstance(found, Missing)
     assert found.reason.endswith("/sys/bus/pci/devices: there is no such folder")
+    assert found.kind is ReasonKind.HIDDEN
 
 
 @pytest.mark.parametrize("device", ["", "0x", "2182", "0xzzzz", "ffff" * 99])
 def test_odd_devices_are_left_aside(tmp_path: Path, device: str) -> None:
     pci(tmp_path, "0000:01:00.0", device)
-    assert probe(places(tmp_path)) == Fact((), "/sys/bus/pci/devices")
+    assert probe(places(tmp_path)) == Fact((), "/sys/bus/pci/devices", OriginKind.PCI)
 
 
 def test_the_driver_s_own_folder(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_the_driver_s_own_folder(tmp_path: Path) -> None:
     pci(tmp_path, "0000:01:00.0", "0x2704")
     found = probe(places(tmp_path))
     gpu = Gpu("NVIDIA GeForce RTX 4080", pci_id="10de:2704", pci_address="0000:01:00.0")
-    assert found == Fact((gpu,), "/proc/driver/nvidia/gpus")
+    assert found == Fact((gpu,), "/proc/driver/nvidia/gpus", OriginKind.KERNEL)
 
 
 @pytest.mark.parametrize("garbage", ["", "Model:", "x", "\0"])
@@ -73,6 +75,7 @@ def test_all_gpus_lost(tmp_path: Path) -> None:
     found = probe(places(tmp_path, library=library))
     assert isinstance(found, Missing)
     assert found.reason.startswith("NVML: GPU 0: GPU is lost; nvidia-smi: not found on PATH; ")
+    assert found.kind is ReasonKind.FAILED
 
 
 @needs_compiler
@@ -81,7 +84,7 @@ def test_a_gpu_that_the_driver_does_not_have(tmp_path: Path) -> None:
     pci(tmp_path, "0000:01:00.0", "0x2182")
     found = probe(places(tmp_path, library=nvml(tmp_path)))
     assert isinstance(found, Fact)
-    assert found.origin == "/sys/bus/pci/devices, where NVML finds none"
+    assert (found.origin, found.kind) == ("/sys/bus/pci/devices, where NVML finds none", OriginKind.PCI)
 
 
 @pytest.mark.parametrize(

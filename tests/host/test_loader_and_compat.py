@@ -3,13 +3,15 @@ from pathlib import Path
 import pytest
 
 from tenv.core.versions import Version
-from tenv.host.compat import in_compat_folder, parse_name, probe
-from tenv.host.interface import Fact, Missing
+from tenv.host.compat import kind_of, parse_name, probe
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Library, Loader, parse_cache
-from tenv.host.report import Compat
+from tenv.host.report import Compat, LibcudaKind
 from tests.host.builders import places, program, put, text
 
-DRIVER = Fact(Version("535.183.01"), "NVML")
+DRIVER = Fact(Version("535.183.01"), "NVML", OriginKind.NVML)
+NOWHERE = Missing("the loader finds no libx.so.1", ReasonKind.NONE)
+LOADER, COMPAT = OriginKind.LOADER, LibcudaKind.CUDA_COMPAT
 
 
 def loader(root: Path, machine: str = "x86_64", **environ: str) -> Loader:
@@ -62,7 +64,7 @@ def test_libraries_of_another_processor_are_skipped(tmp_path: Path) -> None:
     elf(tmp_path / "a/libx.so.1", bits=1)
     elf(tmp_path / "b/libx.so.1", number=183)
     paths = f"{tmp_path}/a:{tmp_path}/b"
-    assert loader(tmp_path, LD_LIBRARY_PATH=paths).find("libx.so.1") == Missing("the loader finds no libx.so.1")
+    assert loader(tmp_path, LD_LIBRARY_PATH=paths).find("libx.so.1") == NOWHERE
     assert isinstance(loader(tmp_path, "aarch64", LD_LIBRARY_PATH=paths).find("libx.so.1"), Library)
 
 
@@ -74,7 +76,7 @@ def test_a_cache_that_can_not_be_read_is_empty(tmp_path: Path, script: str) -> N
 
 def test_the_driver_s_own_is_no_compat(tmp_path: Path) -> None:
     real = cuda(tmp_path, "usr/lib/x86_64-linux-gnu", "535.183.01")
-    assert probe(loader(tmp_path), DRIVER) == Missing(f"{real} is the driver's own")
+    assert probe(loader(tmp_path), DRIVER) == Missing(f"{real} is the driver's own", ReasonKind.DRIVERS_OWN)
 
 
 @pytest.mark.parametrize("folder", ["usr/local/cuda-12.8/compat", "opt/env/cuda-compat"])
@@ -82,25 +84,25 @@ def test_compat_on_the_path(tmp_path: Path, folder: str) -> None:
     cuda(tmp_path, "usr/lib64", "535.183.01")
     real = cuda(tmp_path, folder, "570.86.10")
     found = probe(loader(tmp_path, LD_LIBRARY_PATH=str(tmp_path / folder)), DRIVER)
-    assert found == Fact(Compat(str(real), Version("570.86.10")), "LD_LIBRARY_PATH")
+    assert found == Fact(Compat(str(real), Version("570.86.10"), COMPAT), "LD_LIBRARY_PATH", LOADER)
 
 
 def test_compat_in_the_cache_and_no_driver(tmp_path: Path) -> None:
     real = cuda(tmp_path, "usr/local/cuda/compat", "570.86.10")
     cache(tmp_path, "libcuda.so.1 (libc6,x86-64) => /usr/local/cuda/compat/libcuda.so.1")
     found = probe(loader(tmp_path), Missing("none"))
-    assert found == Fact(Compat(str(real), Version("570.86.10")), "ldconfig -p")
+    assert found == Fact(Compat(str(real), Version("570.86.10"), COMPAT), "ldconfig -p", LOADER)
 
 
 def test_compat_without_its_number_goes_by_its_neighbours(tmp_path: Path) -> None:
     real = elf(tmp_path / "opt/compat/libcuda.so.1")
     environ = {"LD_LIBRARY_PATH": str(real.parent)}
     assert probe(Loader(places(tmp_path, variables=environ)), DRIVER) == Missing(
-        f"{real} is cuda-compat's, but no file beside it tells its version"
+        f"{real} is cuda-compat's, but no file beside it tells its version", ReasonKind.UNREADABLE
     )
     put(real.with_name("libnvidia-ptxjitcompiler.so.570.86.10"))
     assert probe(Loader(places(tmp_path, variables=environ)), DRIVER) == Fact(
-        Compat(str(real), Version("570.86.10")), "LD_LIBRARY_PATH"
+        Compat(str(real), Version("570.86.10"), COMPAT), "LD_LIBRARY_PATH", LOADER
     )
 
 
@@ -108,7 +110,7 @@ def test_a_library_of_another_driver(tmp_path: Path) -> None:
     real = cuda(tmp_path, "usr/lib64", "570.124.06")
     found = probe(loader(tmp_path), DRIVER)
     origin = "/usr/lib64, where the kernel driver is 535.183.01"
-    assert found == Fact(Compat(str(real), Version("570.124.06")), origin)
+    assert found == Fact(Compat(str(real), Version("570.124.06"), LibcudaKind.OTHER), origin, LOADER)
 
 
 def test_under_wsl_numbers_differ_anyway(tmp_path: Path) -> None:
@@ -121,4 +123,16 @@ def test_names() -> None:
     assert str(parse_name("libcuda.so.550.54.15")) == "550.54.15"
     assert parse_name("libcuda.so.1") is None
     assert parse_name("libcuda.so.1.1") is None
-    assert not in_compat_folder("/usr/lib/compat-of-mine/libcuda.so.1")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/usr/local/cuda-12.8/compat/libcuda.so.1", LibcudaKind.CUDA_COMPAT),
+        ("/usr/lib/wsl/lib/libcuda.so.1", LibcudaKind.WSL),
+        ("/usr/lib/compat-of-mine/libcuda.so.1", LibcudaKind.OTHER),
+        ("/usr/lib64/compat", LibcudaKind.OTHER),
+    ],
+)
+def test_a_library_is_what_its_folder_says(path: str, kind: LibcudaKind) -> None:
+    assert kind_of(path) is kind

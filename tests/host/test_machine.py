@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.machine import current_platform, glibc, probe, sees_gpu
 
 GIB = 1 << 30
 OWN_CORES = len(os.sched_getaffinity(0))
+ALL = Fact(16 * GIB, "MemTotal of /proc/meminfo", OriginKind.SYSTEM)
 
 
 def machine(root: Path, **files: str) -> Path:
@@ -22,8 +23,8 @@ def machine(root: Path, **files: str) -> Path:
 
 def test_without_groups_the_whole_machine_counts(tmp_path: Path) -> None:
     found = probe(machine(tmp_path))
-    assert found.cores == Fact(OWN_CORES, "sched_getaffinity")
-    assert found.memory == Fact(16 * GIB, "MemTotal of /proc/meminfo")
+    assert found.cores == Fact(OWN_CORES, "sched_getaffinity", OriginKind.SYSTEM)
+    assert found.memory == ALL
 
 
 def test_a_limit_of_version_2_counts_also_when_an_outer_group_sets_it(tmp_path: Path) -> None:
@@ -40,6 +41,7 @@ def test_a_limit_of_version_2_counts_also_when_an_outer_group_sets_it(tmp_path: 
     assert isinstance(found.memory, Fact)
     assert found.memory.value == 4 * GIB
     assert found.memory.origin.endswith("cgroup/outer")
+    assert (found.memory.kind, found.cores.kind) == (OriginKind.CGROUP, OriginKind.CGROUP)
     assert found.cores.value == 1
 
 
@@ -61,11 +63,11 @@ def test_a_limit_of_version_1_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["garbage", "0::", "0::/../../etc\n", ":::::"])
 def test_odd_groups_do_no_harm(tmp_path: Path, text: str) -> None:
-    assert probe(machine(tmp_path, **{"proc/self/cgroup": text})).memory == Fact(16 * GIB, "MemTotal of /proc/meminfo")
+    assert probe(machine(tmp_path, **{"proc/self/cgroup": text})).memory == ALL
 
 
 def test_no_meminfo_is_told(tmp_path: Path) -> None:
-    assert probe(tmp_path).memory == Missing("/proc/meminfo says nothing of MemTotal")
+    assert probe(tmp_path).memory == Missing("/proc/meminfo says nothing of MemTotal", ReasonKind.NONE)
 
 
 def test_this_host_has_a_platform_and_a_c_library() -> None:

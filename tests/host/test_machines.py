@@ -10,7 +10,7 @@ import pytest
 
 from tenv.core import process
 from tenv.host.collect import collect
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
@@ -83,7 +83,7 @@ def test_server(tmp_path: Path, watched: list[str]) -> None:
     assert (value(found.driver), origin(found.driver)) == ("535.183.01", "NVML")
     assert (value(found.cuda), origin(found.cuda)) == ("12.2", "NVML")
     assert gpus(found) == [("NVIDIA A100-SXM4-80GB", "8.0", 81920, "10de:20b2", False)] * 2
-    assert found.memory == Fact(2113407800 << 10, "MemTotal of /proc/meminfo")
+    assert found.memory == Fact(2113407800 << 10, "MemTotal of /proc/meminfo", OriginKind.SYSTEM)
     assert watched.count(Path(sys.executable).name) == 1  # one child for all three
 
 
@@ -134,7 +134,7 @@ def test_wsl2(tmp_path: Path) -> None:
     folder = tmp_path / "usr/lib/wsl/lib"
     nvml(folder, driver="571.96", cuda=12080, gpus=[RTX3070])
     found = report(places(tmp_path, library="libnvidia-ml.so.1"))
-    assert found.wsl == Fact(value=True, origin="/proc/sys/kernel/osrelease, /dev/dxg")
+    assert found.wsl == Fact(True, "/proc/sys/kernel/osrelease, /dev/dxg", OriginKind.SYSTEM)
     assert (value(found.driver), value(found.cuda)) == ("571.96", "12.8")
     assert [row[1] for row in gpus(found)] == ["8.6"]
 
@@ -175,8 +175,8 @@ def test_container_without_a_gpu(tmp_path: Path, watched: list[str]) -> None:
     put(tmp_path / "proc/meminfo", "MemTotal:       65536000 kB\n")
     pci(tmp_path, "0000:00:05.0", "0x1041", vendor="0x1af4", kind="0x020000")
     found = report(places(tmp_path))
-    assert found.container == Fact("docker", "/.dockerenv")
-    assert found.gpus == Fact((), "/sys/bus/pci/devices")
+    assert found.container == Fact("docker", "/.dockerenv", OriginKind.SYSTEM)
+    assert found.gpus == Fact((), "/sys/bus/pci/devices", OriginKind.PCI)
     assert value(found.memory) == str(4 << 30)
     assert value(found.cores) == "1"
     for answer in (found.driver, found.cuda, found.compat):
@@ -234,7 +234,7 @@ def test_everything_hangs_and_the_report_comes(tmp_path: Path) -> None:
     assert time.monotonic() - start < 8
     assert value(found.driver).count("gave no answer within 0.4 s") == 2
     assert gpus(found) == [("", "", None, "10de:2182", False)]
-    assert found.compilers == Fact((), origin(found.compilers))
+    assert found.compilers == Fact((), origin(found.compilers), OriginKind.SEARCH)
 
 
 def test_a_child_that_can_not_be_killed_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

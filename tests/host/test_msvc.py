@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tenv.host.compilers import probe
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, OriginKind
 from tenv.host.msvc import is_asked, parse_toolset, parse_vswhere
 from tenv.host.places import Places
+from tenv.host.report import Lead
 from tests.host.builders import places, program, put, text
 
 INSTALLER = "x86/Microsoft Visual Studio/Installer/vswhere.exe"
@@ -90,7 +91,7 @@ def windows(tmp_path: Path) -> Places:
 
 
 def rows(found: Any) -> list[tuple[str, bool, str]]:
-    return [(str(one.version), one.default, one.found_by) for one in found.value if one.kind == "msvc"]
+    return [(str(one.version), one.default, one.ways) for one in found.value if one.kind == "msvc"]
 
 
 def test_every_toolset_is_told_and_the_newest_studio_s_own_is_taken(
@@ -104,7 +105,9 @@ def test_every_toolset_is_told_and_the_newest_studio_s_own_is_taken(
         ("19.29.30133", False, "vswhere"),
     ]
     assert found.value[0].path == str(tmp_path / "2022/VC/Tools/MSVC/14.44.35207/bin/Hostx64/x64/cl.exe")
+    assert all(one.led_by(Lead.VSWHERE) for one in found.value)
     assert found.origin == "PATH, CC, CXX, CUDAHOSTCXX, the developer's prompt, vswhere.exe"
+    assert found.kind is OriginKind.SEARCH_MSVC
     assert (tmp_path / "asked").read_text().split() == [
         *("-products", "*", "-requires", "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"),
         *("-format", "json", "-utf8"),
@@ -127,6 +130,8 @@ def test_the_developer_s_prompt_decides(
     paths = {name: value if "Version" in name else f"{tmp_path}/{value}" for name, value in variables.items()}
     found = probe(places(tmp_path, variables={**windows.environ, **paths}))
     assert rows(found)[0] == (version, True, found_by)
+    assert found.value[0].led_by(Lead.PROMPT)
+    assert found.kind is OriginKind.SEARCH_MSVC
     assert [default for _, default, _ in rows(found)] == [True, False, False]
     assert {one for one, _, _ in rows(found)} == {"19.29.30133", "19.38.33130", "19.44.35207"}
 
@@ -134,7 +139,7 @@ def test_the_developer_s_prompt_decides(
 def test_elsewhere_nothing_is_started(windows: Places, tmp_path: Path) -> None:
     assert not is_asked(windows)
     found = probe(windows)
-    assert (rows(found), found.origin) == ([], "PATH, CC, CXX, CUDAHOSTCXX")
+    assert (rows(found), found.origin, found.kind) == ([], "PATH, CC, CXX, CUDAHOSTCXX", OriginKind.SEARCH)
     assert not (tmp_path / "asked").exists()
 
 

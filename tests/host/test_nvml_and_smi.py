@@ -12,7 +12,7 @@ from tenv.core.versions import Version
 from tenv.host import nvml as tool
 from tenv.host import smi
 from tenv.host.answer import Answer, cuda_version, pci_address, pci_id
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Gpu
 from tests.host.builders import HOSTS, places, program, text
 
@@ -48,14 +48,17 @@ def test_nvml_that_knows_only_some_of_it() -> None:
         answer(cuda={"error": "Function Not Found"}, driver={"value": "ERR!"}, gpus=[{"value": silent}, {"error": "x"}])
     )
     assert found == Answer(
-        Missing("no driver version in `ERR!`"), Missing("Function Not Found"), (Gpu(""),), ("GPU 1: x",)
+        Missing("no driver version in `ERR!`", ReasonKind.UNREADABLE),
+        Missing("Function Not Found", ReasonKind.FAILED),
+        (Gpu(""),),
+        ("GPU 1: x",),
     )
 
 
 def test_nvml_that_can_not_count() -> None:
     found = tool.parse(answer(count={"error": "Unknown Error"}, gpus=[]))
     assert isinstance(found, Answer)
-    assert found.gpus == Missing("Unknown Error")
+    assert found.gpus == Missing("Unknown Error", ReasonKind.FAILED)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from tenv.core.versions import Version
 from tenv.host import container, libstdcxx, storage, system
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
 from tests.host.builders import library, needs_compiler, places, put
+
+SYSTEM, VARIABLE = OriginKind.SYSTEM, OriginKind.VARIABLE
+NO_CONTAINER = Missing("nothing tells of a container", ReasonKind.NONE)
 
 # Hand-made, after proc_pid_mountinfo(5).
 MOUNTS = """\
@@ -41,7 +44,7 @@ def test_the_newest_symbols_of_the_file(tmp_path: Path) -> None:
     )
     real.with_name("libstdc++.so.6").symlink_to(real.name)
     expected = Libstdcxx(str(real), Version("3.4.30"), Version("1.3.13"))
-    assert libstdcxx.probe(Loader(places(tmp_path))) == Fact(expected, "/usr/lib64")
+    assert libstdcxx.probe(Loader(places(tmp_path))) == Fact(expected, "/usr/lib64", OriginKind.LOADER)
 
 
 @needs_compiler
@@ -72,7 +75,7 @@ def test_a_library_that_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_no_libstdcxx(tmp_path: Path) -> None:
-    assert libstdcxx.probe(Loader(places(tmp_path))) == Missing("the loader finds no libstdc++.so.6")
+    assert libstdcxx.probe(Loader(places(tmp_path))) == Missing("the loader finds no libstdc++.so.6", ReasonKind.NONE)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +115,20 @@ def test_disk_without_mounts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "environ", "expected"),
     [
-        ({}, {}, Missing("nothing tells of a container")),
-        ({"/.dockerenv": ""}, {}, Fact("docker", "/.dockerenv")),
-        ({"/run/.containerenv": ""}, {"container": "oci"}, Fact("podman", "/run/.containerenv")),
-        ({}, {"container": "lxc"}, Fact("lxc", "the variable `container`")),
-        ({}, {"APPTAINER_CONTAINER": "/x.sif"}, Fact("apptainer", "APPTAINER_CONTAINER")),
-        ({"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "x"}, Fact("kubernetes", "KUBERNETES_SERVICE_HOST")),
-        ({"/run/systemd/container": "systemd-nspawn\n"}, {}, Fact("systemd-nspawn", "/run/systemd/container")),
-        ({"/proc/1/cgroup": "4:memory:/docker/0123abc\n"}, {}, Fact("docker", "/proc/1/cgroup")),
-        ({"/proc/1/cgroup": "0::/kubepods.slice/kubepods-x.slice\n"}, {}, Fact("kubernetes", "/proc/1/cgroup")),
-        ({"/proc/1/cgroup": "0::/init.scope\n4:x:/dockerlike\n"}, {}, Missing("nothing tells of a container")),
+        ({}, {}, NO_CONTAINER),
+        ({"/.dockerenv": ""}, {}, Fact("docker", "/.dockerenv", SYSTEM)),
+        ({"/run/.containerenv": ""}, {"container": "oci"}, Fact("podman", "/run/.containerenv", SYSTEM)),
+        ({}, {"container": "lxc"}, Fact("lxc", "the variable `container`", VARIABLE)),
+        ({}, {"APPTAINER_CONTAINER": "/x.sif"}, Fact("apptainer", "APPTAINER_CONTAINER", VARIABLE)),
+        (
+            {"/.dockerenv": ""},
+            {"KUBERNETES_SERVICE_HOST": "x"},
+            Fact("kubernetes", "KUBERNETES_SERVICE_HOST", VARIABLE),
+        ),
+        ({"/run/systemd/container": "systemd-nspawn\n"}, {}, Fact("systemd-nspawn", "/run/systemd/container", SYSTEM)),
+        ({"/proc/1/cgroup": "4:memory:/docker/0123abc\n"}, {}, Fact("docker", "/proc/1/cgroup", SYSTEM)),
+        ({"/proc/1/cgroup": "0::/kubepods.slice/kubepods-x.slice\n"}, {}, Fact("kubernetes", "/proc/1/cgroup", SYSTEM)),
+        ({"/proc/1/cgroup": "0::/init.scope\n4:x:/dockerlike\n"}, {}, NO_CONTAINER),
     ],
 )
 def test_containers(tmp_path: Path, files: dict[str, str], environ: dict[str, str], expected: object) -> None:
@@ -135,11 +142,11 @@ def test_names_and_debuggers(tmp_path: Path) -> None:
     scope = tmp_path / "proc/sys/kernel/yama/ptrace_scope"
     assert isinstance(system.ptrace_scope(here), Missing)
     put(scope, "1\n")
-    assert system.ptrace_scope(here) == Fact(1, "/proc/sys/kernel/yama/ptrace_scope")
+    assert system.ptrace_scope(here) == Fact(1, "/proc/sys/kernel/yama/ptrace_scope", SYSTEM)
     put(scope, "x")
     assert isinstance(system.ptrace_scope(here), Missing)
     assert isinstance(system.hostname(here), Fact)
     put(tmp_path / "proc/sys/kernel/hostname", "node7\n")
-    assert system.hostname(here) == Fact("node7", "/proc/sys/kernel/hostname")
+    assert system.hostname(here) == Fact("node7", "/proc/sys/kernel/hostname", SYSTEM)
     assert system.host_platform(here).value.endswith("-aarch64")
     assert system.wsl(here).value is False

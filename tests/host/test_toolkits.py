@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 from tenv.host.interface import Missing
 from tenv.host.places import Places
-from tenv.host.report import Toolkit
+from tenv.host.report import ProblemKind, Toolkit, ToolkitProblem
 from tenv.host.toolkit_ways import parse_dryrun
 from tenv.host.toolkits import parse_nvcc, parse_version_json, probe
 from tests.host.builders import places, program, put, text
+from tests.support.found_by import led
 from tests.support.machine_trees import make_debian, make_toolkit
 
+GONE, UNPLACED = ProblemKind.GONE, ProblemKind.UNPLACED
 NVCC = "Cuda compilation tools, release {0}, V{0}.{1}"
 
 
@@ -23,6 +25,10 @@ def nvcc(root: Path, version: str = "13.0", build: str = "88") -> Path:
 
 def headers(root: Path, number: int) -> None:
     put(root / "include/cuda_runtime_api.h", f"/* Copyright */\n#define CUDART_VERSION  {number}\n")
+
+
+def problems(*rows: tuple[ProblemKind, str]) -> tuple[ToolkitProblem, ...]:
+    return tuple(ToolkitProblem(kind, said) for kind, said in rows)
 
 
 def only(found: Places) -> Toolkit:
@@ -72,7 +78,7 @@ def test_one_toolkit_by_all_its_ways(tmp_path: Path) -> None:
     found = only(places(tmp_path, CUDA_HOME=f"{tmp_path}/usr/local/cuda/", PATH=f"{tmp_path}/usr/local/cuda/bin"))
     assert found == Toolkit(
         str(root),
-        ("CUDA_HOME", "nvcc on PATH", "/usr/local/cuda", "/usr/local/cuda-13.0"),
+        led("CUDA_HOME", "nvcc on PATH", "/usr/local/cuda", "/usr/local/cuda-13.0"),
         found.version,
         (("cuda_nvcc", "13.0.88"),),
         (),
@@ -89,7 +95,7 @@ def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
     found = only(places(tmp_path))
     assert (found.path, found.found_by, str(found.version)) == (
         str(root),
-        ("nvcc on PATH", "/usr/lib/nvidia-cuda-toolkit"),
+        led("nvcc on PATH", "/usr/lib/nvidia-cuda-toolkit"),
         "12.4",
     )
 
@@ -122,8 +128,8 @@ def test_an_nvcc_that_only_starts_another_is_not_asked_for_its_toolkit(
 
 def test_an_nvcc_that_does_not_tell(tmp_path: Path) -> None:
     path = program(tmp_path / "bin/nvcc", "echo oh; exit 1")
-    problem = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints neither TOP nor _HERE_"
-    assert only(places(tmp_path)) == Toolkit(str(path), ("nvcc on PATH",), None, (), (problem,))
+    told = f"nvcc on PATH does not tell its toolkit: `{path} --dryrun` prints neither TOP nor _HERE_"
+    assert only(places(tmp_path)) == Toolkit(str(path), led("nvcc on PATH"), None, (), problems((UNPLACED, told)))
 
 
 def test_a_second_nvcc_on_path(tmp_path: Path) -> None:
@@ -131,8 +137,8 @@ def test_a_second_nvcc_on_path(tmp_path: Path) -> None:
         nvcc(tmp_path / name, "12.4" if name == "a" else "12.1")
     found = probe(places(tmp_path, PATH=f"{tmp_path}/a/bin:{tmp_path}/b/bin:{tmp_path}/a/bin"))
     assert [(str(one.version), one.found_by) for one in found.value] == [
-        ("12.4", ("nvcc on PATH",)),
-        ("12.1", ("nvcc on PATH, behind another",)),
+        ("12.4", led("nvcc on PATH")),
+        ("12.1", led("nvcc on PATH, behind another")),
     ]
 
 
@@ -140,12 +146,12 @@ def test_a_link_that_points_nowhere(tmp_path: Path) -> None:
     (tmp_path / "usr/local").mkdir(parents=True)
     (tmp_path / "usr/local/cuda").symlink_to("cuda-12.1")
     target = f"{tmp_path}/usr/local/cuda-12.1"
-    problems = (
-        f"CUDA_HOME leads to {target}, which is not there",
-        f"/usr/local/cuda leads to {target}, which is not there",
+    told = problems(
+        (GONE, f"CUDA_HOME leads to {target}, which is not there"),
+        (GONE, f"/usr/local/cuda leads to {target}, which is not there"),
     )
     found = only(places(tmp_path, CUDA_HOME=f"{tmp_path}/usr/local/cuda"))
-    assert found == Toolkit(target, ("CUDA_HOME", "/usr/local/cuda"), None, (), problems)
+    assert found == Toolkit(target, led("CUDA_HOME", "/usr/local/cuda"), None, (), told)
 
 
 def test_a_link_that_points_to_itself(tmp_path: Path) -> None:
@@ -175,11 +181,11 @@ def test_version_json_that_disagrees_with_nvcc(tmp_path: Path) -> None:
         ("cuda_nvtx", "11.8.86"),
         ("libcublas", "11.11.3.6"),
     )
-    assert found.problems == (
-        "version.json says 11.8.0, nvcc says 12.4",
-        "the headers are those of 12.3, nvcc is of 12.4",
-        "version.json says 11.8.89 of cuda_cudart, which is 12.4.127",
-        "version.json says 11.8.89 of cuda_nvcc, which is 12.4.131",
+    assert found.problems == problems(
+        (ProblemKind.RELEASE, "version.json says 11.8.0, nvcc says 12.4"),
+        (ProblemKind.HEADERS, "the headers are those of 12.3, nvcc is of 12.4"),
+        (ProblemKind.COMPONENT, "version.json says 11.8.89 of cuda_cudart, which is 12.4.127"),
+        (ProblemKind.COMPONENT, "version.json says 11.8.89 of cuda_nvcc, which is 12.4.131"),
     )
 
 
@@ -190,9 +196,9 @@ def test_a_toolkit_that_is_only_half_there(tmp_path: Path) -> None:
     found = only(places(tmp_path))
     assert str(found.version) == "11.8.0"
     assert dict(found.components) == {"cuda_cudart": "11.8.89", "cuda_nvcc": "11.8.89", "cuda_nvtx": "11.8.86"}
-    assert found.problems == (
-        "there is no bin/nvcc in it",
-        "version.json names libcublas, of which there is no library",
+    assert found.problems == problems(
+        (ProblemKind.NO_NVCC, "there is no bin/nvcc in it"),
+        (ProblemKind.NO_LIBRARY, "version.json names libcublas, of which there is no library"),
     )
 
 
@@ -213,7 +219,9 @@ def test_an_old_toolkit(tmp_path: Path) -> None:
 def test_a_version_json_that_is_none(tmp_path: Path) -> None:
     nvcc(tmp_path / "usr/local/cuda")
     put(tmp_path / "usr/local/cuda/version.json", "{")
-    assert only(places(tmp_path)).problems[0].startswith("version.json can't be read: not JSON: ")
+    problem = only(places(tmp_path)).problems[0]
+    assert problem.kind is ProblemKind.DESCRIPTION
+    assert problem.text.startswith("version.json can't be read: not JSON: ")
 
 
 @pytest.mark.parametrize(
@@ -231,20 +239,21 @@ def test_an_nvcc_that_fails(tmp_path: Path, script: str, said: str) -> None:
     start = time.monotonic()
     found = only(places(tmp_path, timeout=0.3))
     assert time.monotonic() - start < 5
-    assert (found.version, found.problems[0].endswith(said)) == (None, True)
+    assert (found.version, found.problems[0].text.endswith(said)) == (None, True)
+    assert found.problems[0].kind is ProblemKind.NVCC_FAILS
 
 
 def test_cuda_home_that_is_no_toolkit(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     found = only(places(tmp_path, CUDA_HOME=str(tmp_path / "empty")))
-    assert found.problems == ("there is no bin/nvcc in it",)
+    assert found.problems == problems((ProblemKind.NO_NVCC, "there is no bin/nvcc in it"))
 
 
 def test_debian_keeps_nvcc_apart(tmp_path: Path) -> None:
     usr = make_debian(tmp_path, "11.8")
     found = only(places(tmp_path, PATH=str(usr / "bin")))
     assert (found.path, found.home) == (str(usr / "lib/nvidia-cuda-toolkit"), str(usr))
-    assert found.found_by == ("nvcc on PATH", "/usr/lib/nvidia-cuda-toolkit")
+    assert found.found_by == led("nvcc on PATH", "/usr/lib/nvidia-cuda-toolkit")
     assert dict(found.components) == {"cuda_cudart": "11.8.89", "cuda_nvcc": "11.8.105"}
     assert (str(found.version), found.compiles, found.problems) == ("11.8", True, ())
 
@@ -253,7 +262,7 @@ def test_debian_keeps_nvcc_apart(tmp_path: Path) -> None:
 def test_environment_modules_name_toolkits(tmp_path: Path, variable: str) -> None:
     root = make_toolkit(tmp_path / "apps/cuda")
     found = only(places(tmp_path, variables={variable: str(root)}))
-    assert (found.path, found.found_by, str(found.version)) == (str(root), (variable,), "99.1.1")
+    assert (found.path, found.found_by, str(found.version)) == (str(root), led(variable), "99.1.1")
 
 
 @pytest.mark.parametrize(
@@ -262,12 +271,12 @@ def test_environment_modules_name_toolkits(tmp_path: Path, variable: str) -> Non
 def test_the_usual_folders_are_looked_at(tmp_path: Path, folder: str) -> None:
     root = make_toolkit(tmp_path / folder)
     found = only(places(tmp_path))
-    assert (found.path, found.found_by) == (str(root), (f"/{folder}",))
+    assert (found.path, found.found_by) == (str(root), led(f"/{folder}"))
 
 
 def test_the_hpc_sdk_has_its_toolkits_deeper(tmp_path: Path) -> None:
     root = make_toolkit(tmp_path / "apps/nvhpc/Linux_x86_64/25.1/cuda/99.1")
-    assert only(places(tmp_path, NVHPC=str(tmp_path / "apps/nvhpc"))).found_by == ("NVHPC",)
+    assert only(places(tmp_path, NVHPC=str(tmp_path / "apps/nvhpc"))).found_by == led("NVHPC")
     assert root.is_dir()
 
 
@@ -275,7 +284,7 @@ def test_alternatives_lead_to_toolkits(tmp_path: Path) -> None:
     make_toolkit(tmp_path / "apps/cuda")
     (tmp_path / "etc/alternatives").mkdir(parents=True)
     (tmp_path / "etc/alternatives/cuda").symlink_to(tmp_path / "apps/cuda")
-    assert only(places(tmp_path)).found_by == ("/etc/alternatives/cuda",)
+    assert only(places(tmp_path)).found_by == led("/etc/alternatives/cuda")
 
 
 def test_two_descriptions_that_differ(tmp_path: Path) -> None:
@@ -283,10 +292,11 @@ def test_two_descriptions_that_differ(tmp_path: Path) -> None:
     put(root / "targets/x86_64-linux/version.json", '{"cuda": {"version": "99.1.1"}}')
     found = only(places(tmp_path))
     assert str(found.version) == "99.1.1"
-    assert found.problems == (
+    told = (
         "it has several descriptions that differ: version.json says 98.0.1, "
-        "targets/x86_64-linux/version.json says 99.1.1",
+        "targets/x86_64-linux/version.json says 99.1.1"
     )
+    assert found.problems == problems((ProblemKind.DESCRIPTIONS, told))
 
 
 def test_a_description_that_leads_nowhere(tmp_path: Path) -> None:
@@ -294,7 +304,5 @@ def test_a_description_that_leads_nowhere(tmp_path: Path) -> None:
     (root / "version.json").unlink()
     (root / "version.json").symlink_to("/etc/alternatives/gone")
     found = only(places(tmp_path))
-    assert (str(found.version), found.problems) == (
-        "99.1",
-        ("version.json can't be read: No such file or directory",),
-    )
+    told = (ProblemKind.DESCRIPTION, "version.json can't be read: No such file or directory")
+    assert (str(found.version), found.problems) == ("99.1", problems(told))

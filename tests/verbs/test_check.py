@@ -13,6 +13,7 @@ from tenv.core.versions import Version
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json, to_json
 from tests.support.check_hosts import report, write
+from tests.support.found_by import led
 from tests.support.projects import Ended, call
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -34,7 +35,7 @@ def rules(monkeypatch: pytest.MonkeyPatch, *found: tuple[Scope, Severity]) -> li
             cases.append(case)
             yield Finding(f"TE90{number}", severity, "it", f"is wrong on {case.host.platform}", "seen", "us", "do")
 
-        return Rule(f"TE90{number}", "a rule", scope, find)
+        return Rule(find, (f"TE90{number}",), "a rule", scope)
 
     made = tuple(rule(number, *one) for number, one in enumerate(found))
     monkeypatch.setattr("tenv.checks.judge.RULES", made)
@@ -195,7 +196,7 @@ def test_the_header_of_the_environment_s_own_toolkit_counts(tmp_path: Path) -> N
     toolkits = with_environment(machine, prefix).toolkits
     assert isinstance(toolkits, Fact)
     (own,) = toolkits.value
-    assert (own.version, own.found_by) == (Version("13.0.3"), ("the environment",))
+    assert (own.version, own.found_by) == (Version("13.0.3"), led("the environment"))
     assert own.compilers
     assert (own.compilers.gcc_max, own.compilers.file) == (10, file)
     assert from_json(to_json(with_environment(machine, prefix))).toolkits == toolkits

@@ -14,8 +14,7 @@ from tenv.checks.rules.gpu import TOO_NEW, TOO_OLD
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.core.errors import ManifestError, NoTargetError, UsageError
 from tenv.core.versions import Version
-from tenv.host.cuda_api import NO_CUDA
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.project.context import Context
@@ -160,7 +159,7 @@ def _platform(host: HostReport) -> str:
 
 def _gpu(host: HostReport) -> tuple[bool, str]:
     """Tell whether targets with CUDA are meant, and by what: a GPU, or at least a driver."""
-    if isinstance(host.cuda, Missing) and host.cuda.reason == NO_CUDA:
+    if isinstance(host.cuda, Missing) and host.cuda.kind is ReasonKind.NO_CUDA:
         return False, host.cuda.reason
     if isinstance(host.gpus, Fact) and host.gpus.value:
         names = dict.fromkeys(gpu.name or gpu.pci_id or "a GPU without a name" for gpu in host.gpus.value)
@@ -221,8 +220,8 @@ def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]
         return problem, f"`tenv lock {target.name}` makes a lock"
     verdicts = judge(around.host)
     if not verdicts.build:
-        return _worst(verdicts.about(Scope.BUILD, Scope.BOTH))
-    return verdicts if verdicts.run else _worst(verdicts.about(Scope.RUN))
+        return _worst(verdicts.against(Scope.BUILD, Scope.BOTH))
+    return verdicts if verdicts.run else _worst(verdicts.against(Scope.RUN))
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:

@@ -235,7 +235,7 @@ def _row(target: Target, host: HostReport, facts: Facts) -> Row:
 
 def _probed(context: Context) -> HostReport:
     """Return a report on this machine in which only what targets' drivers are judged by was asked for."""
-    nothing = HostReport.unknown("the report does not say")
+    nothing = HostReport.unknown()
     nvidia = Nvidia(Places(environ=context.environ))
     driver = probe(None, nvidia)
     return replace(

@@ -10,7 +10,7 @@ from tenv.core.errors import HostReportError, UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.cuda_api import override
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Missing
 from tenv.host.places import Places
 from tenv.host.report import Gpu, HostReport
 from tenv.project.context import Context
@@ -121,4 +121,5 @@ def name_gpus(report: HostReport) -> HostReport:
 
     gpus = tuple(map(named, report.gpus.value))
     origin = report.gpus.origin
-    return replace(report, gpus=Fact(gpus, origin if gpus == report.gpus.value else f"{origin}, names by PCI id"))
+    told = origin if gpus == report.gpus.value else f"{origin}, names by PCI id"
+    return replace(report, gpus=replace(report.gpus, value=gpus, origin=told))

@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tenv.checks.driver_report import find_targets, judge_target
+from tenv.checks.driver_report import find_targets
 from tenv.checks.fleet import Asked, Memos, ask, refuse_host_options
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
@@ -20,7 +20,7 @@ from tenv.core.errors import FactsError, TenvError, UsageError
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
-from tenv.host.report import HostReport, Toolkit
+from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
 from tenv.host.toolkits import compiler_limits
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
@@ -60,9 +60,18 @@ class Verdicts:
     lock_problem: str
 
     def about(self, *scopes: Scope) -> tuple[Finding, ...]:
-        """Return the findings of the rules of some scopes; what is said of the driver is about running."""
-        scope_of = {rule.code: rule.scope for rule in RULES}
-        return tuple(finding for finding in self.findings if scope_of.get(finding.code, Scope.RUN) in scopes)
+        """Return the findings of the rules of some scopes."""
+        scope_of = {code: rule.scope for rule in RULES for code in rule.codes}
+        return tuple(finding for finding in self.findings if scope_of[finding.code] in scopes)
+
+    def against(self, *scopes: Scope) -> tuple[Finding, ...]:
+        """Return the findings that make a verdict of some scopes a no, or leave it open."""
+        errors = {finding for finding in self.about(*scopes) if finding.severity is Severity.ERROR}
+        return tuple(
+            finding
+            for finding in self.findings
+            if finding in errors or (finding.unknown and finding.unknown.scope in scopes)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdicts as plain values, without the findings."""
@@ -82,7 +91,7 @@ class Judge:
     Attributes:
         lock: The target's lock; None when it is not looked at.
         lock_problem: Why it is not looked at, or an empty string.
-        questions: What is asked about a machine: how its driver stands to the target, then what each rule finds.
+        questions: What is asked about a machine: what each rule finds.
     """
 
     def __init__(self, target: Target, source: SourceTree | None, facts: Facts, *, locked: bool = True) -> None:
@@ -100,29 +109,29 @@ class Judge:
         self.lock, self.lock_problem = _read_lock(target) if locked else (None, "it is not looked at")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
-        self.questions: tuple[Callable[[HostReport], Any], ...] = (
-            self._judge_driver,
-            *(partial(self._find, rule) for rule in self._rules),
+        self.questions: tuple[Callable[[HostReport], tuple[Finding, ...]], ...] = tuple(
+            partial(self._find, rule) for rule in self._rules
         )
 
     def __call__(self, host: HostReport) -> Verdicts:
         """Return the verdicts on a machine."""
         return self.conclude(host, [question(host) for question in self.questions])
 
-    def conclude(self, host: HostReport, answers: Sequence[Any]) -> Verdicts:
-        """Return the verdicts on a machine that follow from the answers to `questions`."""
-        runs, about_driver = answers[0]
-        found = [(rule.scope, one) for rule, told in zip(self._rules, answers[1:], strict=True) for one in told]
-        if about_driver and all(finding.code != about_driver.code for _, finding in found):
-            found.insert(0, (Scope.RUN, about_driver))
+    def conclude(self, host: HostReport, answers: Sequence[Iterable[Finding]]) -> Verdicts:
+        """Return the verdicts on a machine that follow from the answers to `questions`.
+
+        A verdict is a yes where no error is against it and nothing leaves it open.
+        """
+        found = [(rule.scope, one) for rule, told in zip(self._rules, answers, strict=True) for one in told]
         if foreign := [one for one in found if one[1].code == PLATFORM]:
             found = foreign  # what the target asks for there says nothing of this platform
-        fatal = {scope for scope, finding in found if finding.severity is Severity.ERROR}
+        against = {scope for scope, finding in found if finding.severity is Severity.ERROR}
+        against |= {finding.unknown.scope for _, finding in found if finding.unknown}
         return Verdicts(
             target=self._target.name,
             platform=_platform(host),
-            build=fatal.isdisjoint((Scope.BUILD, Scope.BOTH)),
-            run=runs and fatal.isdisjoint((Scope.RUN, Scope.BOTH)),
+            build=against.isdisjoint((Scope.BUILD, Scope.BOTH)),
+            run=against.isdisjoint((Scope.RUN, Scope.BOTH)),
             findings=tuple(finding for _, finding in found),
             pytorch=self._source.version.value if self._source else "",
             lock_problem=self.lock_problem,
@@ -130,11 +139,7 @@ class Judge:
 
     def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
         platform = _platform(host)
-        return tuple(rule.find(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
-
-    def _judge_driver(self, host: HostReport) -> tuple[bool, Finding | None]:
-        verdict = judge_target(self._manifest(_platform(host)), host, self._facts)
-        return verdict.run, verdict.finding
+        return tuple(rule(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
 
     def _manifest(self, platform: str) -> Manifest:
         if platform not in self._on:
@@ -183,8 +188,9 @@ def with_environment(host: HostReport, prefix: Path) -> HostReport:
     limits = compiler_limits(toolchain.cuda) if toolchain.cuda else None
     if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
         return host
-    own = Toolkit(str(toolchain.cuda), ("the environment",), toolchain.cuda_version, compilers=limits)
-    return replace(host, toolkits=Fact((own, *host.toolkits.value), host.toolkits.origin))
+    found_by = (FoundBy(Lead.ENVIRONMENT, "the environment"),)
+    own = Toolkit(str(toolchain.cuda), found_by, toolchain.cuda_version, compilers=limits)
+    return replace(host, toolkits=replace(host.toolkits, value=(own, *host.toolkits.value)))
 
 
 def check_fleet(

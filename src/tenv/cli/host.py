@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tenv.cli.command import command, not_empty
-from tenv.cli.output import Result, Voice, format_bytes
+from tenv.cli.output import Result, Voice
 
 if TYPE_CHECKING:
     from tenv.host.interface import Fact, Missing
-    from tenv.host.report import Compiler, Disk, Gpu, HostReport, Toolkit
+    from tenv.host.report import HostReport
 
 __all__ = ["host", "host_options", "pytorch_option"]
 
@@ -74,26 +74,10 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
 
 def _lines(report: "HostReport") -> Iterator[str]:
     """Yield the report as a list: a label, a value, its origin; more values of one label below each other."""
-    yield from _entry("host", report.hostname, lambda name: [name])
-    yield from _entry("platform", report.platform, lambda name: [name])
-    yield from _entry("driver", report.driver, lambda version: [str(version)])
-    yield from _entry("cuda", report.cuda, lambda version: [str(version)])
-    yield from _entry("cuda-compat", report.compat, lambda compat: [f"{compat.version}  {compat.path}"])
-    yield from _entry("gpus", report.gpus, lambda gpus: list(map(_gpu, gpus)))
-    yield from _entry("toolkits", report.toolkits, lambda found: [line for one in found for line in _toolkit(one)])
-    yield from _entry("compilers", report.compilers, lambda found: list(map(_compiler, found)))
-    yield from _entry("glibc", report.libc, lambda version: [str(version)])
-    yield from _entry(
-        "libstdc++",
-        report.libstdcxx,
-        lambda library: [f"GLIBCXX_{library.glibcxx}, CXXABI_{library.cxxabi}  {library.path}"],
-    )
-    yield from _entry("cores", report.cores, lambda count: [str(count)])
-    yield from _entry("memory", report.memory, lambda size: [format_bytes(size)])
-    yield from _entry("disk", report.disk, lambda disk: [_disk(disk)])
-    yield from _entry("wsl", report.wsl, lambda is_wsl: ["yes" if is_wsl else "no"])
-    yield from _entry("container", report.container, lambda kind: [kind])
-    yield from _entry("ptrace", report.ptrace_scope, lambda scope: [f"scope {scope}"])
+    from tenv.host.fields import host_fields  # noqa: PLC0415
+
+    for name, field in host_fields().items():
+        yield from _entry(field.label, getattr(report, name), field.show)
 
 
 def _entry(label: str, answer: "Fact[T] | Missing", show: "Callable[[T], list[str]]") -> Iterator[str]:
@@ -108,32 +92,3 @@ def _entry(label: str, answer: "Fact[T] | Missing", show: "Callable[[T], list[st
         return
     for number, line in enumerate([*lines, f"({answer.origin})"]):
         yield f"{label if number == 0 else '':<12} {line}"
-
-
-def _gpu(gpu: "Gpu") -> str:
-    words = [
-        gpu.name or "a GPU without a name here",
-        f"compute capability {gpu.compute_capability}" if gpu.compute_capability else "",
-        format_bytes(gpu.memory) if gpu.memory else "",
-        gpu.pci_id,
-        f"at {gpu.pci_address}" if gpu.pci_address else "",
-        "split into instances (MIG)" if gpu.mig else "",
-    ]
-    return ", ".join(filter(None, words))
-
-
-def _toolkit(toolkit: "Toolkit") -> Iterator[str]:
-    yield f"{toolkit.version or 'unknown'}  {toolkit.path}, by {', '.join(toolkit.found_by)}"
-    if toolkit.components:
-        yield "  " + ", ".join(f"{name} {version}" for name, version in toolkit.components)
-    for problem in toolkit.problems:
-        yield f"  problem: {problem}"
-
-
-def _compiler(compiler: "Compiler") -> str:
-    mark = ", taken by default" if compiler.default else ""
-    return f"{compiler.kind} {compiler.version}  {compiler.path}, by {compiler.found_by}{mark}"
-
-
-def _disk(disk: "Disk") -> str:
-    return f"{format_bytes(disk.free)} free on {disk.file_system}  {disk.path}"

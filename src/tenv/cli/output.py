@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from tenv import __version__
 from tenv.core.errors import Exit, TenvError
+from tenv.core.sizes import format_bytes
 
 __all__ = [
     "Result",
@@ -141,15 +142,6 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:
         return False
-
-
-def format_bytes(count: float) -> str:
-    """Return a size for people, in binary units."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:  # noqa: PLR2004 (binary units)
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"
 
 
 def format_seconds(seconds: float) -> str:

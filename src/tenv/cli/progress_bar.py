@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from tenv.cli.output import Voice, is_terminal
-from tenv.core.progress import Transfer
+from tenv.core.progress import Bytes, Transfer
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -51,7 +51,7 @@ class Terminal:
         for task in (*self._running.values(), *([self._step] if self._step is not None else [])):
             bars.remove_task(task)
         self._running = {}
-        self._counts_bytes = total is not None and total > 100_000  # noqa: PLR2004 (items are never that many)
+        self._counts_bytes = isinstance(total, Bytes)
         self._step = bars.add_task(title, total=total, bytes=self._counts_bytes)
 
     def _start(self) -> "Bars":
@@ -90,8 +90,8 @@ class Terminal:
             if name not in self._running:
                 self._running[name] = self._bars.add_task(f"  {name}", total=row.total, bytes=True)
             self._bars.update(self._running[name], completed=row.done)
-        done = sum(row.done for row in running.values())
-        self._bars.update(self._step, completed=done)
+        if self._counts_bytes:  # items are counted by `advance`
+            self._bars.update(self._step, completed=sum(row.done for row in running.values()))
 
     def say(self, sentence: str) -> None:
         """Say something above the bars."""
@@ -118,8 +118,10 @@ def _amount_column() -> "ProgressColumn":
 
         def render(self, task: Task) -> Text:
             """Return the column's text."""
+            if not task.total:
+                return Text("")
             if not task.fields.get("bytes"):
-                return self._items.render(task) if task.total else Text("")
+                return self._items.render(task)
             return Text.assemble(self._bytes.render(task), "  ", self._speed.render(task))
 
     return Amount()

@@ -12,20 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tenv.core.missing import Missing, ReasonKind
+
 __all__ = ["Completed", "Missing", "end_all", "find", "replace", "run", "spawn", "watch"]
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A value that could not be had, and why.
-
-    Attributes:
-        reason: One sentence for a person.
-    """
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +119,7 @@ def run(
                 errors="replace",
             )
     except OSError as error:
-        return Missing(f"{arguments[0]} can't be started: {error.strerror or error}")
+        return Missing(f"{arguments[0]} can't be started: {error.strerror or error}", ReasonKind.FAILED)
     _running[child] = leads
     with contextlib.ExitStack() as streams:
         streams.callback(_running.pop, child)
@@ -138,7 +129,7 @@ def run(
             stdout, stderr = child.communicate(text, timeout)
         except subprocess.TimeoutExpired:
             _abandon(child)
-            return Missing(f"{arguments[0]} gave no answer within {timeout:g} s")
+            return Missing(f"{arguments[0]} gave no answer within {timeout:g} s", ReasonKind.TIMEOUT)
         except BaseException:
             _abandon(child)
             raise

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Joined", "Progress", "Silent", "Transfer"]
+__all__ = ["Bytes", "Joined", "Progress", "Silent", "Transfer"]
+
+
+class Bytes(int):
+    """A number of bytes, as against a number of items: what a step is counted in."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Progress(Protocol):
     """What a long step tells while it goes on; the command line draws it."""
 
     def step(self, title: str, total: int | None = None) -> None:
-        """Begin a step; `total` is its size in bytes or items, None when it is not known."""
+        """Begin a step; `total` is its size, `Bytes` or a number of items, None when it is not known."""
 
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""
@@ -70,11 +76,10 @@ class Joined:
         self._back: dict[str, Transfer] = {}
 
     def step(self, title: str, total: int | None = None) -> None:
-        """Begin a step; of one that is told in bytes those of the background are a part."""
+        """Begin a step; of one that is counted in bytes those of the background are a part."""
         with self._lock:
             self._front = {}
-            downloads = title.startswith("downloading")
-            self._progress.step(title, total + self.expected if total is not None and downloads else total)
+            self._progress.step(title, Bytes(total + self.expected) if isinstance(total, Bytes) else total)
 
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from tenv.core.versions import Version
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Gpu
 
 __all__ = ["Answer", "cuda_version", "driver_version", "first_line", "is_driver", "pci_address", "pci_id", "quoted"]
@@ -46,7 +46,7 @@ def driver_version(text: str) -> Version | Missing:
 def quoted(text: str) -> Missing:
     """Return why a text holds no driver version: the first line of it."""
     line = first_line(text)
-    return Missing(f"no driver version in `{line}`" if line else "gave nothing")
+    return Missing(f"no driver version in `{line}`" if line else "gave nothing", ReasonKind.UNREADABLE)
 
 
 def first_line(text: str) -> str:
@@ -59,7 +59,7 @@ def first_line(text: str) -> str:
 def cuda_version(number: int) -> Version | Missing:
     """Return the CUDA version that a driver means by a number such as 12040."""
     if number not in _CUDA:
-        return Missing(f"{number} is no CUDA version")
+        return Missing(f"{number} is no CUDA version", ReasonKind.UNREADABLE)
     return Version(f"{number // 1000}.{number % 1000 // 10}")
 
 

@@ -5,10 +5,8 @@ from dataclasses import replace
 
 from tenv.core.errors import UsageError
 from tenv.core.versions import Version
-from tenv.host.compat import in_compat_folder
-from tenv.host.cuda_api import OVERRIDE
-from tenv.host.interface import Fact, Missing
-from tenv.host.report import Gpu, HostReport
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.report import Gpu, HostReport, LibcudaKind
 
 __all__ = ["Lookup", "assume_cuda", "assume_driver", "assume_gpu"]
 
@@ -23,11 +21,11 @@ def assume_driver(report: HostReport, driver: Version) -> HostReport:
     another driver. cuda-compat stays, since it is installed apart from the driver.
     """
     cuda, compat = report.cuda, report.compat
-    if not (isinstance(cuda, Fact) and cuda.origin in (OVERRIDE, "assumed")):
-        cuda = Missing(f"driver {driver} is assumed, and nobody asked it")
-    if isinstance(compat, Fact) and not in_compat_folder(compat.value.path):
-        compat = Missing(f"driver {driver} is assumed, with libraries of its own")
-    return replace(report, driver=Fact(driver, "assumed"), cuda=cuda, compat=compat)
+    if not (isinstance(cuda, Fact) and cuda.kind in (OriginKind.OVERRIDE, OriginKind.ASSUMED)):
+        cuda = Missing(f"driver {driver} is assumed, and nobody asked it", ReasonKind.ASSUMED)
+    if isinstance(compat, Fact) and compat.value.kind is not LibcudaKind.CUDA_COMPAT:
+        compat = Missing(f"driver {driver} is assumed, with libraries of its own", ReasonKind.ASSUMED)
+    return replace(report, driver=Fact(driver, "assumed", OriginKind.ASSUMED), cuda=cuda, compat=compat)
 
 
 def assume_cuda(report: HostReport, cuda: Fact[Version] | Missing) -> HostReport:
@@ -50,4 +48,4 @@ def assume_gpu(report: HostReport, name: str, lookup: Lookup) -> HostReport:
     if found is None:
         raise UsageError(f"no GPU is known by the name `{name}`", hint="name it as nvidia-smi does: `GTX 1660 Ti`")
     full, capability, pci = found
-    return replace(report, gpus=Fact((Gpu(full, capability, pci_id=pci),), "assumed"))
+    return replace(report, gpus=Fact((Gpu(full, capability, pci_id=pci),), "assumed", OriginKind.ASSUMED))

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tenv.core.versions import Range, Version
-from tenv.host.report import Compiler, Toolkit
+from tenv.host.report import Compiler, Lead, ProblemKind, Toolkit
 
 __all__ = ["Choice", "GccPair", "choose_gcc", "choose_toolkit"]
 
 T = TypeVar("T")
-
-_DEFAULTS = ("nvcc on PATH", "/usr/local/cuda", "/etc/alternatives/cuda")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,8 @@ def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "")
             fits.append(toolkit)
 
     def rank(toolkit: Toolkit) -> tuple[bool, bool, bool, Version, str]:
-        names = set(toolkit.found_by)
-        named = any(name.isidentifier() for name in names)  # a variable; the other ways are paths and phrases
-        default = bool(names.intersection(_DEFAULTS))
+        named = toolkit.led_by(Lead.CUDA_VARIABLE, Lead.MODULE_VARIABLE)
+        default = toolkit.led_by(Lead.PATH, Lead.DEFAULT_FOLDER, Lead.ALTERNATIVE)
         return named, toolkit.path == kept, default, toolkit.version or Version("0"), toolkit.path
 
     return Choice(max(fits, key=rank, default=None), tuple(refused))
@@ -79,13 +76,13 @@ def _fault(toolkit: Toolkit, accepted: Range) -> str:
     if toolkit.environment:
         return f"is a part of the environment {toolkit.environment}"
     if toolkit.version is None or not toolkit.compiles:
-        return toolkit.problems[0] if toolkit.problems else "its version is not known"
+        return toolkit.problems[0].text if toolkit.problems else "its version is not known"
     exact = accepted.text.strip(" =") == toolkit.version.major_minor  # `12.1` means the release with its updates
     if toolkit.version not in accepted and not exact:
         return f"{toolkit.version} is not {accepted}"
-    mixed = next((problem for problem in toolkit.problems if problem.startswith("the headers are those")), "")
+    mixed = next((problem for problem in toolkit.problems if problem.kind is ProblemKind.HEADERS), None)
     if mixed:
-        return mixed
+        return mixed.text
     if toolkit.components and "cuda_cudart" not in dict(toolkit.components):
         return "there is no libcudart in it"
     return ""
@@ -112,13 +109,13 @@ def choose_gcc(
         elif gcc is None:
             refused.append(f"{gxx.path}: there is no gcc {gxx.version} beside it")
         else:
-            fits.append((gxx, GccPair(gxx.version, gcc.path, gxx.path, f"{gxx.found_by}; {gcc.found_by}")))
+            fits.append((gxx, GccPair(gxx.version, gcc.path, gxx.path, f"{gxx.ways}; {gcc.ways}")))
     lonely = {c.version for c in compilers if c.kind == "gcc"} - {c.version for c in compilers if c.kind == "g++"}
     refused += [f"{c.path}: there is no g++ {c.version} beside it" for c in compilers if c.version in lonely]
 
     def rank(found: tuple[Compiler, GccPair]) -> tuple[bool, bool, bool, Version]:
         gxx, _ = found
-        named = any(name in gxx.found_by.split("; ") for name in ("CXX", "CUDAHOSTCXX"))
+        named = gxx.led_by(Lead.CXX, Lead.CUDAHOSTCXX)
         return named, gxx.path == kept, gxx.default, gxx.version
 
     best = max(fits, key=rank, default=None)

@@ -4,13 +4,15 @@ import os
 import re
 from pathlib import Path
 
+from tenv.core.json_reader import Values
 from tenv.core.versions import Version
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.places import is_wsl
-from tenv.host.report import Compat
+from tenv.host.report import Compat, LibcudaKind
 
-__all__ = ["in_compat_folder", "parse_name", "probe"]
+__all__ = ["COMPAT", "kind_of", "parse_name", "probe"]
 
 _NAME = re.compile(r"lib[\w-]+\.so\.(?P<version>\d{3,4}(\.\d{1,4}){1,3})", re.ASCII)
 _FOLDERS = {"compat", "cuda-compat", "compat_orin"}
@@ -22,9 +24,12 @@ def parse_name(name: str) -> Version | None:
     return Version(match["version"]) if match else None
 
 
-def in_compat_folder(path: str) -> bool:
-    """Tell whether a library lies where cuda-compat is installed."""
-    return not _FOLDERS.isdisjoint(Path(path).parent.parts)
+def kind_of(path: str) -> LibcudaKind:
+    """Return what a libcuda is by the folder that it lies in."""
+    folders = Path(path).parent.parts
+    if not _FOLDERS.isdisjoint(folders):
+        return LibcudaKind.CUDA_COMPAT
+    return LibcudaKind.WSL if "wsl" in folders else LibcudaKind.OTHER
 
 
 def probe(loader: Loader, driver: Fact[Version] | Missing) -> Fact[Compat] | Missing:
@@ -39,15 +44,17 @@ def probe(loader: Loader, driver: Fact[Version] | Missing) -> Fact[Compat] | Mis
         return library
     real = Path(os.path.realpath(library.path))
     version = _version(real)
-    if in_compat_folder(str(real)) or in_compat_folder(str(library.path)):
+    if LibcudaKind.CUDA_COMPAT in (kind_of(str(real)), kind_of(str(library.path))):
         if version is None:
-            return Missing(f"{real} is cuda-compat's, but no file beside it tells its version")
-        return Fact(Compat(str(real), version), library.origin)
+            told = f"{real} is cuda-compat's, but no file beside it tells its version"
+            return Missing(told, ReasonKind.UNREADABLE)
+        return Fact(Compat(str(real), version, kind_of(str(real))), library.origin, OriginKind.LOADER)
     if version is None or isinstance(driver, Missing) or is_wsl(loader.places.root):
-        return Missing(f"{real} lies in no folder of cuda-compat")
+        return Missing(f"{real} lies in no folder of cuda-compat", ReasonKind.DRIVERS_OWN)
     if version == driver.value:
-        return Missing(f"{real} is the driver's own")
-    return Fact(Compat(str(real), version), f"{library.origin}, where the kernel driver is {driver.value}")
+        return Missing(f"{real} is the driver's own", ReasonKind.DRIVERS_OWN)
+    origin = f"{library.origin}, where the kernel driver is {driver.value}"
+    return Fact(Compat(str(real), version, kind_of(str(real))), origin, OriginKind.LOADER)
 
 
 def _version(library: Path) -> Version | None:
@@ -62,3 +69,20 @@ def _version(library: Path) -> Version | None:
         return None
     versions = {version for name in beside if (version := parse_name(name))}
     return versions.pop() if len(versions) == 1 else None
+
+
+def _read(values: Values, key: str) -> Compat:
+    found = values.object(key)
+    kind = LibcudaKind.read(found.optional(found.text, "kind"))
+    return Compat(found.text("path"), found.version("version"), kind)
+
+
+COMPAT = HostField(
+    label="cuda-compat",
+    meaning="a libcuda that stands before the driver's own: cuda-compat, or a leftover of another driver",
+    form="`path`, `version`, `kind`",
+    probe=lambda scan: probe(scan.loader, scan.driver),
+    read=_read,
+    show=lambda compat: [f"{compat.version}  {compat.path}"],
+    lane=Lane.DRIVER,
+)

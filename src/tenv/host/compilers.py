@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tenv.core.json_reader import Values
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host import msvc
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField, Lane
+from tenv.host.found_by import read_found_by
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places
-from tenv.host.report import Compiler
+from tenv.host.report import Compiler, FoundBy, Lead
 
-__all__ = ["parse_kind", "parse_version", "probe"]
+__all__ = ["COMPILERS", "parse_kind", "parse_version", "probe"]
 
 _NAMES = re.compile(r"(gcc|g\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?|cc|c\+\+")
 _KIND = re.compile(r"(^|-)(?P<kind>gcc|g\+\+|clang|clang\+\+)(-[\d.]+)?$")
-_VARIABLES = ("CC", "CXX", "CUDAHOSTCXX")
+_VARIABLES = {"CC": Lead.CC, "CXX": Lead.CXX, "CUDAHOSTCXX": Lead.CUDAHOSTCXX}
 _LINKS = 40  # as many as Linux follows
 _LAUNCHERS = {"ccache", "sccache", "distcc", "icecc"}
 # What CMake takes when neither CC nor CXX is set (CMakeDetermineCCompiler.cmake), in its order.
@@ -51,10 +54,10 @@ class _Candidate:
         real = os.path.realpath(self.program)
         return real if _KIND.search(Path(real).name) else self.program
 
-    def found_by(self) -> str:
-        """Return what led to it, in words."""
-        ways = [*self.variables, *([f"{', '.join(self.names)} on PATH"] if self.names else [])]
-        return "; ".join(ways)
+    def found_by(self) -> tuple[FoundBy, ...]:
+        """Return what led to it."""
+        on_path = (FoundBy(Lead.PATH, f"{', '.join(self.names)} on PATH"),) if self.names else ()
+        return (*(FoundBy(_VARIABLES[name], name) for name in self.variables), *on_path)
 
 
 def parse_version(text: str) -> Version | None:
@@ -89,16 +92,16 @@ def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
         version = versions[candidate.asked()]
         if isinstance(version, Missing):
             problems.append(f"{candidate.program} is left out: {version.reason}")
-        elif kind := candidate.kind or _ask_kind(candidate, places):
-            found.append(Compiler(kind, candidate.program, version, candidate.default, candidate.found_by()))
+        elif named := candidate.kind or _ask_kind(candidate, places):
+            found.append(Compiler(named, candidate.program, version, candidate.default, candidate.found_by()))
         else:
             problems.append(f"{candidate.program} is left out: neither GCC nor clang")
-    looked = f"PATH, {', '.join(_VARIABLES)}"
+    looked, kind = f"PATH, {', '.join(_VARIABLES)}", OriginKind.SEARCH
     if msvc.is_asked(places):
-        looked = f"{looked}, {msvc.LOOKED_AT}"
+        looked, kind = f"{looked}, {msvc.LOOKED_AT}", OriginKind.SEARCH_MSVC
         found = [*msvc.compilers(places, problems), *found]
     found.sort(key=lambda compiler: not compiler.default)
-    return Fact(tuple(found), "; ".join([looked, *dict.fromkeys(problems)]))
+    return Fact(tuple(found), "; ".join([looked, *dict.fromkeys(problems)]), kind)
 
 
 def _candidates(places: Places, problems: list[str]) -> list[_Candidate]:
@@ -177,10 +180,42 @@ def _version(places: Places, program: str) -> Version | Missing:
     version = parse_version(done.stdout) if done.status == 0 else None
     if version is None:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()[:1]
-        return Missing(f"exit status {done.status}" + (f", `{said[0]}`" if said else ""))
+        return Missing(f"exit status {done.status}" + (f", `{said[0]}`" if said else ""), ReasonKind.FAILED)
     return version
 
 
 def _ask_kind(candidate: _Candidate, places: Places) -> str | None:
     done = places.run(candidate.program, "--version", LC_ALL="C")
     return None if isinstance(done, Missing) else parse_kind(done.stdout, candidate.language)
+
+
+def _read(values: Values, key: str) -> tuple[Compiler, ...]:
+    return tuple(
+        Compiler(
+            kind=one.text("kind"),
+            path=one.text("path"),
+            version=one.version("version"),
+            default=one.flag("default"),
+            found_by=read_found_by(one, "found_by"),
+        )
+        for one in values.objects(key)
+    )
+
+
+def _show(compiler: Compiler) -> str:
+    mark = ", taken by default" if compiler.default else ""
+    return f"{compiler.kind} {compiler.version}  {compiler.path}, by {compiler.ways}{mark}"
+
+
+COMPILERS = HostField(
+    label="compilers",
+    meaning=(
+        "gcc, g++, clang and clang++ of all versions on PATH, and what CC, CXX and CUDAHOSTCXX name; on Windows the "
+        "toolsets of Visual C++; those that a build takes by default come first"
+    ),
+    form="a list of `kind`, `path`, `version`, `default`, `found_by` (a list of `kind`, `text`)",
+    probe=lambda scan: probe(scan.places),
+    read=_read,
+    show=lambda compilers: list(map(_show, compilers)),
+    lane=Lane.ALONE,
+)

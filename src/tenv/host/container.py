@@ -2,10 +2,12 @@
 
 import re
 
-from tenv.host.interface import Fact, Missing
+from tenv.core.json_reader import Values
+from tenv.host.field import HostField
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, read
 
-__all__ = ["parse_cgroup", "probe"]
+__all__ = ["CONTAINER", "parse_cgroup", "probe"]
 
 _VARIABLES = {"APPTAINER_CONTAINER": "apptainer", "SINGULARITY_CONTAINER": "singularity"}
 _FILES = {"/run/.containerenv": "podman", "/.dockerenv": "docker", "/singularity": "singularity"}
@@ -39,16 +41,26 @@ def probe(places: Places | None = None) -> Fact[str] | Missing:
     places = places or Places()
     for variable, kind in _VARIABLES.items():
         if places.environ.get(variable):
-            return Fact(kind, variable)
+            return Fact(kind, variable, OriginKind.VARIABLE)
     if places.environ.get("KUBERNETES_SERVICE_HOST"):
-        return Fact("kubernetes", "KUBERNETES_SERVICE_HOST")
+        return Fact("kubernetes", "KUBERNETES_SERVICE_HOST", OriginKind.VARIABLE)
     for path, kind in _FILES.items():
         if places.at(path).exists():
-            return Fact(kind, path)
+            return Fact(kind, path, OriginKind.SYSTEM)
     if said := places.environ.get("container"):  # systemd's convention, which podman and lxc follow
-        return Fact(said, "the variable `container`")
+        return Fact(said, "the variable `container`", OriginKind.VARIABLE)
     for path, parse in ((_SYSTEMD, str.strip), (_CGROUP, parse_cgroup)):
         text = read(places.at(path))
         if isinstance(text, str) and (found := parse(text)):
-            return Fact(found, path)
-    return Missing("nothing tells of a container")
+            return Fact(found, path, OriginKind.SYSTEM)
+    return Missing("nothing tells of a container", ReasonKind.NONE)
+
+
+CONTAINER = HostField(
+    label="container",
+    meaning="the kind of container that tenv runs in",
+    form='`"docker"`',
+    probe=lambda scan: probe(scan.places),
+    read=Values.text,
+    show=lambda kind: [kind],
+)

@@ -6,19 +6,19 @@ This is the number that conda's ``__cuda`` stands for. cuda-compat raises it, an
 import re
 from collections.abc import Mapping
 
+from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.answer import cuda_version
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 
-__all__ = ["NO_CUDA", "OVERRIDE", "is_misread", "override", "parse", "probe"]
+__all__ = ["CUDA", "OVERRIDE", "override", "parse", "probe"]
 
 OVERRIDE = "CONDA_OVERRIDE_CUDA"
-NO_CUDA = f"{OVERRIDE} is empty, which means no CUDA"
-"""The reason for a CUDA version that is missing because a person says so."""
+"""The variable by which conda and pixi are told what the driver offers."""
 
-_MISREAD = f"{OVERRIDE} is `"
 # cuInit is not called: the version needs none, and where the driver is unwell it may hang.
 _CHILD = """\
 import ctypes, sys
@@ -40,21 +40,18 @@ def override(environ: Mapping[str, str]) -> Fact[Version] | Missing | None:
         return None
     text = text.strip()
     if not text:
-        return Missing(NO_CUDA)
+        return Missing.because(ReasonKind.NO_CUDA)
     if not re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", text, re.ASCII):
-        return Missing(f"{_MISREAD}{text}`, which is no version")
-    return Fact(Version(text), OVERRIDE)
-
-
-def is_misread(cuda: Fact[Version] | Missing) -> bool:
-    """Tell whether the CUDA version is missing because the variable holds no version."""
-    return isinstance(cuda, Missing) and cuda.reason.startswith(_MISREAD)
+        return Missing(f"{OVERRIDE} is `{text}`, which is no version", ReasonKind.NO_VERSION)
+    return Fact(Version(text), OVERRIDE, OriginKind.OVERRIDE)
 
 
 def parse(text: str) -> Version | Missing:
     """Return the version from the number that the child prints."""
     line = text.strip()
-    return cuda_version(int(line)) if re.fullmatch(r"-?\d{1,9}", line, re.ASCII) else Missing(f"`{line}` is no number")
+    if not re.fullmatch(r"-?\d{1,9}", line, re.ASCII):
+        return Missing(f"`{line}` is no number", ReasonKind.UNREADABLE)
+    return cuda_version(int(line))
 
 
 def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Version] | Missing:
@@ -67,16 +64,11 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
     nvidia = nvidia or Nvidia(places)
     if (said := override(nvidia.places.environ)) is not None:
         return said
-    told = nvidia.nvml
-    reasons = [f"NVML: {told.reason}"] if isinstance(told, Missing) else []
-    if not isinstance(told, Missing):
-        if isinstance(told.cuda, Version):
-            return Fact(told.cuda, "NVML")
-        reasons = [f"NVML: {told.cuda.reason}"]
+    told = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
+    if isinstance(told, Version):
+        return Fact(told, "NVML", OriginKind.NVML)
     answer = _libcuda(nvidia)
-    if isinstance(answer, Fact):
-        return answer
-    return Missing("; ".join([*reasons, f"libcuda: {answer.reason}"]))
+    return answer if isinstance(answer, Fact) else Missing.by_all([("NVML", told), ("libcuda", answer)])
 
 
 def _libcuda(nvidia: Nvidia) -> Fact[Version] | Missing:
@@ -86,4 +78,17 @@ def _libcuda(nvidia: Nvidia) -> Fact[Version] | Missing:
         return library
     told = library.ask(places, "-c", _CHILD, str(library.path), CUDA_VISIBLE_DEVICES="")
     version = told if isinstance(told, Missing) else parse(told)
-    return version if isinstance(version, Missing) else Fact(version, f"cuDriverGetVersion of {library.path}")
+    if isinstance(version, Missing):
+        return version
+    return Fact(version, f"cuDriverGetVersion of {library.path}", OriginKind.LIBCUDA)
+
+
+CUDA = HostField(
+    label="cuda",
+    meaning="the newest CUDA version that the driver's library (libcuda) offers; not that of a toolkit",
+    form='`"12.4"`',
+    probe=lambda scan: probe(nvidia=scan.nvidia),
+    read=Values.version,
+    show=lambda version: [str(version)],
+    lane=Lane.DRIVER,
+)

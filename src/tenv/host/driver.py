@@ -9,16 +9,15 @@ import re
 import sys
 from collections.abc import Callable
 
+from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.answer import Answer, driver_version, quoted
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places, is_wsl, read
 
-__all__ = ["JETSON", "Places", "is_wsl", "parse_proc", "parse_sys", "parse_tegra", "probe"]
-
-JETSON = "Jetson Linux"
-"""What the reason for a driver that is not known names on a Jetson."""
+__all__ = ["DRIVER", "Places", "is_wsl", "parse_proc", "parse_sys", "parse_tegra", "probe"]
 
 # The closed module says `x86_64 Kernel Module  535.183.01`, the open one `Open Kernel Module for x86_64  580.65.06`.
 _MODULE = re.compile(r"\bModule\b[^\n]*?\s(?P<driver>\d{1,4}(\.\d{1,4}){1,3})(?!\S)", re.ASCII)
@@ -60,29 +59,31 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
         The version with the probe that answered, or `Missing` with every probe's reason.
     """
     nvidia = nvidia or Nvidia(places)
-    reasons = []
-    for name, ask in _probes(nvidia):
+    asked: list[tuple[str, Missing]] = []
+    for name, kind, ask in _probes(nvidia):
         answer = ask()
         if isinstance(answer, Version):
             module, origin = _module(nvidia.places)
             if module is None or module == answer:
-                return Fact(answer, name)
-            return Fact(module, f"{origin}, where {name} says {answer}")
-        reasons.append(f"{name}: {answer.reason}")
+                return Fact(answer, name, kind)
+            return Fact(module, f"{origin}, where {name} says {answer}", OriginKind.KERNEL)
+        asked.append((name, answer))
+    missing = Missing.by_all(asked)
     if release := _jetson_linux(nvidia.places):
-        reasons.append(f"{_L4T}: {JETSON} {release}, whose driver has no number of its own")
-    return Missing("; ".join(reasons))
+        told = f"{_L4T}: Jetson Linux {release}, whose driver has no number of its own"
+        return Missing(f"{missing.reason}; {told}", ReasonKind.JETSON)
+    return missing
 
 
-def _probes(nvidia: Nvidia) -> list[tuple[str, Callable[[], Version | Missing]]]:
-    smi = ("nvidia-smi", lambda: _driver_of(nvidia.smi))
+def _probes(nvidia: Nvidia) -> list[tuple[str, OriginKind, Callable[[], Version | Missing]]]:
+    smi = ("nvidia-smi", OriginKind.NVIDIA_SMI, lambda: _driver_of(nvidia.smi))
     if sys.platform == "win32":
         return [smi]
     return [
-        ("NVML", lambda: _driver_of(nvidia.nvml)),
+        ("NVML", OriginKind.NVML, lambda: _driver_of(nvidia.nvml)),
         smi,
-        (_SYS, lambda: _read(nvidia.places, _SYS, parse_sys)),
-        (_PROC, lambda: _read(nvidia.places, _PROC, parse_proc)),
+        (_SYS, OriginKind.KERNEL, lambda: _read(nvidia.places, _SYS, parse_sys)),
+        (_PROC, OriginKind.KERNEL, lambda: _read(nvidia.places, _PROC, parse_proc)),
     ]
 
 
@@ -105,3 +106,17 @@ def _module(places: Places) -> tuple[Version | None, str]:
 def _jetson_linux(places: Places) -> str | None:
     text = read(places.at(_L4T))
     return None if isinstance(text, Missing) else parse_tegra(text)
+
+
+DRIVER = HostField(
+    label="driver",
+    meaning=(
+        "the version of NVIDIA's kernel driver; under WSL the number of the Windows driver, which counts in another "
+        "series"
+    ),
+    form='`"550.54.15"`',
+    probe=lambda scan: scan.driver,
+    read=Values.version,
+    show=lambda version: [str(version)],
+    lane=Lane.DRIVER,
+)

@@ -7,14 +7,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tenv.core.json_reader import Values
+from tenv.core.sizes import format_bytes
 from tenv.core.versions import Version
 from tenv.host.answer import pci_address
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places, is_wsl, read
 from tenv.host.report import Gpu
 
-__all__ = ["parse_proc", "parse_tegra", "probe"]
+__all__ = ["GPUS", "parse_proc", "parse_tegra", "probe"]
 
 _PROC = "/proc/driver/nvidia/gpus"
 _BUS = "/sys/bus/pci/devices"
@@ -46,38 +49,38 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> _Found 
     places = nvidia.places
     bus = _bus(places)
     on_bus = () if isinstance(bus, Missing) else bus
-    told, reasons = _by_tools(nvidia, on_bus)
+    told, asked = _by_tools(nvidia, on_bus)
     if told and told.value:
         return told
-    for seen in (_proc(places, on_bus), Fact(on_bus, _BUS) if on_bus else None, _tegra(places)):
+    for seen in (_proc(places, on_bus), Fact(on_bus, _BUS, OriginKind.PCI) if on_bus else None, _tegra(places)):
         if seen:
-            return Fact(seen.value, f"{seen.origin}, where {told.origin} finds none") if told else seen
+            return replace(seen, origin=f"{seen.origin}, where {told.origin} finds none") if told else seen
     if told:
         return told
     if isinstance(bus, Missing):
-        return Missing("; ".join([*reasons, f"{_BUS}: {bus.reason}"]))
+        return Missing.by_all([*asked, (_BUS, bus)])
     if is_wsl(places.root):  # Windows keeps its GPU off the bus that Linux sees
-        return Missing("; ".join([*reasons, f"{_BUS}: under WSL it does not show the GPU"]))
-    return Fact((), _BUS)
+        return Missing.by_all([*asked, (_BUS, Missing("under WSL it does not show the GPU", ReasonKind.HIDDEN))])
+    return Fact((), _BUS, OriginKind.PCI)
 
 
-def _by_tools(nvidia: Nvidia, on_bus: tuple[Gpu, ...]) -> tuple[_Found | None, list[str]]:
+def _by_tools(nvidia: Nvidia, on_bus: tuple[Gpu, ...]) -> tuple[_Found | None, list[tuple[str, Missing]]]:
     """Return the answer of the first tool that has one, and why those before it have none."""
-    reasons = []
-    for name, ask in nvidia.tools():
+    asked = []
+    for name, kind, ask in nvidia.tools():
         answer = ask()
         gpus = answer if isinstance(answer, Missing) else answer.gpus
         if isinstance(gpus, Missing):
-            reasons.append(f"{name}: {gpus.reason}")
+            asked.append((name, gpus))
         elif isinstance(answer, Missing) or not answer.lost:
-            return _completed(Fact(gpus, name), on_bus), reasons
+            return _completed(Fact(gpus, name, kind), on_bus), asked
         else:
             silent = _silent(gpus, on_bus)
             if gpus or silent:
                 origin = f"{name}, which also says: {'; '.join(answer.lost)}"
-                return _completed(Fact(gpus + silent, origin), on_bus), reasons
-            reasons.append(f"{name}: {'; '.join(answer.lost)}")
-    return None, reasons
+                return _completed(Fact(gpus + silent, origin, kind), on_bus), asked
+            asked.append((name, Missing("; ".join(answer.lost), ReasonKind.FAILED)))
+    return None, asked
 
 
 def _silent(gpus: tuple[Gpu, ...], on_bus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
@@ -90,7 +93,7 @@ def _completed(found: _Found, on_bus: tuple[Gpu, ...]) -> _Found:
     """Fill in the ids that a tool left out."""
     ids = {gpu.pci_address: gpu.pci_id for gpu in on_bus}
     gpus = (gpu if gpu.pci_id else replace(gpu, pci_id=ids.get(gpu.pci_address, "")) for gpu in found.value)
-    return Fact(tuple(gpus), found.origin)
+    return replace(found, value=tuple(gpus))
 
 
 def parse_proc(text: str) -> Gpu | None:
@@ -104,13 +107,13 @@ def parse_proc(text: str) -> Gpu | None:
 def _proc(places: Places, on_bus: tuple[Gpu, ...]) -> _Found | None:
     texts = [read(folder / "information") for folder in _folders(places.at(_PROC))]
     gpus = tuple(gpu for text in texts if isinstance(text, str) and (gpu := parse_proc(text)))
-    return _completed(Fact(gpus, _PROC), on_bus) if gpus else None
+    return _completed(Fact(gpus, _PROC, OriginKind.KERNEL), on_bus) if gpus else None
 
 
 def _bus(places: Places) -> tuple[Gpu, ...] | Missing:
     devices = _folders(places.at(_BUS))
     if not devices and not places.at(_BUS).is_dir():
-        return Missing("there is no such folder")
+        return Missing("there is no such folder", ReasonKind.HIDDEN)
     found = []
     for device in devices:
         vendor, number, kind = (_word(device / name) for name in ("vendor", "device", "class"))
@@ -138,7 +141,7 @@ def _tegra(places: Places) -> _Found | None:
     texts = [read(places.at(f"{_TREE}/{name}")) for name in ("model", "compatible")]
     model, compatible = ("" if isinstance(text, Missing) else text for text in texts)
     gpu = parse_tegra(model, compatible)
-    return Fact((gpu,), f"{_TREE}/model") if gpu else None
+    return Fact((gpu,), f"{_TREE}/model", OriginKind.DEVICE_TREE) if gpu else None
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -151,3 +154,43 @@ def _folders(folder: Path) -> list[Path]:
 def _word(path: Path) -> str:
     text = read(path)
     return "" if isinstance(text, Missing) else text.strip().lower()
+
+
+def _read(values: Values, key: str) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(
+            name=one.text("name"),
+            compute_capability=one.optional(one.version, "compute_capability"),
+            memory=one.optional(one.number, "memory"),
+            pci_id=one.optional(one.text, "pci_id") or "",
+            pci_address=one.optional(one.text, "pci_address") or "",
+            mig=one.optional(one.flag, "mig") or False,
+        )
+        for one in values.objects(key)
+    )
+
+
+def _show(gpu: Gpu) -> str:
+    words = [
+        gpu.name or "a GPU without a name here",
+        f"compute capability {gpu.compute_capability}" if gpu.compute_capability else "",
+        format_bytes(gpu.memory) if gpu.memory else "",
+        gpu.pci_id,
+        f"at {gpu.pci_address}" if gpu.pci_address else "",
+        "split into instances (MIG)" if gpu.mig else "",
+    ]
+    return ", ".join(filter(None, words))
+
+
+GPUS = HostField(
+    label="gpus",
+    meaning="name, compute capability, memory, PCI id and address, and whether MIG splits it",
+    form=(
+        "a list of `name`, `compute_capability` (or null), `memory` (or null), `pci_id` (`10de:2182`), `pci_address`, "
+        "`mig`"
+    ),
+    probe=lambda scan: probe(nvidia=scan.nvidia),
+    read=_read,
+    show=lambda gpus: list(map(_show, gpus)),
+    lane=Lane.DRIVER,
+)

@@ -4,24 +4,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tenv.core.process import Missing
+from tenv.core.missing import Missing, ReasonKind
+from tenv.core.worded import Worded
 
-__all__ = ["Fact", "Missing", "fact_to_json"]
+__all__ = ["Fact", "Missing", "OriginKind", "ReasonKind", "fact_to_json"]
 
 T = TypeVar("T")
 
 
+class OriginKind(Worded):
+    """What a value was read from."""
+
+    NVML = "nvml", "the driver's management library"
+    NVIDIA_SMI = "nvidia-smi", "nvidia-smi"
+    LIBCUDA = "libcuda", "the driver's library for CUDA"
+    KERNEL = "kernel", "the kernel module, below /sys and /proc"
+    PCI = "pci", "the PCI bus"
+    DEVICE_TREE = "device-tree", "the device tree of a board"
+    LOADER = "loader", "the file that the loader takes"
+    SYSTEM = "system", "the operating system"
+    CGROUP = "cgroup", "the limit of a control group"
+    VARIABLE = "variable", "an environment variable"
+    SEARCH = "search", "variables, PATH and the usual folders"
+    SEARCH_MSVC = "search-msvc", "the same, and Visual Studio"
+    OVERRIDE = "override", "CONDA_OVERRIDE_CUDA"
+    ASSUMED = "assumed", "an option such as --assume-driver"
+    DERIVED = "derived", "the tables, from another value of the report"
+    OTHER = "other", "none of these"
+
+
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[T]):
-    """A value that was read from this machine.
+    """A value that was read from a machine.
 
     Attributes:
         value: The value.
-        origin: The probe that gave it, in words that a person can follow up (``nvidia-smi``, a path).
+        origin: The probe that gave it, in words that people can follow up (``nvidia-smi``, a path); nothing is decided
+            by it.
+        kind: What decisions go by.
     """
 
     value: T
     origin: str
+    kind: OriginKind = OriginKind.OTHER
 
 
 def fact_to_json(answer: Fact[T] | Missing, value: Callable[[T], Any] = str) -> dict[str, Any]:

@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tenv.core.json_reader import Values
 from tenv.core.versions import Version
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
 
-__all__ = ["defined_versions", "highest", "probe"]
+__all__ = ["LIBSTDCXX", "defined_versions", "highest", "probe"]
 
 _NAME = "libstdc++.so.6"
 
@@ -34,13 +36,13 @@ def defined_versions(path: Path) -> tuple[str, ...] | Missing:
         with path.open("rb") as file:
             section = ELFFile(file).get_section_by_name(".gnu.version_d")
             if not isinstance(section, GNUVerDefSection):
-                return Missing(f"{path} defines no symbol versions")
+                return Missing(f"{path} defines no symbol versions", ReasonKind.UNREADABLE)
             # The first name of each entry is its own, the others are those that it builds on.
             return tuple(next(names).name for _, names in section.iter_versions())
     except OSError as error:
-        return Missing(f"{path} can't be read: {error.strerror or error}")
+        return Missing(f"{path} can't be read: {error.strerror or error}", ReasonKind.UNREADABLE)
     except (ELFError, StopIteration, ValueError, LookupError) as error:
-        return Missing(f"{path} can't be read as a library: {error or 'cut off'}")
+        return Missing(f"{path} can't be read as a library: {error or 'cut off'}", ReasonKind.UNREADABLE)
 
 
 def probe(loader: Loader) -> Fact[Libstdcxx] | Missing:
@@ -58,5 +60,20 @@ def probe(loader: Loader) -> Fact[Libstdcxx] | Missing:
         return names
     glibcxx, cxxabi = highest(names, "GLIBCXX"), highest(names, "CXXABI")
     if glibcxx is None or cxxabi is None:
-        return Missing(f"{path} defines no GLIBCXX or no CXXABI version")
-    return Fact(Libstdcxx(path, glibcxx, cxxabi), library.origin)
+        return Missing(f"{path} defines no GLIBCXX or no CXXABI version", ReasonKind.UNREADABLE)
+    return Fact(Libstdcxx(path, glibcxx, cxxabi), library.origin, OriginKind.LOADER)
+
+
+def _read(values: Values, key: str) -> Libstdcxx:
+    found = values.object(key)
+    return Libstdcxx(path=found.text("path"), glibcxx=found.version("glibcxx"), cxxabi=found.version("cxxabi"))
+
+
+LIBSTDCXX = HostField(
+    label="libstdc++",
+    meaning="the libstdc++ that the loader takes, with the highest GLIBCXX and CXXABI that its file defines",
+    form="`path`, `glibcxx`, `cxxabi`",
+    probe=lambda scan: probe(scan.loader),
+    read=_read,
+    show=lambda library: [f"GLIBCXX_{library.glibcxx}, CXXABI_{library.cxxabi}  {library.path}"],
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import WSL_LIBRARIES, Places
 
 __all__ = ["Library", "Loader", "parse_cache"]
@@ -47,11 +47,12 @@ class Library:
         """
         done = places.run(sys.executable, "-I", "-S", *arguments, **changes)
         if isinstance(done, Missing):
-            return Missing(f"asking {self.path}: {done.reason}")
+            return Missing(f"asking {self.path}: {done.reason}", done.kind)
         if done.status < 0:
-            return Missing(f"{self.path} crashed (signal {-done.status})")
+            return Missing(f"{self.path} crashed (signal {-done.status})", ReasonKind.FAILED)
         if done.status > 0:
-            return Missing((done.stderr.strip().splitlines() or [f"exit status {done.status}"])[-1])
+            said = (done.stderr.strip().splitlines() or [f"exit status {done.status}"])[-1]
+            return Missing(said, ReasonKind.FAILED)
         return done.stdout
 
 
@@ -78,7 +79,7 @@ class Loader:
         # Only root has these folders on PATH on some distributions.
         known = [str(self.places.at(path)) for path in ("/sbin/ldconfig", "/usr/sbin/ldconfig")]
         program = next((path for path in known if os.access(path, os.X_OK)), self.places.find("ldconfig"))
-        done = self.places.run(program, "-p", LC_ALL="C") if program else Missing("no ldconfig")
+        done = self.places.run(program, "-p", LC_ALL="C") if program else Missing("no ldconfig", ReasonKind.NONE)
         return {} if isinstance(done, Missing) else parse_cache(done.stdout, self.places.machine)
 
     def find(self, name: str) -> Library | Missing:
@@ -88,11 +89,12 @@ class Loader:
             name: Its name (``libcuda.so.1``), or the path of a file.
         """
         if "/" in name:
-            return Library(Path(name), name, known=False) if Path(name).exists() else Missing(f"{name} is not there")
+            there = Path(name).exists()
+            return Library(Path(name), name, known=False) if there else Missing(f"{name} is not there", ReasonKind.NONE)
         for library in self._candidates(name):
             if library.path.is_file() and self._fits(library.path):
                 return library
-        return Missing(f"the loader finds no {name}")
+        return Missing(f"the loader finds no {name}", ReasonKind.NONE)
 
     def _candidates(self, name: str) -> list[Library]:
         places = self.places

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.json_reader import Values
+from tenv.core.sizes import format_bytes
 from tenv.core.versions import Version
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 
-__all__ = ["NOT_GNU", "Machine", "current_platform", "glibc", "probe", "sees_gpu"]
-
-NOT_GNU = "the C library"
-"""How the reason begins where the version of glibc is missing because the C library is another one."""
+__all__ = ["CORES", "LIBC", "MEMORY", "Machine", "current_platform", "glibc", "probe", "sees_gpu"]
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -57,10 +57,10 @@ def glibc() -> Fact[Version] | Missing:
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
     except (ValueError, OSError, AttributeError):
-        return Missing(f"{NOT_GNU} does not say that it is GNU's")
+        return Missing("the C library does not say that it is GNU's", ReasonKind.NOT_GLIBC)
     if name != "glibc" or not (found := Version.find(version)):
-        return Missing(f"{NOT_GNU} is {name or 'not GNU'}")
-    return Fact(found, "confstr(CS_GNU_LIBC_VERSION)")
+        return Missing(f"the C library is {name or 'not GNU'}", ReasonKind.NOT_GLIBC)
+    return Fact(found, "confstr(CS_GNU_LIBC_VERSION)", OriginKind.SYSTEM)
 
 
 def probe(root: Path = Path("/")) -> Machine:
@@ -74,13 +74,13 @@ def probe(root: Path = Path("/")) -> Machine:
 
 def _cores(root: Path) -> Fact[int]:
     try:
-        count, origin = len(os.sched_getaffinity(0)), "sched_getaffinity"
+        found = Fact(len(os.sched_getaffinity(0)), "sched_getaffinity", OriginKind.SYSTEM)
     except AttributeError:  # not on Windows or macOS
-        count, origin = os.cpu_count() or 1, "os.cpu_count"
+        found = Fact(os.cpu_count() or 1, "os.cpu_count", OriginKind.SYSTEM)
     for group in _groups(root, "cpu"):
-        if (quota := _quota(group)) and quota < count:
-            count, origin = max(quota, 1), f"CPU quota of {group}"
-    return Fact(count, origin)
+        if (quota := _quota(group)) and quota < found.value:
+            found = Fact(max(quota, 1), f"CPU quota of {group}", OriginKind.CGROUP)
+    return found
 
 
 def _quota(group: Path) -> int | None:
@@ -94,16 +94,16 @@ def _quota(group: Path) -> int | None:
 
 
 def _memory(root: Path) -> Fact[int] | Missing:
-    total: Fact[int] | Missing = Missing("/proc/meminfo says nothing of MemTotal")
+    total: Fact[int] | Missing = Missing("/proc/meminfo says nothing of MemTotal", ReasonKind.NONE)
     for line in _read(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemTotal" and rest.split()[:1] and rest.split()[0].isdigit():
-            total = Fact(int(rest.split()[0]) * 1024, "MemTotal of /proc/meminfo")
+            total = Fact(int(rest.split()[0]) * 1024, "MemTotal of /proc/meminfo", OriginKind.SYSTEM)
     for group in _groups(root, "memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):  # versions 2 and 1
             limit = _read(group / name)
             if limit.isdigit() and (isinstance(total, Missing) or int(limit) < total.value):
-                total = Fact(int(limit), f"{name} of {group}")
+                total = Fact(int(limit), f"{name} of {group}", OriginKind.CGROUP)
     return total
 
 
@@ -128,3 +128,31 @@ def _read(path: Path) -> str:
         return path.read_text("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+LIBC = HostField(
+    label="glibc",
+    meaning="the version of the GNU C library",
+    form='`"2.35"`',
+    probe=lambda _: glibc(),
+    read=Values.version,
+    show=lambda version: [str(version)],
+)
+
+CORES = HostField(
+    label="cores",
+    meaning="the processors that this process may use, limits of its control group counted in",
+    form="a number",
+    probe=lambda scan: _cores(scan.places.root),
+    read=Values.number,
+    show=lambda count: [str(count)],
+)
+
+MEMORY = HostField(
+    label="memory",
+    meaning="the memory that this process may use, limits of its control group counted in",
+    form="a number of bytes",
+    probe=lambda scan: _memory(scan.places.root),
+    read=Values.number,
+    show=lambda size: [format_bytes(size)],
+)

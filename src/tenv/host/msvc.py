@@ -13,9 +13,9 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from tenv.core.versions import Version
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import Places, read
-from tenv.host.report import Compiler
+from tenv.host.report import Compiler, FoundBy, Lead
 
 __all__ = [
     "LOOKED_AT",
@@ -66,7 +66,7 @@ class Toolset:
     """
 
     folder: Path
-    found_by: str
+    found_by: FoundBy
     default: bool
 
 
@@ -75,9 +75,9 @@ def parse_vswhere(text: str) -> tuple[Studio, ...] | Missing:
     try:
         rows: Any = json.loads(text.removeprefix("\ufeff") or "[]")
     except (ValueError, RecursionError) as error:
-        return Missing(f"vswhere.exe prints no JSON: {error}")
+        return Missing(f"vswhere.exe prints no JSON: {error}", ReasonKind.UNREADABLE)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return Missing("vswhere.exe prints no list of installations")
+        return Missing("vswhere.exe prints no list of installations", ReasonKind.UNREADABLE)
     found = [
         Studio(Path(folder), Version.find(str(row.get("installationVersion", ""))))
         for row in rows
@@ -126,7 +126,7 @@ def toolsets(places: Places, problems: list[str]) -> Iterator[Toolset]:
             if prompt is None or folder != prompt.folder:
                 default = not taken and folder.name == own
                 taken = taken or default
-                yield Toolset(folder, "vswhere", default)
+                yield Toolset(folder, FoundBy(Lead.VSWHERE, "vswhere"), default)
 
 
 def compilers(places: Places, problems: list[str]) -> list[Compiler]:
@@ -139,18 +139,18 @@ def compilers(places: Places, problems: list[str]) -> list[Compiler]:
         elif not program.is_file():
             problems.append(f"{toolset.folder} is left out: there is no cl.exe for x64 in it")
         else:
-            found.append(Compiler("msvc", str(program), version, toolset.default, toolset.found_by))
+            found.append(Compiler("msvc", str(program), version, toolset.default, (toolset.found_by,)))
     return found
 
 
 def _of_prompt(places: Places) -> Toolset | None:
     """Return the toolset that the variables of a developer's prompt name."""
     if folder := places.variable("VCToolsInstallDir"):
-        return Toolset(Path(folder), "VCToolsInstallDir", default=True)
+        return Toolset(Path(folder), FoundBy(Lead.PROMPT, "VCToolsInstallDir"), default=True)
     if studio := places.variable("VSINSTALLDIR"):
         version = places.variable("VCToolsVersion").strip()
         name = version or _default_of(Path(studio))
-        found_by = "VSINSTALLDIR, VCToolsVersion" if version else "VSINSTALLDIR"
+        found_by = FoundBy(Lead.PROMPT, "VSINSTALLDIR, VCToolsVersion" if version else "VSINSTALLDIR")
         return Toolset(Path(studio) / _TOOLSETS / name, found_by, default=True) if name else None
     return None
 
@@ -168,7 +168,7 @@ def _studios(places: Places, problems: list[str]) -> tuple[Studio, ...]:
             continue
         done = places.run(str(installer), *_OPTIONS)
         if not isinstance(done, Missing) and done.status:
-            done = Missing(f"{installer} ends with status {done.status}")
+            done = Missing(f"{installer} ends with status {done.status}", ReasonKind.FAILED)
         answer = done if isinstance(done, Missing) else parse_vswhere(done.stdout)
         if not isinstance(answer, Missing):
             return answer

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from tenv.host import nvml, smi
 from tenv.host.answer import Answer
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, OriginKind
 from tenv.host.loader import Loader
 from tenv.host.places import Places
 
@@ -34,6 +34,9 @@ class Nvidia:
         """What nvidia-smi tells."""
         return smi.ask(self.places)
 
-    def tools(self) -> list[tuple[str, Callable[[], Answer | Missing]]]:
-        """Return the tools by name, the better one first; calling one asks it."""
-        return [("NVML", lambda: self.nvml), ("nvidia-smi", lambda: self.smi)]
+    def tools(self) -> list[tuple[str, OriginKind, Callable[[], Answer | Missing]]]:
+        """Return the tools by name and kind, the better one first; calling one asks it."""
+        return [
+            ("NVML", OriginKind.NVML, lambda: self.nvml),
+            ("nvidia-smi", OriginKind.NVIDIA_SMI, lambda: self.smi),
+        ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenv.core.versions import Version
 from tenv.host.answer import Answer, cuda_version, driver_version, pci_address, pci_id
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Gpu
 
@@ -44,15 +44,15 @@ def parse(text: str) -> Answer | Missing:
         return Answer(
             driver if isinstance(driver, Missing) else driver_version(str(driver)),
             cuda if isinstance(cuda, Missing) else cuda_version(int(cuda)),
-            Missing(data["count"]["error"]) if "error" in data["count"] else gpus,
+            Missing(data["count"]["error"], ReasonKind.FAILED) if "error" in data["count"] else gpus,
             lost,
         )
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        return Missing(f"the answer can't be read: {error}")
+        return Missing(f"the answer can't be read: {error}", ReasonKind.UNREADABLE)
 
 
 def _value(answer: dict[str, Any]) -> Any:
-    return Missing(answer["error"]) if "error" in answer else answer["value"]
+    return Missing(answer["error"], ReasonKind.FAILED) if "error" in answer else answer["value"]
 
 
 def _gpu(asked: dict[str, Any]) -> Gpu:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.prefix import MARKER
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 
 __all__ = ["WSL_LIBRARIES", "Places", "environment_of", "is_wsl", "read"]
 
@@ -70,7 +70,8 @@ def read(path: Path) -> str | Missing:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        return Missing(error.strerror or str(error))
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        return Missing(error.strerror or str(error), ReasonKind.NONE if absent else ReasonKind.UNREADABLE)
 
 
 def environment_of(path: Path) -> Path | None:

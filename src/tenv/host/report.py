@@ -1,14 +1,100 @@
 """The host report: what a machine offers, each value with its origin or the reason why it is missing.
 
-It is what rules read; so it holds plain values. Its written form is `tenv.host.report_json`.
+It is what rules read; so it holds plain values, and kinds where something is decided by how a value came about. Its
+written form is `tenv.host.report_json`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenv.core.versions import Version
-from tenv.host.interface import Fact, Missing
+from tenv.core.worded import Worded
+from tenv.host.interface import Fact, Missing, ReasonKind
 
-__all__ = ["Compat", "Compiler", "CompilerLimits", "Disk", "Gpu", "HostReport", "Libstdcxx", "Toolkit"]
+__all__ = [
+    "Compat",
+    "Compiler",
+    "CompilerLimits",
+    "Disk",
+    "FoundBy",
+    "Gpu",
+    "HostReport",
+    "Lead",
+    "LibcudaKind",
+    "Libstdcxx",
+    "ProblemKind",
+    "Toolkit",
+    "ToolkitProblem",
+]
+
+
+class Lead(Worded):
+    """What leads to a toolkit or a compiler."""
+
+    CUDA_VARIABLE = "cuda-variable", "CUDA_HOME or CUDA_PATH, which builds read"
+    MODULE_VARIABLE = "module-variable", "a variable of environment modules, of CMake's users or of an installer"
+    PATH = "path", "PATH; of several nvcc the first"
+    PATH_BEHIND = "path-behind", "PATH, behind another nvcc"
+    DEFAULT_FOLDER = "default-folder", "/usr/local/cuda"
+    ALTERNATIVE = "alternative", "/etc/alternatives/cuda"
+    FOLDER = "folder", "a folder where toolkits are installed"
+    CC = "cc", "CC"
+    CXX = "cxx", "CXX"
+    CUDAHOSTCXX = "cudahostcxx", "CUDAHOSTCXX"
+    PROMPT = "prompt", "a developer prompt of Visual Studio"
+    VSWHERE = "vswhere", "vswhere.exe of Visual Studio"
+    ENVIRONMENT = "environment", "the environment of the target"
+    LOCK = "lock", "the lock of the target"
+    OTHER = "other", "none of these"
+
+
+class ProblemKind(Worded):
+    """What is wrong with a toolkit."""
+
+    GONE = "gone", "the variable or link leads nowhere"
+    UNPLACED = "unplaced", "nvcc does not name its toolkit"
+    NO_NVCC = "no-nvcc", "there is no nvcc in it"
+    NVCC_FAILS = "nvcc-fails", "its nvcc names no release"
+    HEADERS = "headers", "the headers are those of another release than nvcc"
+    RELEASE = "release", "version.json names another release than nvcc"
+    DESCRIPTIONS = "descriptions", "it has several descriptions that differ"
+    DESCRIPTION = "description", "its description can't be read"
+    NO_LIBRARY = "no-library", "its description names components of which there is no library"
+    COMPONENT = "component", "its description names another version of a component"
+    OTHER = "other", "none of these"
+
+
+class LibcudaKind(Worded):
+    """What a libcuda that stands before the driver's own is."""
+
+    CUDA_COMPAT = "cuda-compat", "NVIDIA's package for forward compatibility, by its folder"
+    WSL = "wsl", "the one that leads to the driver of Windows, by its folder"
+    OTHER = "other", "a leftover of another driver"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBy:
+    """What led to a toolkit or a compiler.
+
+    Attributes:
+        kind: What decisions go by.
+        text: The same for people: a variable, a path, ``g++, g++-12 on PATH``.
+    """
+
+    kind: Lead
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitProblem:
+    """What is wrong with a toolkit.
+
+    Attributes:
+        kind: What decisions go by.
+        text: The same for people, with the figures.
+    """
+
+    kind: ProblemKind
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +120,17 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Compat:
-    """A cuda-compat library that stands before the driver's own libcuda.
+    """A libcuda that stands before the driver's own.
 
     Attributes:
         path: The library.
         version: The driver version that it was made from.
+        kind: What it is.
     """
 
     path: str
     version: Version
+    kind: LibcudaKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +162,7 @@ class Toolkit:
         version: The release: nvcc's own word, to the update where ``version.json`` agrees with it, else
             ``version.json``'s; None when neither tells.
         components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
-        problems: What is wrong with it, in sentences: no nvcc, a version.json that says otherwise …
+        problems: What is wrong with it: no nvcc, a version.json that says otherwise …
         compiles: Whether its nvcc answered.
         environment: The environment of tenv that it is a part of, or an empty string: none of the machine's own then.
         home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
@@ -82,14 +170,23 @@ class Toolkit:
     """
 
     path: str
-    found_by: tuple[str, ...]
+    found_by: tuple[FoundBy, ...]
     version: Version | None
     components: tuple[tuple[str, str], ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[ToolkitProblem, ...] = ()
     compiles: bool = True
     home: str = ""
     environment: str = ""
     compilers: CompilerLimits | None = None
+
+    def led_by(self, *kinds: Lead) -> bool:
+        """Tell whether something of these kinds leads to it."""
+        return any(way.kind in kinds for way in self.found_by)
+
+    @property
+    def ways(self) -> str:
+        """What leads to it, for people."""
+        return ", ".join(way.text for way in self.found_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +206,16 @@ class Compiler:
     path: str
     version: Version
     default: bool
-    found_by: str
+    found_by: tuple[FoundBy, ...]
+
+    def led_by(self, *kinds: Lead) -> bool:
+        """Tell whether something of these kinds leads to it."""
+        return any(way.kind in kinds for way in self.found_by)
+
+    @property
+    def ways(self) -> str:
+        """What leads to it, for people."""
+        return "; ".join(way.text for way in self.found_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,47 +248,38 @@ class Disk:
     file_system: str
 
 
+def _row(field_of: str) -> dict[str, str]:
+    """Return what `tenv.host.fields` finds a row's `HostField` by: its module and its name there."""
+    return {"field": field_of}
+
+
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What a machine offers, in the order in which a person reads it.
+    """What a machine offers, in the order in which people read it.
 
-    Attributes:
-        hostname: The machine's name.
-        platform: By its conda name, such as ``linux-64``.
-        driver: The kernel driver's version.
-        cuda: The newest CUDA that libcuda offers (raised by cuda-compat, unlike `driver`).
-        compat: The cuda-compat library in the way; Missing when there is none.
-        gpus: The GPUs; an empty tuple when there is certainly none.
-        toolkits: The installed CUDA toolkits.
-        compilers: The compilers on PATH, and those that CC, CXX and CUDAHOSTCXX name.
-        libc: The C library's version, origin naming it.
-        libstdcxx: The C++ library.
-        cores: Processors that may be used, control groups counted in.
-        memory: Bytes, control groups counted in.
-        disk: Where environments go.
-        wsl: Whether this is Linux under Windows.
-        container: The kind of container, such as ``docker``; Missing outside one.
-        ptrace_scope: ``kernel.yama.ptrace_scope``; Missing where there is no Yama.
+    This is the table of fields: each line names a value, its type, and the `tenv.host.field.HostField` that says how it
+    is probed, read from JSON, shown and explained. Collecting, both directions of JSON, ``tenv host`` and the table in
+    ``docs/host.md`` go through these lines, so that a new value is one line here and one file.
     """
 
-    hostname: Fact[str] | Missing
-    platform: Fact[str] | Missing
-    driver: Fact[Version] | Missing
-    cuda: Fact[Version] | Missing
-    compat: Fact[Compat] | Missing
-    gpus: Fact[tuple[Gpu, ...]] | Missing
-    toolkits: Fact[tuple[Toolkit, ...]] | Missing
-    compilers: Fact[tuple[Compiler, ...]] | Missing
-    libc: Fact[Version] | Missing
-    libstdcxx: Fact[Libstdcxx] | Missing
-    cores: Fact[int] | Missing
-    memory: Fact[int] | Missing
-    disk: Fact[Disk] | Missing
-    wsl: Fact[bool] | Missing
-    container: Fact[str] | Missing
-    ptrace_scope: Fact[int] | Missing
+    hostname: Fact[str] | Missing = field(metadata=_row("system:HOSTNAME"))
+    platform: Fact[str] | Missing = field(metadata=_row("system:PLATFORM"))
+    driver: Fact[Version] | Missing = field(metadata=_row("driver:DRIVER"))
+    cuda: Fact[Version] | Missing = field(metadata=_row("cuda_api:CUDA"))
+    compat: Fact[Compat] | Missing = field(metadata=_row("compat:COMPAT"))
+    gpus: Fact[tuple[Gpu, ...]] | Missing = field(metadata=_row("gpus:GPUS"))
+    toolkits: Fact[tuple[Toolkit, ...]] | Missing = field(metadata=_row("toolkits:TOOLKITS"))
+    compilers: Fact[tuple[Compiler, ...]] | Missing = field(metadata=_row("compilers:COMPILERS"))
+    libc: Fact[Version] | Missing = field(metadata=_row("machine:LIBC"))
+    libstdcxx: Fact[Libstdcxx] | Missing = field(metadata=_row("libstdcxx:LIBSTDCXX"))
+    cores: Fact[int] | Missing = field(metadata=_row("machine:CORES"))
+    memory: Fact[int] | Missing = field(metadata=_row("machine:MEMORY"))
+    disk: Fact[Disk] | Missing = field(metadata=_row("storage:DISK"))
+    wsl: Fact[bool] | Missing = field(metadata=_row("system:WSL"))
+    container: Fact[str] | Missing = field(metadata=_row("container:CONTAINER"))
+    ptrace_scope: Fact[int] | Missing = field(metadata=_row("system:PTRACE_SCOPE"))
 
     @classmethod
-    def unknown(cls, reason: str) -> "HostReport":
-        """Return the report on a machine of which nothing is known, for one reason."""
-        return cls(**dict.fromkeys(cls.__slots__, Missing(reason)))
+    def unknown(cls) -> "HostReport":
+        """Return the report on a machine of which nothing was reported."""
+        return cls(**dict.fromkeys(cls.__slots__, Missing.because(ReasonKind.UNREPORTED)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tenv.core.process import Completed
 from tenv.core.versions import Version
 from tenv.host.answer import Answer, driver_version, is_driver, pci_address, pci_id, quoted
-from tenv.host.interface import Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import WSL_LIBRARIES, Places
 from tenv.host.report import Gpu
 
@@ -27,7 +27,7 @@ def ask(places: Places) -> Answer | Missing:
         # Login shells have this folder on PATH under WSL, others often do not.
         program = str(places.root / WSL_LIBRARIES / "nvidia-smi")
         if not os.access(program, os.X_OK):
-            return Missing("not found on PATH")
+            return Missing("not found on PATH", ReasonKind.NONE)
     fields: tuple[str, ...] = FIELDS
     done = _query(places, program, fields)
     if isinstance(done, Completed) and _REFUSED in done.stdout + done.stderr:
@@ -37,7 +37,7 @@ def ask(places: Places) -> Answer | Missing:
         return done
     answer = parse(done.stdout if done.stdout.strip() else done.stderr, fields)
     if done.status != 0 and isinstance(answer.driver, Missing):
-        return Missing(f"{answer.driver.reason} (exit status {done.status})")
+        return Missing(f"{answer.driver.reason} (exit status {done.status})", ReasonKind.FAILED)
     return answer
 
 
@@ -62,9 +62,10 @@ def parse(text: str, fields: Sequence[str] = FIELDS) -> Answer:
     driver = driver_version(drivers[0]) if drivers else quoted(text)
     known = [row for row in rows if "name" in row and (drivers or not _NOT_KNOWN.fullmatch(row["name"]))]
     gpus = tuple(_gpu(row) for row in known)
+    cuda = Missing("not asked", ReasonKind.NONE)
     if not known:
-        return Answer(driver, Missing("not asked"), Missing(said[0] if said else "names no GPU"))
-    return Answer(driver, Missing("not asked"), gpus, tuple(said))
+        return Answer(driver, cuda, Missing(said[0] if said else "names no GPU", ReasonKind.UNREADABLE))
+    return Answer(driver, cuda, gpus, tuple(said))
 
 
 def _gpu(row: dict[str, str]) -> Gpu:

@@ -4,11 +4,14 @@ import os
 import re
 from pathlib import Path
 
-from tenv.host.interface import Fact, Missing
+from tenv.core.json_reader import Values
+from tenv.core.sizes import format_bytes
+from tenv.host.field import HostField
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, read
 from tenv.host.report import Disk
 
-__all__ = ["parse_mounts", "probe"]
+__all__ = ["DISK", "parse_mounts", "probe"]
 
 _MOUNTS = "/proc/self/mountinfo"
 _BEFORE_TYPE = 6  # fields that every line has (proc_pid_mountinfo(5)); optional ones and a dash follow
@@ -48,8 +51,24 @@ def probe(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
     try:
         state = os.statvfs(there)
     except (OSError, AttributeError) as error:  # the latter on Windows
-        return Missing(f"{there} can't be asked: {error}")
+        return Missing(f"{there} can't be asked: {error}", ReasonKind.FAILED)
     mounts = read(places.at(_MOUNTS))
     kind = None if isinstance(mounts, Missing) else parse_mounts(mounts, str(there))
     origin = f"statvfs of {there}" + (f", {_MOUNTS}" if kind else "")
-    return Fact(Disk(str(folder), state.f_bavail * state.f_frsize, kind or "unknown"), origin)
+    disk = Disk(str(folder), state.f_bavail * state.f_frsize, kind or "unknown")
+    return Fact(disk, origin, OriginKind.SYSTEM)
+
+
+def _read(values: Values, key: str) -> Disk:
+    found = values.object(key)
+    return Disk(path=found.text("path"), free=found.number("free"), file_system=found.text("file_system"))
+
+
+DISK = HostField(
+    label="disk",
+    meaning="free bytes and file system where environments go",
+    form="`path`, `free`, `file_system`",
+    probe=lambda scan: probe(scan.folder, scan.places),
+    read=_read,
+    show=lambda disk: [f"{format_bytes(disk.free)} free on {disk.file_system}  {disk.path}"],
+)

@@ -2,11 +2,13 @@
 
 import platform
 
-from tenv.host.interface import Fact, Missing
+from tenv.core.json_reader import Values
+from tenv.host.field import HostField
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.machine import current_platform
 from tenv.host.places import Places, is_wsl, read
 
-__all__ = ["host_platform", "hostname", "ptrace_scope", "wsl"]
+__all__ = ["HOSTNAME", "PLATFORM", "PTRACE_SCOPE", "WSL", "host_platform", "hostname", "ptrace_scope", "wsl"]
 
 _SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
 _NAME = "/proc/sys/kernel/hostname"
@@ -17,24 +19,63 @@ def ptrace_scope(places: Places) -> Fact[int] | Missing:
     """Return whom a process may trace: 0 any of the same user, 1 its children, 2 only as root, 3 nobody."""
     text = read(places.at(_SCOPE))
     if isinstance(text, Missing):
-        return Missing(f"{_SCOPE}: {text.reason}")
-    return Fact(int(text), _SCOPE) if text.strip().isdecimal() else Missing(f"{_SCOPE} holds `{text.strip()}`")
+        return Missing(f"{_SCOPE}: {text.reason}", text.kind)
+    if not text.strip().isdecimal():
+        return Missing(f"{_SCOPE} holds `{text.strip()}`", ReasonKind.UNREADABLE)
+    return Fact(int(text), _SCOPE, OriginKind.SYSTEM)
 
 
 def hostname(places: Places) -> Fact[str] | Missing:
     """Return the machine's name."""
     text = read(places.at(_NAME))
     if isinstance(text, str) and text.strip():
-        return Fact(text.strip(), _NAME)
+        return Fact(text.strip(), _NAME, OriginKind.SYSTEM)
     name = platform.node()
-    return Fact(name, "uname") if name else Missing("the system has no name")
+    return Fact(name, "uname", OriginKind.SYSTEM) if name else Missing("the system has no name", ReasonKind.NONE)
 
 
 def host_platform(places: Places) -> Fact[str]:
     """Return the platform by its conda name."""
-    return Fact(current_platform(places.machine), "uname")
+    return Fact(current_platform(places.machine), "uname", OriginKind.SYSTEM)
 
 
 def wsl(places: Places) -> Fact[bool]:
     """Return whether this is Linux under Windows."""
-    return Fact(is_wsl(places.root), f"{_RELEASE}, /dev/dxg")
+    return Fact(is_wsl(places.root), f"{_RELEASE}, /dev/dxg", OriginKind.SYSTEM)
+
+
+HOSTNAME = HostField(
+    label="host",
+    meaning="the machine's name",
+    form="a text",
+    probe=lambda scan: hostname(scan.places),
+    read=Values.text,
+    show=lambda name: [name],
+)
+
+PLATFORM = HostField(
+    label="platform",
+    meaning="the platform by its conda name",
+    form='`"linux-64"`',
+    probe=lambda scan: host_platform(scan.places),
+    read=Values.text,
+    show=lambda name: [name],
+)
+
+WSL = HostField(
+    label="wsl",
+    meaning="whether this is Linux under Windows",
+    form="true or false",
+    probe=lambda scan: wsl(scan.places),
+    read=Values.flag,
+    show=lambda under_windows: ["yes" if under_windows else "no"],
+)
+
+PTRACE_SCOPE = HostField(
+    label="ptrace",
+    meaning="whom a process may trace (`kernel.yama.ptrace_scope`)",
+    form="a number, 0 to 3",
+    probe=lambda scan: ptrace_scope(scan.places),
+    read=Values.number,
+    show=lambda scope: [f"scope {scope}"],
+)

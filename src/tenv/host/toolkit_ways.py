@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tenv.host.interface import Missing
 from tenv.host.places import Places
+from tenv.host.report import Lead
 
 __all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "Way", "parse_dryrun", "ways"]
 
@@ -32,6 +33,7 @@ _FOLDERS = (
     "usr/lib/nvidia-cuda-toolkit",  # Debian's and Ubuntu's own package
     "etc/alternatives/cuda*",  # update-alternatives, from NVIDIA's packages
 )
+_KNOWN = {"/usr/local/cuda": Lead.DEFAULT_FOLDER, "/etc/alternatives/cuda": Lead.ALTERNATIVE}
 _WINDOWS = "NVIDIA GPU Computing Toolkit/CUDA/v*"
 _TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
 # A script that does no more than start another nvcc, as images and modules put on PATH.
@@ -52,13 +54,13 @@ class Way:
     Attributes:
         name: Such as ``CUDA_HOME``.
         path: The toolkit's folder; where that could not be told, the program that should have.
-        named: Whether a variable of the user's names it, so that a folder that is no toolkit is worth a word.
+        kind: What leads to it; a folder that is no toolkit is worth a word where a variable that builds read names it.
         fault: Why the folder could not be told, or an empty string.
     """
 
     name: str
     path: Path
-    named: bool = False
+    kind: Lead
     fault: str = ""
 
 
@@ -76,42 +78,47 @@ def ways(places: Places) -> Iterator[Way]:
         for nvcc in (folder / name for name in PROGRAMS):
             real = os.path.realpath(nvcc)
             if nvcc.is_file() and os.access(nvcc, os.X_OK) and real not in seen:
-                yield _of_nvcc(nvcc, "nvcc on PATH, behind another" if seen else "nvcc on PATH", places)
+                behind = bool(seen)
+                name = "nvcc on PATH, behind another" if behind else "nvcc on PATH"
+                yield _of_nvcc(nvcc, name, Lead.PATH_BEHIND if behind else Lead.PATH, places)
                 seen.add(real)
     for pattern in _FOLDERS:
         for path in sorted(places.root.glob(pattern)):
             if path.is_symlink() or path.is_dir():
-                yield Way(places.named(path), path)
+                name = places.named(path)
+                yield Way(name, path, _KNOWN.get(name, Lead.FOLDER))
 
 
 def _of_variables(places: Places) -> Iterator[Way]:
     for variable in (*VARIABLES, *_MODULES):
         if value := places.environ.get(variable):
-            yield Way(variable, Path(value), variable in VARIABLES)
+            kind = Lead.CUDA_VARIABLE if variable in VARIABLES else Lead.MODULE_VARIABLE
+            yield Way(variable, Path(value), kind)
     for variable in sorted(places.environ):
         if re.fullmatch(r"CUDA_PATH_V\d+_\d+", variable):  # what NVIDIA's installer for Windows sets
-            yield Way(variable, Path(places.environ[variable]))
+            yield Way(variable, Path(places.environ[variable]), Lead.MODULE_VARIABLE)
     for variable in _HPC_SDK:
         if value := places.environ.get(variable):
             for path in sorted([*Path(value).glob("cuda/[0-9]*"), *Path(value).glob("*/*/cuda/[0-9]*")]):
-                yield Way(variable, path)
+                yield Way(variable, path, Lead.MODULE_VARIABLE)
     if programs := places.variable("ProgramFiles"):
-        yield from (Way(str(path), path) for path in sorted(Path(programs).glob(_WINDOWS)))
+        yield from (Way(str(path), path, Lead.FOLDER) for path in sorted(Path(programs).glob(_WINDOWS)))
 
 
-def _of_nvcc(nvcc: Path, name: str, places: Places) -> Way:
+def _of_nvcc(nvcc: Path, name: str, kind: Lead, places: Places) -> Way:
     """Return the way to the toolkit that an nvcc belongs to; the one on PATH may be a script that calls it."""
     real = Path(os.path.realpath(nvcc))
     # To ask it takes longer than all else here: it starts the host's compiler.
     program = _started(real)
     if program.parent.name == "bin" and (program.parent / "nvcc.profile").exists():
-        return Way(name, program.parent.parent)
+        return Way(name, program.parent.parent, kind)
     done = places.run(str(nvcc), "--dryrun", "tenv.cu")
     if isinstance(done, Missing):
-        return Way(name, real, fault=f"{name} does not tell its toolkit: {done.reason}")
+        return Way(name, real, kind, fault=f"{name} does not tell its toolkit: {done.reason}")
     if top := parse_dryrun(done.stderr + done.stdout):
-        return Way(name, Path(top))
-    return Way(name, real, fault=f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_")
+        return Way(name, Path(top), kind)
+    fault = f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_"
+    return Way(name, real, kind, fault)
 
 
 def _started(program: Path) -> Path:

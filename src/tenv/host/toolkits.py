@@ -15,12 +15,14 @@ from pathlib import Path
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host.answer import first_line
-from tenv.host.interface import Fact, Missing
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, read
-from tenv.host.report import CompilerLimits, Toolkit
+from tenv.host.report import CompilerLimits, FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
+from tenv.host.toolkit_json import read_toolkits, show_toolkits, write_toolkits
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, Way, ways
 
-__all__ = ["Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
+__all__ = ["TOOLKITS", "Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
 
 _HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
@@ -73,9 +75,9 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
         rows = json.loads(text)
         return {str(name): str(row["version"]) for name, row in rows.items() if isinstance(row, dict)}
     except (ValueError, RecursionError) as error:
-        return Missing(f"not JSON: {error}")
+        return Missing(f"not JSON: {error}", ReasonKind.UNREADABLE)
     except (AttributeError, LookupError):
-        return Missing("not what NVIDIA writes")
+        return Missing("not what NVIDIA writes", ReasonKind.UNREADABLE)
 
 
 def parse_host_config(text: str, file: str) -> CompilerLimits | None:
@@ -109,46 +111,52 @@ def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
         places: Where to look; None means this machine.
     """
     places = places or Places()
-    roots: dict[str, list[str]] = {}
+    roots: dict[str, list[FoundBy]] = {}
     faults: dict[str, list[Way]] = {}
     for way in ways(places):
         target = os.path.realpath(way.path)
         if way.fault or not Path(target).is_dir():
             faults.setdefault(target, []).append(way)
-        elif way.named or _is_toolkit(Path(target)):
-            roots.setdefault(target, []).append(way.name)
+        elif way.kind is Lead.CUDA_VARIABLE or _is_toolkit(Path(target)):
+            roots.setdefault(target, []).append(FoundBy(way.kind, way.name))
     found = each(partial(_inspect, places), roots.items())
     broken = [_broken(path, leading) for path, leading in faults.items()]
-    return Fact((*found, *broken), LOOKED_AT)
+    return Fact((*found, *broken), LOOKED_AT, OriginKind.SEARCH)
 
 
 def _broken(path: str, leading: list[Way]) -> Toolkit:
-    said = [way.fault or f"{way.name} leads to {path}, which is not there" for way in leading]
-    return Toolkit(path, tuple(way.name for way in leading), None, (), tuple(said))
+    problems = [
+        ToolkitProblem(ProblemKind.UNPLACED, way.fault)
+        if way.fault
+        else ToolkitProblem(ProblemKind.GONE, f"{way.name} leads to {path}, which is not there")
+        for way in leading
+    ]
+    return Toolkit(path, tuple(FoundBy(way.kind, way.name) for way in leading), None, (), tuple(problems))
 
 
 def _is_toolkit(folder: Path) -> bool:
     return any((folder / part).exists() for part in _PARTS)
 
 
-def _inspect(places: Places, found: tuple[str, list[str]]) -> Toolkit:
-    root, names = Path(found[0]), found[1]
+def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
+    root, leading = Path(found[0]), found[1]
     home = _home(root)
-    problems: list[str] = []
+    problems: list[ToolkitProblem] = []
     nvcc = _ask_nvcc(root, places, problems)
     named = _named(root, nvcc, problems)
     release = Version(named["cuda"]) if "cuda" in named else None
     if nvcc and release and release.major_minor != nvcc.release.major_minor:
-        problems.append(f"version.json says {release}, nvcc says {nvcc.release}")
+        problems.append(ToolkitProblem(ProblemKind.RELEASE, f"version.json says {release}, nvcc says {nvcc.release}"))
         release = nvcc.release
     headers = _headers(home)
     if nvcc and headers and headers.major_minor != nvcc.release.major_minor:
-        problems.append(f"the headers are those of {headers}, nvcc is of {nvcc.release}")
+        told = f"the headers are those of {headers}, nvcc is of {nvcc.release}"
+        problems.append(ToolkitProblem(ProblemKind.HEADERS, told))
     version = release or (nvcc.release if nvcc else None)
     components = _components(_library_files(home), named, nvcc, headers, problems)
     return Toolkit(
         path=str(root),
-        found_by=tuple(dict.fromkeys(names)),
+        found_by=tuple(dict.fromkeys(leading)),
         version=version,
         components=tuple(sorted(components.items())),
         problems=tuple(problems),
@@ -166,29 +174,30 @@ def _home(root: Path) -> Path:
     return usr if apart and root.parent.name == "lib" else root
 
 
-def _ask_nvcc(root: Path, places: Places, problems: list[str]) -> Nvcc | None:
+def _ask_nvcc(root: Path, places: Places, problems: list[ToolkitProblem]) -> Nvcc | None:
     program = next((root / "bin" / name for name in PROGRAMS if (root / "bin" / name).exists()), None)
     if program is None:
-        problems.append("there is no bin/nvcc in it")
+        problems.append(ToolkitProblem(ProblemKind.NO_NVCC, "there is no bin/nvcc in it"))
         return None
     done = places.run(str(program), "--version")
     if isinstance(done, Missing):
-        problems.append(done.reason)
+        problems.append(ToolkitProblem(ProblemKind.NVCC_FAILS, done.reason))
         return None
     answer = parse_nvcc(done.stdout)
     if answer is None:
         said = f": {line}" if (line := first_line(done.stderr)) else ""
-        problems.append(f"{program} --version names no release (exit status {done.status}{said})")
+        told = f"{program} --version names no release (exit status {done.status}{said})"
+        problems.append(ToolkitProblem(ProblemKind.NVCC_FAILS, told))
     return answer
 
 
-def _named(root: Path, nvcc: Nvcc | None, problems: list[str]) -> dict[str, str]:
+def _named(root: Path, nvcc: Nvcc | None, problems: list[ToolkitProblem]) -> dict[str, str]:
     """Return the versions that the toolkit's description names; where there are several, that of nvcc's release."""
     described = {str(path.relative_to(root)): _read_description(path, problems) for path in _descriptions(root)}
     described = {name: versions for name, versions in described.items() if "cuda" in versions}
     if len({Version(versions["cuda"]).major_minor for versions in described.values()}) > 1:
         said = ", ".join(f"{name} says {versions['cuda']}" for name, versions in described.items())
-        problems.append(f"it has several descriptions that differ: {said}")
+        problems.append(ToolkitProblem(ProblemKind.DESCRIPTIONS, f"it has several descriptions that differ: {said}"))
     fits = (v for v in described.values() if nvcc and Version(v["cuda"]).major_minor == nvcc.release.major_minor)
     return next(fits, next(iter(described.values()), {}))
 
@@ -203,18 +212,18 @@ def _descriptions(root: Path) -> list[Path]:
     return [path for path in found if path.is_file() or path.is_symlink()]
 
 
-def _read_description(path: Path, problems: list[str]) -> dict[str, str]:
+def _read_description(path: Path, problems: list[ToolkitProblem]) -> dict[str, str]:
     """Return the versions that a description names; only those that are versions."""
     text = read(path)
     if isinstance(text, Missing):
-        problems.append(f"{path.name} can't be read: {text.reason}")
+        problems.append(ToolkitProblem(ProblemKind.DESCRIPTION, f"{path.name} can't be read: {text.reason}"))
         return {}
     if path.suffix == ".txt":  # until CUDA 11.0
         found = Version.find(text)
         return {"cuda": str(found)} if found else {}
     named = parse_version_json(text)
     if isinstance(named, Missing):
-        problems.append(f"version.json can't be read: {named.reason}")
+        problems.append(ToolkitProblem(ProblemKind.DESCRIPTION, f"version.json can't be read: {named.reason}"))
         return {}
     return {name: version for name, version in named.items() if re.fullmatch(r"\d+(\.\d+)+", version, re.ASCII)}
 
@@ -233,13 +242,14 @@ def _components(
     named: Mapping[str, str],
     nvcc: Nvcc | None,
     headers: Version | None,
-    problems: list[str],
+    problems: list[ToolkitProblem],
 ) -> dict[str, str]:
     """Return the components that are there: by the numbers of their files, else as the description names them."""
     components = {name: version for name, version in named.items() if name not in ("cuda", "nvidia_driver")}
     absent = [name for name in components if name in _LIBRARIES and _LIBRARIES[name] not in files]
     if absent:
-        problems.append(f"version.json names {', '.join(sorted(absent))}, of which there is no library")
+        told = f"version.json names {', '.join(sorted(absent))}, of which there is no library"
+        problems.append(ToolkitProblem(ProblemKind.NO_LIBRARY, told))
     for name in absent:
         del components[name]
     seen = {name: files.get(library, "") for name, library in _LIBRARIES.items() if name not in _UNNUMBERED}
@@ -248,7 +258,8 @@ def _components(
         seen["cuda_cudart"] = str(headers)
     for name, version in seen.items():
         if version and components.get(name, version) != version:
-            problems.append(f"version.json says {components[name]} of {name}, which is {version}")
+            told = f"version.json says {components[name]} of {name}, which is {version}"
+            problems.append(ToolkitProblem(ProblemKind.COMPONENT, told))
         if version:
             components[name] = version
     return components
@@ -279,3 +290,22 @@ def _library_files(home: Path) -> dict[str, str]:
                 number = number.lstrip(".")
                 found[library] = number if _NUMBER.fullmatch(number) else found.get(library, "")
     return found
+
+
+TOOLKITS = HostField(
+    label="toolkits",
+    meaning=(
+        "the CUDA toolkits that variables (`CUDA_HOME`, `CUDA_PATH`, those of environment modules), each `nvcc` on "
+        "PATH and the usual folders lead to, each folder once; their components by the numbers of their files, and "
+        "what is wrong with them"
+    ),
+    form=(
+        "a list of `path`, `found_by` (a list of `kind`, `text`), `version` (or null), `components`, `problems` (a "
+        "list of `kind`, `text`), `compiles`, `home`, `environment`, `compilers` (or null)"
+    ),
+    probe=lambda scan: probe(scan.places),
+    read=read_toolkits,
+    show=show_toolkits,
+    write=write_toolkits,
+    lane=Lane.ALONE,
+)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tenv.core.errors import LockCorruptError, UnsafePackageError
 from tenv.core.prefix import META
-from tenv.core.progress import Progress, Transfer
+from tenv.core.progress import Bytes, Progress, Transfer
 from tenv.locks.lock import Lock
 from tenv.rattler_api.cache import Content, read_archives, read_cache
 from tenv.rattler_api.fetch import fetch
@@ -72,7 +72,7 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
     missing = [record for record in records if record.url not in contents]
     archives: dict[str, Path] = {}
     if missing:
-        progress.step("downloading conda packages", sum(record.size or 0 for record in missing))
+        progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in missing)))
         archives = fetch(missing, network, _teller(progress))
         contents |= read_archives(archives, missing)
     return _look([contents[record.url] for record in records], archives, damaged)

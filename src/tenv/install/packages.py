@@ -9,7 +9,7 @@ from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, Network
 from tenv.core.files import storage_errors
 from tenv.core.names import normalize
 from tenv.core.prefix import clear
-from tenv.core.progress import Progress
+from tenv.core.progress import Bytes, Progress
 from tenv.core.versions import same_release
 from tenv.environment.installed_files import CondaPackages, Wheels, foreign_files
 from tenv.environment.state import Environment, State, Status
@@ -257,7 +257,7 @@ def _install_wheels(uv: Uv, environment: Environment, plan: Plan, progress: Prog
     there = Wheels(environment.prefix)
     before = there.versions()
     if wheels or not plan.wanted.own_python:
-        progress.step("downloading and installing", sum(wheel.size or 0 for wheel in wheels))
+        progress.step("downloading and installing", Bytes(sum(wheel.size or 0 for wheel in wheels)))
     if plan.damaged:
         uv.forget(plan.damaged)
     if wheels:

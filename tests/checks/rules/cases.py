@@ -1,7 +1,8 @@
 """Cases for the tests of the rules: a machine on which all is well, and what each test changes in it."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from tenv.checks.pytorch_source import SourceTree, from_release
@@ -9,10 +10,13 @@ from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.interface import Case, Finding
 from tenv.core.versions import Range, Version
 from tenv.facts.tables import Facts, load_facts
+from tenv.host.compat import kind_of
+from tenv.host.cuda_api import override as asked_override
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.targets.manifest import Manifest, Requirements
+from tests.support.found_by import led
 
 
 @cache
@@ -21,7 +25,7 @@ def facts() -> Facts:
 
 
 def gxx(version: str, path: str = "/usr/bin/g++", *, default: bool = True, kind: str = "g++") -> Compiler:
-    return Compiler(kind, path, Version(version), default, f"{path.rpartition('/')[2]} on PATH")
+    return Compiler(kind, path, Version(version), default, led(f"{path.rpartition('/')[2]} on PATH"))
 
 
 def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
@@ -29,7 +33,7 @@ def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
 
 
 def toolkit(path: str, version: str, *found_by: str, **more: Any) -> Toolkit:
-    return Toolkit(path, found_by, Version(version), **more)
+    return Toolkit(path, led(*found_by), Version(version), **more)
 
 
 def limits(path: str, **bounds: int) -> CompilerLimits:
@@ -37,7 +41,14 @@ def limits(path: str, **bounds: int) -> CompilerLimits:
 
 
 def compat(path: str, version: str) -> Compat:
-    return Compat(path, Version(version))
+    return Compat(path, Version(version), kind_of(path))
+
+
+def override(said: str) -> Fact[Version] | Missing:
+    """Return what CONDA_OVERRIDE_CUDA makes of the CUDA that the driver offers."""
+    told = asked_override({"CONDA_OVERRIDE_CUDA": said})
+    assert told is not None
+    return told
 
 
 def conda(name: str, version: str, *depends: str, channel: str = "conda-forge") -> CondaPackage:
@@ -75,7 +86,8 @@ def host(**changes: Any) -> HostReport:
         "hostname": "box",
     } | changes
     told = (Fact, Missing)
-    return HostReport(**{k: v if isinstance(v, told) else Fact(v, f"probe of {k}") for k, v in values.items()})
+    known = {k: v if isinstance(v, told) else Fact(v, f"probe of {k}") for k, v in values.items()}
+    return replace(HostReport.unknown(), **known)
 
 
 def release(version: str) -> SourceTree:
@@ -113,4 +125,28 @@ def case(
 
 
 def found(code: str, asked: Case) -> list[Finding]:
-    return [finding for rule in RULES if rule.code == code for finding in rule.find(asked)]
+    """Return the findings of a code."""
+    return [one for rule in RULES if code in rule.codes for one in rule(asked) if one.code == code]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What ``limits/CODE.py`` says of a code; each case is what changes in `case`.
+
+    Attributes:
+        severity: What its findings are.
+        speaks: A case in which it is found: the example of its page.
+        silent: Cases just on the other side of the limit.
+        also: Further cases in which it is found, where several rules yield the code.
+    """
+
+    severity: str
+    speaks: dict[str, Any]
+    silent: list[dict[str, Any]]
+    also: list[dict[str, Any]]
+
+
+@cache
+def limits_of(code: str) -> Limit:
+    told = import_module(f"tests.checks.rules.limits.{code.lower()}")
+    return Limit(told.SEVERITY, told.SPEAKS, told.SILENT, getattr(told, "ALSO", []))

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tenv.host.interface import Fact
+from tenv.host.interface import Fact, OriginKind
 from tenv.host.toolkits import compiler_limits, parse_host_config
 from tests.checks.rules.cases import case, found, gxx, limits, toolkit
+from tests.support.found_by import led
 
 TABLE = "crt/host_config.h in the PyPI wheels"
 HEADER = """\
@@ -134,15 +135,16 @@ def test_a_visual_c_plus_plus_that_pytorch_refuses(torch: str | None, version: s
 
 
 def test_windows_without_visual_c_plus_plus() -> None:
-    for looked, codes in (("PATH, the developer's prompt, vswhere.exe", ["TE401"]), ("PATH", [])):
-        asked = case(compilers=Fact((), looked), platform="win-64")
+    looked = "PATH, the developer's prompt, vswhere.exe"
+    for kind, codes in ((OriginKind.SEARCH_MSVC, ["TE401"]), (OriginKind.SEARCH, [])):
+        asked = case(compilers=Fact((), looked, kind), platform="win-64")
         findings = found("TE401", asked)
         assert [finding.code for finding in findings] == codes
         for finding in findings:
             assert finding.message.startswith("there is no Visual C++ here")
             assert finding.evidence == f"looked in: {looked}"
             assert finding.fix.startswith("winget install Microsoft.VisualStudio.2022.BuildTools")
-    assert found("TE401", case(compilers=Fact((msvc("19.44.35207"),), looked), platform="win-64")) == []
+    assert found("TE401", case(compilers=Fact((msvc("19.44.35207"),), looked, kind), platform="win-64")) == []
 
 
 def test_several_toolsets_of_visual_c_plus_plus() -> None:
@@ -156,7 +158,7 @@ def test_several_toolsets_of_visual_c_plus_plus() -> None:
 
 def test_the_one_that_nvcc_takes_is_told_where_it_is_another() -> None:
     for_nvcc = gxx("12.3.0", "/usr/bin/g++-12", default=False)
-    named = type(for_nvcc)("g++", "/usr/bin/g++-12", for_nvcc.version, False, "CUDAHOSTCXX; g++-12 on PATH")
+    named = type(for_nvcc)("g++", "/usr/bin/g++-12", for_nvcc.version, False, led("CUDAHOSTCXX", "g++-12 on PATH"))
     (finding,) = found("TE404", case(compilers=(clang("18.1.8"), gxx("13.3.0", default=False), named)))
     assert finding.subject == "clang++ and g++"
     assert finding.message == (

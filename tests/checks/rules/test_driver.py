@@ -1,7 +1,5 @@
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,6 @@ from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import load_facts
 from tenv.host.interface import Fact, Missing
 
-PAGES = Path(__file__).parents[3] / "docs" / "rules"
 TABLE = load_facts().cuda_driver
 RUNS = (Verdict.NATIVE, Verdict.MINOR_VERSION)
 NO_DRIVER = Missing("NVML: libnvidia-ml.so.1 is not there; nvidia-smi: not found on PATH")
@@ -191,15 +188,3 @@ def test_a_finding_has_the_keys_of_the_envelope() -> None:
     assert list(written) == ["code", "severity", "subject", "message", "evidence", "source", "fix"]
     assert json.loads(json.dumps(written))["severity"] == "error"
     assert all(type(value) is str and value for value in written.values())
-
-
-@pytest.mark.parametrize(
-    ("code", "driver", "cuda"),
-    [("TE101", None, "12.1"), ("TE102", "515.76", "11.8"), ("TE103", "515.76", "12.1"), ("TE104", "580.65.06", "14.0")],
-)
-def test_the_page_of_a_rule_shows_what_it_says(code: str, driver: str | None, cuda: str) -> None:
-    page = (PAGES / f"{code}.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == ["What", "Why", "Example", "Fix", "Sources"]
-    shown = re.search(r"```json\n(.*?)```", page, re.DOTALL)
-    assert shown is not None
-    assert json.loads(shown[1]) == finding(on(driver, cuda)).to_json()

@@ -9,13 +9,13 @@ import pytest
 from tenv.checks.pytorch_source import SourceTree, read_source
 from tenv.checks.rules.catalogue import RULES
 from tenv.core.versions import Range, Version
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Disk
-from tests.checks.rules.cases import archive, case, compat, conda, found, gpu, gxx, toolkit, wheel
+from tests.checks.rules.cases import archive, case, compat, conda, found, gpu, gxx, override, toolkit, wheel
 
 GIB = 1 << 30
 A100, GTX, K80 = gpu("NVIDIA A100-SXM4-80GB", "8.0"), gpu("NVIDIA GeForce GTX 1660 Ti", "7.5"), gpu("Tesla K80", "3.7")
-SOON: dict[str, Any] = {"driver": Missing("no probe"), "offers": Fact(Version("99.9"), "CONDA_OVERRIDE_CUDA")}
+SOON: dict[str, Any] = {"driver": Missing("no probe"), "offers": override("99.9")}
 
 
 def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
@@ -36,19 +36,19 @@ def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
 
 def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:
     for said in ("99.9", "6.5"):
-        (finding,) = found("TE107", case(**(SOON | {"offers": Fact(Version(said), "CONDA_OVERRIDE_CUDA")})))
+        (finding,) = found("TE107", case(**(SOON | {"offers": override(said)})))
         assert finding.message.startswith("stands for no driver that is known: the table of drivers goes from CUDA 7.0")
         assert finding.evidence == f"CONDA_OVERRIDE_CUDA is {said}"
 
 
 def test_no_cuda_means_no_driver() -> None:
-    asked = case("12.1", offers=Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA"))
+    asked = case("12.1", offers=override(""))
     (finding,) = found("TE101", asked)
     assert finding.evidence == "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
 
 
 def test_a_cuda_between_two_toolkits_stands_for_the_driver_of_the_older_one() -> None:
-    (finding,) = found("TE102", case("12.8", **(SOON | {"offers": Fact(Version("12.7"), "CONDA_OVERRIDE_CUDA")})))
+    (finding,) = found("TE102", case("12.8", **(SOON | {"offers": override("12.7")})))
     assert finding.evidence == ("driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA says 12.7)")
 
 
@@ -111,7 +111,9 @@ def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
 
 def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
     reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no number of its own"
-    (finding,) = found("TE101", case(driver=Missing(reason), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64"))
+    (finding,) = found(
+        "TE101", case(driver=Missing(reason, ReasonKind.JETSON), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64")
+    )
     assert finding.fix == "install a JetPack with CUDA 13.0 or newer: the driver of a Jetson comes with it"
 
 
@@ -143,7 +145,7 @@ def test_a_gcc_that_the_nvcc_taken_refuses_is_told_once() -> None:
     system = {"system": {"cuda-toolkit": Range("*"), "gcc": Range(">=9.4")}}
     compilers = (gxx("14.2.0"), gxx("14.2.0", "/usr/bin/gcc", kind="gcc"))
     asked = case(None, "2.4.1", manifest=system, toolkits=(cuda,), compilers=compilers)
-    findings = [finding for rule in RULES for finding in rule.find(asked) if str(finding.severity) == "error"]
+    findings = [finding for rule in RULES for finding in rule(asked) if str(finding.severity) == "error"]
     assert [finding.code for finding in findings] == ["TE309"]
     assert findings[0].fix.startswith(
         "install a GCC >=9.4 (GCC 12 at most, for the nvcc taken), or name one that is there"

@@ -11,6 +11,7 @@ from tenv.host.interface import Missing
 from tenv.host.report import Libstdcxx
 from tenv.targets.manifest import CondaRequest
 from tests.checks.rules.cases import archive, case, compat, conda, found, gxx, wheel
+from tests.support.found_by import led
 
 CUDNN_URL = "https://developer.download.nvidia.com/compute/cudnn/redist/cudnn/linux-x86_64/cudnn-linux-x86_64-"
 
@@ -169,11 +170,11 @@ def test_magma(cuda: str, severity: str | None, fix: str) -> None:
 def test_a_compiler_of_the_system_beside_one_of_conda_s() -> None:
     own = (conda("gxx_linux-64", "12.4.0"), conda("sysroot_linux-64", "2.17"))
     named = gxx("12.3.0", "/usr/bin/g++-12", default=False)
-    named = type(named)("g++", named.path, named.version, False, "CUDAHOSTCXX; g++-12 on PATH")
+    named = type(named)("g++", named.path, named.version, False, led("CUDAHOSTCXX", "g++-12 on PATH"))
     (finding,) = found("TE504", case("12.1", conda=own, compilers=(named,)))
     assert finding.subject == "CUDAHOSTCXX"
     assert finding.fix == "unset CUDAHOSTCXX before the environment is activated, which sets what it needs"
-    inside = type(named)("g++", "/e/bin/x86_64-conda-linux-gnu-g++", named.version, True, "CXX")
+    inside = type(named)("g++", "/e/bin/x86_64-conda-linux-gnu-g++", named.version, True, led("CXX"))
     assert found("TE504", case("12.1", conda=own, compilers=(inside, gxx("12.3.0")))) == []
 
 

@@ -74,7 +74,7 @@ def test_the_minimum_is_where_no_becomes_yes(cuda: Version, driver: Version, win
 
 def verdicts(case: Case) -> tuple[bool, bool]:
     """Return whether it can be built and whether it runs, as `tenv check` says."""
-    findings = [(rule.scope, finding) for rule in RULES for finding in rule.find(case)]
+    findings = [(rule.scope, finding) for rule in RULES for finding in rule(case)]
     fatal = {scope for scope, finding in findings if finding.severity is Severity.ERROR}
     runs = judge_host(case.manifest.requirements.cuda, case.host, case.facts).run
     return fatal.isdisjoint((Scope.BUILD, Scope.BOTH)), runs and fatal.isdisjoint((Scope.RUN, Scope.BOTH))

@@ -1,16 +1,16 @@
 """What several rules ask of a case."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenv.checks.rules.interface import Case, Finding
+from tenv.checks.rules.interface import Case
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
 from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
 from tenv.host.interface import Missing
-from tenv.host.report import Compiler, Gpu, HostReport, Toolkit
+from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ __all__ = [
     "locked",
     "locked_conda",
     "on_windows",
-    "only",
     "own_compiler",
     "taken_compiler",
     "takes_toolkit",
@@ -156,7 +155,8 @@ def brought_compiler(case: Case) -> Compiler | None:
     """Return the g++ that the target brings by its lock; None where it brings none, or is not locked."""
     for package in locked_conda(case, *_GXX_PACKAGES) if own_compiler(case) else ():
         if version := Version.find(package.version):
-            return Compiler("g++", package.file, version, default=True, found_by=f"the lock of `{case.manifest.name}`")
+            found_by = (FoundBy(Lead.LOCK, f"the lock of `{case.manifest.name}`"),)
+            return Compiler("g++", package.file, version, default=True, found_by=found_by)
     return None
 
 
@@ -175,8 +175,9 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]
     if choice := chosen_gcc(case):  # where none fits, that is told (TE309), and no other is taken
         pair = choice.taken
-        return next(compiler for compiler in found if compiler.path == pair.gxx) if pair else None
-    named = [compiler for compiler in found if cuda and "CUDAHOSTCXX" in compiler.found_by]
+        # On Windows none: a g++ that a target takes on Linux is not what a build takes there.
+        return next((compiler for compiler in found if compiler.path == pair.gxx), None) if pair else None
+    named = [compiler for compiler in found if cuda and compiler.led_by(Lead.CUDAHOSTCXX)]
     return next(iter(named), next((compiler for compiler in found if compiler.default), None))
 
 
@@ -218,12 +219,3 @@ def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: "GpuArchTable |
     row = archs.archs(cuda) if archs else None
     found = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
     return [one for one in found if not (row and (row.has_dropped(one) or row.is_older_than(one)))]
-
-
-def only(code: str, find: Callable[[Case], Iterable[Finding]]) -> Callable[[Case], Iterator[Finding]]:
-    """Return a rule's function that keeps one code of a function that finds several."""
-
-    def kept(case: Case) -> Iterator[Finding]:
-        yield from (found for found in find(case) if found.code == code)
-
-    return kept

@@ -22,11 +22,10 @@ from tenv.checks.rules.compiler_limits import msvc_bounds, newest, row_of
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_host_compiler import HostCompilers
-from tenv.host.interface import Missing
-from tenv.host.msvc import LOOKED_AT
+from tenv.host.interface import Missing, OriginKind
 from tenv.host.report import Compiler
 
-__all__ = ["NONE", "SEVERAL", "TOO_NEW", "TOO_OLD", "no_compiler", "several", "too_new", "too_old"]
+__all__ = ["NONE", "SEVERAL", "TOO_NEW", "TOO_OLD", "msvc", "no_compiler", "several", "too_new", "too_old"]
 
 NONE = "TE401"
 TOO_NEW = "TE402"
@@ -55,7 +54,7 @@ def no_compiler(case: Case) -> Iterator[Finding]:
     if own_compiler(case) or isinstance(compilers, Missing):
         return
     if on_windows(case):
-        if LOOKED_AT in compilers.origin and not installed(case, "msvc"):
+        if compilers.kind is OriginKind.SEARCH_MSVC and not installed(case, "msvc"):
             yield _no_visual_cpp(compilers.origin)
     elif not any(compiler.kind in ("g++", "clang++") for compiler in compilers.value):
         yield Finding(
@@ -84,10 +83,7 @@ def _no_visual_cpp(looked: str) -> Finding:
 def too_new(case: Case) -> Iterator[Finding]:
     """Yield an error where nvcc refuses the compiler that it would call, since that is newer than what it knows."""
     compiler = taken_compiler(case, cuda=True)
-    if compiler is None:
-        return
-    if compiler.kind == "msvc":
-        yield from (finding for finding in _msvc_for_nvcc(case, compiler) if finding.code == TOO_NEW)
+    if compiler is None or compiler.kind not in _MAKERS:
         return
     bound = newest(case, compiler.kind)
     cuda = cuda_of(case)
@@ -103,19 +99,13 @@ def too_new(case: Case) -> Iterator[Finding]:
         ),
         evidence=_evidence(compiler),
         source=bound.source,
-        fix=_exchange(case, compiler.kind, _least(case, compiler.kind), bound.value, "CUDAHOSTCXX={0} NVCC_CCBIN={0}"),
+        fix=_exchange(case, compiler.kind, _least(case, compiler.kind), bound.value, for_nvcc=True),
     )
 
 
 def too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it.
-
-    A Visual C++ is also refused by nvcc's own header where it is too old.
-    """
+    """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it."""
     compiler, row = taken_compiler(case), row_of(case)
-    if compiler is not None and compiler.kind == "msvc":
-        yield from (finding for finding in _msvc_for_nvcc(case, compiler) if finding.code == TOO_OLD)
-        yield from _msvc_for_pytorch(case, compiler)
     if compiler is None or compiler.kind not in _MAKERS:
         return
     maker, bound = _MAKERS[compiler.kind], newest(case, compiler.kind)
@@ -123,12 +113,21 @@ def too_old(case: Case) -> Iterator[Finding]:
     asked = _asked(case, compiler.kind)
     if case.source and asked and compiler.version < asked.value:
         who = f"PyTorch {case.source.version.value} asks for: {maker} {asked.value} or newer{asked_doubt(case)}"
-        fix = _exchange(case, compiler.kind, asked.value, limit, "CXX={0} CC={1}")
+        fix = _exchange(case, compiler.kind, asked.value, limit)
         yield _old(compiler, Severity.ERROR, who, asked.origin, fix)
     elif row and compiler.version < (least := _supported(row, compiler.kind)):
         who = f"CUDA {row.major_minor} supports: {maker} {least} or newer{doubt(row.basis)}"
-        fix = _exchange(case, compiler.kind, least, limit, "CXX={0} CC={1}")
+        fix = _exchange(case, compiler.kind, least, limit)
         yield _old(compiler, Severity.WARNING, who, row.basis.source, fix)
+
+
+def msvc(case: Case) -> Iterator[Finding]:
+    """Yield an error where nvcc or PyTorch refuses a Visual C++, too old or too new, a warning where it is old."""
+    for_nvcc, for_pytorch = taken_compiler(case, cuda=True), taken_compiler(case)
+    if for_nvcc is not None and for_nvcc.kind == "msvc":
+        yield from _msvc_for_nvcc(case, for_nvcc)
+    if for_pytorch is not None and for_pytorch.kind == "msvc":
+        yield from _msvc_for_pytorch(case, for_pytorch)
 
 
 def _msvc_for_nvcc(case: Case, compiler: Compiler) -> Iterator[Finding]:
@@ -197,7 +196,7 @@ def several(case: Case) -> Iterator[Finding]:
             severity=Severity.NOTE,
             subject=" and ".join(dict.fromkeys(compiler.kind for compiler in found)),
             message=f"there are several; a build takes {_named(taken)}{nvcc}",
-            evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.found_by})" for compiler in found),
+            evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.ways})" for compiler in found),
             source=(
                 "the developer's prompt, else Microsoft.VCToolsVersion.default.txt of the newest Visual Studio"
                 if on_windows(case)
@@ -216,7 +215,7 @@ def _named(compiler: Compiler) -> str:
 
 
 def _evidence(compiler: Compiler) -> str:
-    return f"{compiler.path} ({compiler.found_by})"
+    return f"{compiler.path} ({compiler.ways})"
 
 
 def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str) -> Finding:
@@ -246,7 +245,7 @@ def _least(case: Case, kind: str) -> Version:
     return asked.value if asked else _supported(row, kind) if row else Version("0")
 
 
-def _exchange(case: Case, kind: str, least: Version, most: int | None, variables: str) -> str:
+def _exchange(case: Case, kind: str, least: Version, most: int | None, *, for_nvcc: bool = False) -> str:
     """Return how to take another compiler: an installed one that fits, else one to install.
 
     Args:
@@ -254,16 +253,17 @@ def _exchange(case: Case, kind: str, least: Version, most: int | None, variables
         kind: `g++` or `clang++`.
         least: The oldest version that will do.
         most: The newest major version that will do, None when none is known to be too new.
-        variables: What to export, with `{0}` for the C++ compiler and `{1}` for its C compiler.
+        for_nvcc: Whether nvcc alone is to take it; then the newest that will do is the one to install.
     """
     if own_compiler(case):
         package, bound = f"gxx_{case.platform}", f",<{most + 1}" if most is not None else ""
         return f'ask for {package} = ">={least}{bound}" in [dependencies], and lock again'
+    variables = "CUDAHOSTCXX={0} NVCC_CCBIN={0}" if for_nvcc else "CXX={0} CC={1}"
     found = installed(case, kind)
     if fits := [c for c in found if c.version >= least and (most is None or c.version.major <= most)]:
         path = max(fits, key=lambda compiler: compiler.version).path
         return f"export {variables.format(path, c_compiler(path))}"
-    fresh = most is not None and variables.startswith("CUDAHOSTCXX")
+    fresh = most is not None and for_nvcc
     name = f"{kind}-{most if fresh else least.major}"
     wanted = f"{_MAKERS[kind]} {least} {f'to {most}' if most else 'or newer'}"
     apt = f"apt install {name if kind == 'g++' else name.replace('++', '')}"

@@ -10,18 +10,37 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules.common import KnownGpu, compiled_for, doubt
-from tenv.checks.rules.interface import Finding, Severity
+from tenv.checks.rules.interface import Finding, Scope, Severity, Unknown
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, Forward, ForwardVerdict, Minimum
-from tenv.host.cuda_api import NO_CUDA, OVERRIDE, is_misread
-from tenv.host.driver import JETSON
-from tenv.host.interface import Fact, Missing
+from tenv.host.cuda_api import OVERRIDE
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import HostReport
 
 if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import GpuArchTable
 
-__all__ = ["DriverVerdict", "Verdict", "driver_of", "judge", "of_windows", "useless_override"]
+__all__ = [
+    "FORWARD",
+    "LIMITED",
+    "TOO_OLD",
+    "UNLISTED",
+    "UNREAD",
+    "USELESS",
+    "DriverVerdict",
+    "Verdict",
+    "driver_of",
+    "judge",
+    "of_windows",
+    "useless_override",
+]
+
+UNREAD = "TE101"
+LIMITED = "TE102"
+TOO_OLD = "TE103"
+UNLISTED = "TE104"
+FORWARD = "TE105"
+USELESS = "TE107"
 
 
 class Verdict(StrEnum):
@@ -103,9 +122,9 @@ def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[V
     does, or where no toolkit has that number (drivers of branch 565 say 12.7), the oldest that offers the toolkit
     before it. A driver that was read is stronger than a version; set to nothing, the variable says that there is none.
     """
-    if isinstance(host.cuda, Missing) and host.cuda.reason == NO_CUDA:
+    if isinstance(host.cuda, Missing) and host.cuda.kind is ReasonKind.NO_CUDA:
         return host.cuda
-    if isinstance(host.driver, Fact) or not isinstance(host.cuda, Fact) or host.cuda.origin != OVERRIDE:
+    if isinstance(host.driver, Fact) or isinstance(host.cuda, Missing) or host.cuda.kind is not OriginKind.OVERRIDE:
         return host.driver
     said = host.cuda.value
     for row in table.toolkits:  # newest first
@@ -114,7 +133,7 @@ def driver_of(host: HostReport, table: CudaDriverTable, windows: bool) -> Fact[V
             first = table.native(offered, windows)
             if first is not None:
                 told = f"which {OVERRIDE} says" if offered == said else f"and {OVERRIDE} says {said}"
-                return Fact(first.driver, f"the first that offers CUDA {offered}, {told}")
+                return Fact(first.driver, f"the first that offers CUDA {offered}, {told}", OriginKind.DERIVED)
     return host.driver
 
 
@@ -125,17 +144,17 @@ def useless_override(host: HostReport, table: CudaDriverTable, windows: bool) ->
     version of which the table knows no driver.
     """
     if isinstance(host.cuda, Missing):
-        if not is_misread(host.cuda):
+        if host.cuda.kind is not ReasonKind.NO_VERSION:
             return None
         message, evidence = "is no version of CUDA, so nothing follows from it", host.cuda.reason
     else:
-        if host.cuda.origin != OVERRIDE or isinstance(driver_of(host, table, windows), Fact):
+        if host.cuda.kind is not OriginKind.OVERRIDE or isinstance(driver_of(host, table, windows), Fact):
             return None
         newest, oldest = table.toolkits[0].major_minor, table.toolkits[-1].major_minor
         message = f"stands for no driver that is known: the table of drivers goes from CUDA {oldest} to {newest}"
         evidence = f"{OVERRIDE} is {host.cuda.value}"
     return Finding(
-        code="TE107",
+        code=USELESS,
         severity=Severity.WARNING,
         subject=OVERRIDE,
         message=message,
@@ -187,10 +206,10 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         f"run the programs on a machine with {needs.driver()}, or pass `--build-only` to be answered for building alone"
     )
     install = f"install {needs.driver()}{needs.better()}, and restart the machine"
-    if JETSON in driver.reason:
+    if driver.kind is ReasonKind.JETSON:
         install = f"install a JetPack with CUDA {needs.cuda.major_minor} or newer: the driver of a Jetson comes with it"
     return Finding(
-        code="TE101",
+        code=UNREAD,
         severity=Severity.WARNING,
         subject=f"CUDA {needs.cuda}",
         message=(
@@ -200,6 +219,7 @@ def _unread(needs: _Needs, driver: Missing, gpus: Sequence[KnownGpu]) -> Finding
         evidence=driver.reason,
         source=needs.minimum.basis.source,
         fix=needs.fix(gpus, install if names else fix),
+        unknown=Unknown(Scope.RUN, "driver"),
     )
 
 
@@ -215,7 +235,7 @@ def _limited(needs: _Needs, driver: Fact[Version], gpus: Sequence[KnownGpu]) -> 
     if not capabilities:
         archs = "list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST"
     return Finding(
-        code="TE102",
+        code=LIMITED,
         severity=Severity.NOTE,
         subject=f"CUDA {cuda}",
         message=(
@@ -248,7 +268,7 @@ def _below(needs: _Needs, driver: Fact[Version], table: CudaDriverTable, gpus: S
 def _forward(needs: _Needs, driver: Fact[Version], forward: Forward) -> Finding:
     minimum = needs.minimum
     return Finding(
-        code="TE105",
+        code=FORWARD,
         severity=Severity.NOTE,
         subject=f"CUDA {needs.cuda}",
         message=(
@@ -285,7 +305,7 @@ def _closed(forward: Forward | None, gpus: Sequence[KnownGpu]) -> str:
 
 def _too_old(needs: _Needs, driver: Fact[Version], closed: str, choice: str) -> Finding:
     return Finding(
-        code="TE103",
+        code=TOO_OLD,
         severity=Severity.ERROR,
         subject=f"CUDA {needs.cuda}",
         message=f"the driver is too old to run it: that needs {needs.driver()}{doubt(needs.minimum.basis)}{closed}",
@@ -307,11 +327,12 @@ def _newest(driver: Version, table: CudaDriverTable, windows: bool) -> str:
 def _unlisted(cuda: Version, table: CudaDriverTable) -> Finding:
     newest, oldest = table.toolkits[0].toolkit, table.toolkits[-1].toolkit
     return Finding(
-        code="TE104",
+        code=UNLISTED,
         severity=Severity.WARNING,
         subject=f"CUDA {cuda}",
         message="which driver it needs is not known to this version of tenv; building needs none",
         evidence=f"the table of drivers goes from CUDA {oldest.major_minor} to {newest.major_minor}",
         source="tenv/facts/data/cuda_driver.toml",
         fix="check the version of CUDA in the manifest, or install a newer tenv",
+        unknown=Unknown(Scope.RUN, "cuda_driver"),
     )

@@ -12,9 +12,8 @@ from tenv.checks.rules.driver import of_windows
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuClass
-from tenv.host.compat import in_compat_folder
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Compat
+from tenv.host.report import Compat, LibcudaKind
 
 __all__ = ["OLDER", "older_library"]
 
@@ -28,50 +27,48 @@ def older_library(case: Case) -> Iterator[Finding]:
         return
     library = compat.value
     if of_windows(case.host):
-        if "/wsl/" not in library.path:
+        if library.kind is not LibcudaKind.WSL:
             message = "comes before the one in /usr/lib/wsl/lib, which alone leads to the driver of Windows"
-            yield _finding(case, message, _remove(library.path))
+            yield _finding(case, compat, message)
         return
     if not isinstance(driver, Fact):
         return
     if library.version >= driver.value:
-        yield from _closed(case, library, driver.value)
+        yield from _closed(case, compat, driver.value)
         return
     message = (
         f"is of driver {library.version} and comes before that of driver {driver.value}: an old libcuda does not work "
         "with a newer driver (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
     )
-    yield _finding(case, message, _remove(library.path))
+    yield _finding(case, compat, message)
 
 
-def _closed(case: Case, library: Compat, driver: Version) -> Iterator[Finding]:
+def _closed(case: Case, compat: Fact[Compat], driver: Version) -> Iterator[Finding]:
     """Yield a warning where a cuda-compat newer than the driver comes first, and a GPU is one that it refuses."""
     refused = [gpu.name for gpu in known_gpus(case) if gpu.kind is GpuClass.GEFORCE]
-    if library.version > driver and in_compat_folder(library.path) and refused:
+    library = compat.value
+    if library.version > driver and library.kind is LibcudaKind.CUDA_COMPAT and refused:
         message = (
             f"is of driver {library.version} and comes before that of driver {driver}: forward compatibility is closed "
             f"to GeForce GPUs ({refused[0]}), where programs of any CUDA then end "
             "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
         )
-        yield _finding(case, message, _remove(library.path))
+        yield _finding(case, compat, message)
 
 
-def _remove(path: str) -> str:
-    if in_compat_folder(path):
-        folder = path.rpartition("/")[0]
-        return f"take {folder} out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove its cuda-compat package"
-    return f"remove what is left of the other driver ({path}), then `ldconfig`"
-
-
-def _finding(case: Case, message: str, fix: str) -> Finding:
-    compat = case.host.compat
-    told = f"{compat.value.path} ({compat.origin})" if isinstance(compat, Fact) else ""
+def _finding(case: Case, compat: Fact[Compat], message: str) -> Finding:
+    library, driver = compat.value, case.host.driver
+    fix = f"remove what is left of the other driver ({library.path}), then `ldconfig`"
+    if library.kind is LibcudaKind.CUDA_COMPAT:
+        folder = library.path.rpartition("/")[0]
+        fix = f"take {folder} out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove its cuda-compat package"
+    told = f"driver {driver.value if isinstance(driver, Fact) else 'not read'}"
     return Finding(
         code=OLDER,
         severity=Severity.WARNING,
-        subject=told.partition(" ")[0],
+        subject=library.path,
         message=message,
-        evidence=f"{told}; driver {case.host.driver.value if isinstance(case.host.driver, Fact) else 'not read'}",
+        evidence=f"{library.path} ({compat.origin}); {told}",
         source="docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html",
         fix=fix,
     )

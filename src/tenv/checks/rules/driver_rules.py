@@ -4,12 +4,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tenv.checks.rules.common import cuda_of, known_gpus, on_windows
-from tenv.checks.rules.driver import Verdict, driver_of, judge, of_windows, useless_override
+from tenv.checks.rules.driver import (
+    FORWARD,
+    LIMITED,
+    TOO_OLD,
+    UNLISTED,
+    UNREAD,
+    USELESS,
+    Verdict,
+    driver_of,
+    judge,
+    of_windows,
+    useless_override,
+)
 from tenv.checks.rules.interface import Case, Finding
-from tenv.host.compat import in_compat_folder
 from tenv.host.interface import Missing
+from tenv.host.report import LibcudaKind
 
-__all__ = ["driver_rule", "override_rule"]
+__all__ = ["CODES", "USELESS", "driver_rule", "override_rule"]
+
+CODES = (UNREAD, LIMITED, TOO_OLD, UNLISTED, FORWARD)
+"""What `driver_rule` may yield: one of them, since a driver stands to a CUDA in one way."""
 
 
 def driver_rule(case: Case) -> Iterator[Finding]:
@@ -36,7 +51,7 @@ def _in_place(case: Case, finding: Finding) -> Finding:
     """Return what is said of forward compatibility where a cuda-compat that offers the target's CUDA comes first."""
     compat, cuda = case.host.compat, cuda_of(case)
     first = case.facts.cuda_driver.native(cuda, windows=False) if cuda else None
-    if isinstance(compat, Missing) or first is None or not in_compat_folder(compat.value.path):
+    if isinstance(compat, Missing) or first is None or compat.value.kind is not LibcudaKind.CUDA_COMPAT:
         return finding
     if compat.value.version < first.driver:
         return finding

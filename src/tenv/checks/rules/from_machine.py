@@ -5,10 +5,11 @@ two, so that they are asked where there is no time for all rules.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from tenv.checks.rules.common import chosen_gcc, gcc_limit, toolkit_on
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.common import chosen_gcc, gcc_limit, takes_toolkit, toolkit_on
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
@@ -42,7 +43,9 @@ def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
     accepted, choice = manifest.system.get("cuda-toolkit"), toolkit_on(manifest, host)
     if accepted is None or (choice is not None and choice.taken is not None):
         return None
-    return _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
+    finding = _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
+    # Which CUDA it would be built with is not known, and with that not which driver it takes.
+    return replace(finding, unknown=Unknown(Scope.RUN, "toolkits")) if takes_toolkit(manifest) else finding
 
 
 def platform(case: Case) -> Iterator[Finding]:

@@ -1,9 +1,11 @@
 """What a rule answers."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from tenv.core.errors import BugError
 
 if TYPE_CHECKING:
     from tenv.checks.pytorch_source import SourceTree
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from tenv.locks.lock import Lock
     from tenv.targets.manifest import Manifest
 
-__all__ = ["Case", "Finding", "Rule", "Scope", "Severity"]
+__all__ = ["Case", "Finding", "Rule", "Scope", "Severity", "Unknown"]
 
 
 class Severity(StrEnum):
@@ -21,6 +23,27 @@ class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+class Scope(StrEnum):
+    """Which verdict something decides."""
+
+    BUILD = "build"
+    RUN = "run"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An answer that stays open.
+
+    Attributes:
+        scope: Which verdict is not known; it does not count as a yes.
+        needs: What it would take: a value of the host report by its name, or a table of facts.
+    """
+
+    scope: Scope
+    needs: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +58,7 @@ class Finding:
         evidence: What was found, and where.
         source: Where the requirement is written.
         fix: The one command or edit that puts it right.
+        unknown: The answer that it leaves open; None where it leaves none open.
     """
 
     code: str
@@ -44,18 +68,11 @@ class Finding:
     evidence: str
     source: str
     fix: str
+    unknown: Unknown | None = None
 
     def to_json(self) -> dict[str, str]:
         """Return the finding as it stands in the JSON envelope."""
-        return {key: str(value) for key, value in asdict(self).items()}
-
-
-class Scope(StrEnum):
-    """Which verdict an error of a rule decides."""
-
-    BUILD = "build"
-    RUN = "run"
-    BOTH = "both"
+        return {name: str(getattr(self, name)) for name in self.__slots__ if name != "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +101,20 @@ class Rule:
     """One rule.
 
     Attributes:
-        code: Its code, ``TE201``; it has a page in ``docs/rules``.
+        find: Yields what it has to say about a case; pure.
+        codes: The codes that it may yield, ``TE201``; each has a page in ``docs/rules``.
         title: What it is about, in a few words.
         scope: Which verdict its errors decide.
-        find: Yields what it has to say about a case; pure.
     """
 
-    code: str
+    find: Callable[[Case], Iterable[Finding]]
+    codes: tuple[str, ...]
     title: str
     scope: Scope
-    find: Callable[[Case], Iterable[Finding]]
+
+    def __call__(self, case: Case) -> Iterator[Finding]:
+        """Yield what it has to say about a case; raises BugError for a code that it does not declare."""
+        for finding in self.find(case):
+            if finding.code not in self.codes:
+                raise BugError(f"the rule about {self.title} yields {finding.code}, which the catalogue does not say")
+            yield finding

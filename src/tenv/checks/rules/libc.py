@@ -14,8 +14,7 @@ from tenv.checks.rules.common import c_compiler, cuda_of, doubt, installed, on_w
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.host.interface import Missing
-from tenv.host.machine import NOT_GNU
+from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Compiler
 
 __all__ = ["HEADERS", "LIBSTDCXX", "TOO_OLD", "glibc_headers", "glibc_too_old", "libstdcxx_too_old"]
@@ -64,7 +63,7 @@ def glibc_too_old(case: Case) -> Iterator[Finding]:
     if wanted is None or on_windows(case):
         return
     if isinstance(libc, Missing):
-        subject, evidence, too_old = "the C library", libc.reason, libc.reason.startswith(NOT_GNU)
+        subject, evidence, too_old = "the C library", libc.reason, libc.kind is ReasonKind.NOT_GLIBC
     else:
         subject, evidence = f"glibc {libc.value}", f"glibc {libc.value} ({libc.origin})"
         too_old = libc.value < wanted
@@ -102,7 +101,7 @@ def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
             f"`version 'GLIBCXX_{needs.glibcxx}' not found`; this library ends with GLIBCXX_{loaded.glibcxx}"
             f"{doubt(needs.basis, loaded.basis)}"
         ),
-        evidence=f"{loaded.evidence}; {compiler.path} ({compiler.found_by})",
+        evidence=f"{loaded.evidence}; {compiler.path} ({compiler.ways})",
         source=needs.basis.source,
         fix=f"{loaded.newer(compiler)}, or {_older(case, loaded)}",
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tenv.checks.rules.common import on_windows
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.host.interface import Missing
+from tenv.host.report import Lead
 
 __all__ = ["ORIGINS", "other_origin"]
 
@@ -17,7 +18,7 @@ ORIGINS = "TE504"
 
 _COMPILER = re.compile(r"(gcc|gxx|clang|clangxx)(_impl)?_linux-\w+|gcc|gxx|(c|cxx)-compiler|compilers")
 _SYSROOT = re.compile(r"sysroot_linux-\w+")
-_VARIABLES = ("CC", "CXX", "CUDAHOSTCXX")
+_VARIABLES = {Lead.CC: "CC", Lead.CXX: "CXX", Lead.CUDAHOSTCXX: "CUDAHOSTCXX"}
 _SOURCE = "conda-forge's gcc_linux-64 and gxx_linux-64 depend on sysroot_linux-64 and are made for it"
 
 
@@ -44,7 +45,7 @@ def _named_elsewhere(case: Case, own: str) -> Iterator[Finding]:
     """Yield a warning on each variable that names a compiler of the system, where the target brings its own."""
     found = [] if isinstance(case.host.compilers, Missing) else case.host.compilers.value
     for compiler in found:
-        named = [name for name in _VARIABLES if name in re.split(r"[;,\s]+", compiler.found_by)]
+        named = [name for kind, name in _VARIABLES.items() if compiler.led_by(kind)]
         if named and "-conda-" not in compiler.path.rpartition("/")[2]:
             yield _finding(
                 subject=", ".join(named),
@@ -52,7 +53,7 @@ def _named_elsewhere(case: Case, own: str) -> Iterator[Finding]:
                     f"names {compiler.path}, a compiler from outside the environment, and the target brings {own} with "
                     "a sysroot of its own: files of the two do not link"
                 ),
-                evidence=f"{compiler.path} ({compiler.found_by})",
+                evidence=f"{compiler.path} ({compiler.ways})",
                 fix=f"unset {' '.join(named)} before the environment is activated, which sets what it needs",
             )
 

@@ -9,12 +9,23 @@ is therefore checked. Of conda packages the nvidia channel pins less still: its 
 import re
 from collections.abc import Iterator
 
-from tenv.checks.rules.interface import Finding, Severity
+from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.names import channel_url
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 
-__all__ = ["MIXED_HALVES", "MIXED_RELEASES", "PLACEHOLDER", "WRONG_MAJOR", "check_lock", "numbered_with_toolkit"]
+__all__ = [
+    "MIXED_HALVES",
+    "MIXED_RELEASES",
+    "PLACEHOLDER",
+    "WRONG_MAJOR",
+    "check_lock",
+    "mixed_halves",
+    "mixed_releases",
+    "numbered_with_toolkit",
+    "placeholders",
+    "wrong_major",
+]
 
 MIXED_RELEASES = "TE301"
 PLACEHOLDER = "TE302"
@@ -61,16 +72,53 @@ _EMPTY_WHEEL = 20_000
 
 def check_lock(lock: Lock) -> Iterator[Finding]:
     """Yield what is wrong with the CUDA packages of a lock, platform by platform."""
-    text = lock.requirements.get("cuda")
+    cuda = _cuda(lock)
     for platform, wheels in lock.wheels.items():
         yield from _placeholders(platform, wheels)
-        if text:
-            yield from _mixed(platform, wheels, Version(text))
-            yield from _wrong_major(platform, wheels, Version(text))
+        if cuda:
+            yield from _mixed(platform, wheels, cuda)
+            yield from _wrong_major(platform, wheels, cuda)
     for platform, packages in lock.conda.items():
-        if text:
-            yield from _mixed_conda(platform, packages, Version(text), lock.channels)
+        if cuda:
+            yield from _mixed_conda(platform, packages, cuda, lock.channels)
         yield from _mixed_halves(platform, packages)
+
+
+def mixed_releases(case: Case) -> Iterator[Finding]:
+    """Yield an error for each package of the lock that is of another release than the target's CUDA."""
+    cuda = _cuda(case.lock) if case.lock else None
+    if case.lock is None or cuda is None:
+        return
+    for platform, wheels in case.lock.wheels.items():
+        yield from _mixed(platform, wheels, cuda)
+    for platform, packages in case.lock.conda.items():
+        yield from _mixed_conda(platform, packages, cuda, case.lock.channels)
+
+
+def placeholders(case: Case) -> Iterator[Finding]:
+    """Yield an error for each package of the lock that holds nothing."""
+    for platform, wheels in case.lock.wheels.items() if case.lock else ():
+        yield from _placeholders(platform, wheels)
+
+
+def wrong_major(case: Case) -> Iterator[Finding]:
+    """Yield an error for each package of the lock that is made for another CUDA major."""
+    cuda = _cuda(case.lock) if case.lock else None
+    if case.lock is None or cuda is None:
+        return
+    for platform, wheels in case.lock.wheels.items():
+        yield from _wrong_major(platform, wheels, cuda)
+
+
+def mixed_halves(case: Case) -> Iterator[Finding]:
+    """Yield what is of another release than the library that it is the headers or the static form of."""
+    for platform, packages in case.lock.conda.items() if case.lock else ():
+        yield from _mixed_halves(platform, packages)
+
+
+def _cuda(lock: Lock) -> Version | None:
+    text = lock.requirements.get("cuda")
+    return Version(text) if text else None
 
 
 def numbered_with_toolkit(name: str) -> bool:

@@ -6,16 +6,13 @@ from tenv.checks.rules.common import cuda_of
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
-from tenv.host.report import Toolkit
+from tenv.host.report import Lead, Toolkit
 
 __all__ = ["CONTRADICTORY", "TWO_TOOLKITS", "contradictory", "two_toolkits"]
 
 TWO_TOOLKITS = "TE304"
 CONTRADICTORY = "TE308"
 
-_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-_ON_PATH = "nvcc on PATH"
-_DEFAULT = "/usr/local/cuda"
 _NUMBERED = ("cuda_cudart", "cuda_nvrtc", "cuda_cccl", "cuda_cuobjdump", "libnvjitlink")
 """Components that NVIDIA numbers with the toolkit, as nvcc."""
 
@@ -25,8 +22,8 @@ def two_toolkits(case: Case) -> Iterator[Finding]:
     if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
         return
     toolkits = case.host.toolkits.value
-    named = [toolkit for toolkit in toolkits if set(_VARIABLES) & set(toolkit.found_by)]
-    on_path = [toolkit for toolkit in toolkits if _ON_PATH in toolkit.found_by]
+    named = [toolkit for toolkit in toolkits if toolkit.led_by(Lead.CUDA_VARIABLE)]
+    on_path = [toolkit for toolkit in toolkits if toolkit.led_by(Lead.PATH)]
     found = {toolkit.path: toolkit for toolkit in (*named, *on_path)}
     if named and len(found) > 1:
         yield Finding(
@@ -38,7 +35,7 @@ def two_toolkits(case: Case) -> Iterator[Finding]:
                 "of one and link the libraries of the other"
             ),
             evidence="; ".join(
-                f"{', '.join(toolkit.found_by)}: {toolkit.path} ({toolkit.version or 'version not known'})"
+                f"{toolkit.ways}: {toolkit.path} ({toolkit.version or 'version not known'})"
                 for toolkit in found.values()
             ),
             source="CMake's FindCUDAToolkit asks the nvcc of the build, then PATH, then CUDA_PATH",
@@ -51,16 +48,16 @@ def contradictory(case: Case) -> Iterator[Finding]:
     if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
         return
     for toolkit in case.host.toolkits.value:
-        if not {*_VARIABLES, _ON_PATH, _DEFAULT} & set(toolkit.found_by):
+        if not toolkit.led_by(Lead.CUDA_VARIABLE, Lead.PATH, Lead.DEFAULT_FOLDER):
             continue
-        faults = [*toolkit.problems, *_mixed(toolkit)]
+        faults = [*(problem.text for problem in toolkit.problems), *_mixed(toolkit)]
         if faults:
             yield Finding(
                 code=CONTRADICTORY,
                 severity=Severity.WARNING,
                 subject=toolkit.path,
                 message=f"is no whole CUDA toolkit: {'; '.join(faults)}",
-                evidence=f"found by {', '.join(toolkit.found_by)}",
+                evidence=f"found by {toolkit.ways}",
                 source="its own files: nvcc, version.json, headers and libraries of one release belong together",
                 fix=(
                     "activate the environment, which brings a toolkit of its own and comes first, or reinstall this "

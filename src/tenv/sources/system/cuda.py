@@ -60,7 +60,7 @@ def _tool(wanted: Wanted, toolkit: Toolkit) -> Tool:
         path=root,
         version=str(toolkit.version),
         accepted=wanted.accepted.text,
-        found_by=", ".join(toolkit.found_by),
+        found_by=toolkit.ways,
         roles={"home": str(home), "nvcc": str(nvcc)},
         notes=tuple(_notes(wanted, root, home, toolkit)),
         files=tuple(dict.fromkeys(files)),
@@ -73,7 +73,7 @@ def _notes(wanted: Wanted, root: Path, home: Path, toolkit: Toolkit) -> Iterator
     other = wanted.places.find("ptxas")
     if home != root and other and os.path.realpath(other) != os.path.realpath(home / "bin" / "ptxas"):
         yield f"{toolkit.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}"
-    yield from (f"{toolkit.path}: {problem}" for problem in toolkit.problems)
+    yield from (f"{toolkit.path}: {problem.text}" for problem in toolkit.problems)
     nvcc = root / "bin" / "nvcc"
     if nvcc.is_file():
         with nvcc.open("rb") as file:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.versions import Version
 from tenv.host.msvc import LOOKED_AT, cl_of, parse_toolset, toolsets
+from tenv.host.report import Lead
 from tenv.sources.system.interface import Lack, Tool, Wanted
 from tenv.sources.system.path_search import patterns
 
@@ -29,18 +30,18 @@ def find_msvc(wanted: Wanted) -> Tool | Lack:
         elif version not in wanted.accepted:
             refused.append(f"{folder}: {version} is not {wanted.accepted}")
         else:
-            found.append((way != "vswhere", version, way, folder))
+            found.append((way.kind is Lead.PROMPT, version, way.text, folder))
     if not found:
         install = "winget install Microsoft.VisualStudio.2022.BuildTools, with the workload for C++"
         return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), LOOKED_AT, install)
-    _, version, way, folder = max(found)
+    _, version, found_by, folder = max(found)
     programs = patterns(cl_of(folder).parent, *_FILES)
     return Tool(
         name=wanted.name,
         path=folder,
         version=str(version),
         accepted=wanted.accepted.text,
-        found_by=way,
+        found_by=found_by,
         roles={"cl": str(cl_of(folder))},
         files=tuple(programs),
         watched=(cl_of(folder),),

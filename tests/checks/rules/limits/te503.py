@@ -1,0 +1,18 @@
+"""TE503: a libstdc++ that is older than the g++."""
+
+from typing import Any
+
+from tenv.core.versions import Version
+from tenv.host.interface import Missing
+from tenv.host.report import Libstdcxx
+from tests.checks.rules.cases import gxx
+
+OLD_LIBRARY = Libstdcxx("/usr/lib64/libstdc++.so.6.0.29", Version("3.4.29"), Version("1.3.13"))
+
+SEVERITY = "error"
+SPEAKS: dict[str, Any] = {"compilers": (gxx("12.3.0"),), "libstdcxx": OLD_LIBRARY}
+SILENT: list[dict[str, Any]] = [
+    {"compilers": (gxx("11.4.0"),), "libstdcxx": OLD_LIBRARY},
+    {"compilers": (gxx("12.2.1", "/opt/rh/gcc-toolset-12/root/usr/bin/g++"),), "libstdcxx": OLD_LIBRARY},
+    {"libstdcxx": Missing("no")},
+]

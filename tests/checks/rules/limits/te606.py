@@ -1,0 +1,11 @@
+"""TE606: a C++ standard that nvcc does not know."""
+
+from typing import Any
+
+SEVERITY = "error"
+SPEAKS: dict[str, Any] = {"cuda": "11.8", "torch": "2.12.1"}
+SILENT: list[dict[str, Any]] = [
+    {"cuda": "12.0", "torch": "2.12.1"},
+    {"cuda": "11.8", "torch": "2.11.0"},
+    {"cuda": None, "torch": "2.12.1"},
+]

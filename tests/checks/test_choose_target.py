@@ -1,0 +1,19 @@
+"""The choice of a target among those that are shipped, asked without a command line."""
+
+from tenv.checks.before_create import Surroundings
+from tenv.checks.choose_target import choose
+from tenv.host.interface import Missing
+from tenv.project.context import Context
+from tests.checks.rules.cases import facts, gxx, host
+
+GCC = (gxx("13.3.0"), gxx("13.3.0", "/usr/bin/gcc", kind="gcc"))
+
+
+def test_a_target_of_which_nothing_is_known_about_running_falls_out() -> None:
+    around = Surroundings(host(toolkits=Missing("the report does not say"), compilers=GCC), None, facts())
+    chosen = choose(Context(), around, lambda _: None)
+    assert chosen.target == "cuda132"
+    reasons = {row.target: row.reason for row in chosen.ranking}
+    assert reasons["cuda-system"] == (
+        "cuda-toolkit: the target takes cuda-toolkit from the machine, and what that has is not known (TE309)"
+    )

@@ -1,0 +1,39 @@
+"""What a step is counted in is said by its type, whatever it is called and however large it is."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tenv.core.progress import Bytes, Joined, Transfer
+
+
+class Recorded:
+    """Progress that keeps the steps that it hears of."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int | None]] = []
+
+    def step(self, title: str, total: int | None = None) -> None:
+        self.steps.append((title, total))
+
+    def advance(self, count: int = 1) -> None: ...
+
+    def transfers(self, running: Mapping[str, Transfer]) -> None: ...
+
+    def say(self, sentence: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("title", "total", "heard"),
+    [
+        ("fetching the rest", Bytes(100), Bytes(150)),
+        ("downloading three things", 3, 3),
+        ("downloading", None, None),
+        ("counting grains", 10_000_000, 10_000_000),
+    ],
+)
+def test_downloads_in_the_background_count_where_bytes_do(title: str, total: int | None, heard: int | None) -> None:
+    progress = Recorded()
+    Joined(progress, expected=50).step(title, total)
+    assert progress.steps == [(title, heard)]
+    assert isinstance(progress.steps[0][1], Bytes) is isinstance(heard, Bytes)
