@@ -1,9 +1,10 @@
 """The draft of the known causes of failed builds, and the logs to try it on, are whole and well-formed.
 
-`failures/NAME.log` is an excerpt of a failed build as public threads show it, and `NAME.toml` beside it says where it comes from,
-which row of the table names its cause, which line is the decisive one and what noise stands around it. The wording of the messages
-is the tool's; paths and names are rewritten, long commands shortened, and output that such a build prints in any case filled in.
-`good/NAME.log` is a build that went well, with alarming lines in it: no row may be found in one.
+`failures/NAME.log` is an excerpt of a failed build as public threads show it, and `NAME.toml` beside it says where it
+comes from, which row of the table names its cause, which line is the decisive one and what noise stands around it. The
+wording of the messages is the tool's; paths and names are rewritten, long commands shortened, and output that such a
+build prints in any case filled in. `good/NAME.log` is a build that went well, with alarming lines in it: no row may be
+found in one.
 """
 
 import re
