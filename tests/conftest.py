@@ -23,7 +23,10 @@ from tests.support.channels import Channels
 from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.support.projects import HERE, TINY, Project, write_config
 
-_FOREIGN = ("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV", "SSL_CERT", "REQUESTS_CA_")
+_FOREIGN = (
+    *("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV"),
+    *("SSL_C", "REQUESTS_CA_", "CURL_CA_", "NETRC"),
+)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"

@@ -20,22 +20,19 @@ ONLY_IN = {
     "rattler": {"rattler_api"},
     "uv": {"sources/wheels/uv.py"},
     "filelock": {"core/files.py"},
-    "requests": {
-        "sources/wheels/uv.py",
-        "sources/wheels/metadata.py",
-        "sources/wheels/urls.py",
-        "sources/archives/download.py",
-        "sources/archives/partial_file.py",
-    },
+    "requests": {"core/http.py"},
+    "urllib3": {"core/http.py"},
+    "truststore": {"core/certificates.py"},
     "conda_lock": {"interop/conda_lock.py"},
 }
-BROUGHT_ALONG = {"urllib3": "requests", "pydantic": "conda-lock"}
+BROUGHT_ALONG = {"urllib3": "requests", "certifi": "requests", "pydantic": "conda-lock"}
 """Libraries that are imported for the errors that another one lets through, which brings them."""
 
 LATE = (
     "rattler",
     "tomlkit",
     "requests",
+    "truststore",
     "rich",
     "filelock",
     "platformdirs",
@@ -98,3 +95,22 @@ def test_what_is_imported_is_installed_with_tenv() -> None:
 def test_heavy_libraries_are_imported_late(path: Path) -> None:
     early = {name for name, at_import in imports(path) if at_import}
     assert early.isdisjoint(LATE)
+
+
+FORMS = ("conda.anaconda.org", "repo.anaconda.com", "[0-9a-f]{64}", "[0-9a-fA-F]{64}", ".dist-info", ".whl")
+"""Parts of the names of channels, digests, installed wheels and wheels."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tenv")))
+def test_names_are_read_and_built_in_one_place(path: Path) -> None:
+    if path.name == "names.py":
+        return
+    tree = ast.parse(path.read_text())
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    found = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts
+        if any(form in node.value for form in FORMS)
+    ]
+    assert found == []

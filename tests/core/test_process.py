@@ -29,7 +29,7 @@ def test_find_gives_the_absolute_path_of_a_program(tmp_path: Path, monkeypatch: 
 def test_run_captures_what_is_said_and_how_it_ended() -> None:
     code = "import sys; print(input().upper()); print('oh', file=sys.stderr); sys.exit(3)"
     done = process.run([PYTHON, "-c", code], text="hey\n")
-    assert done == process.Completed((PYTHON, "-c", code), 3, "HEY\n", "oh\n")
+    assert done == process.Completed(3, "HEY\n", "oh\n")
 
 
 def test_run_gives_nothing_to_read_and_bears_bytes_that_are_no_text() -> None:

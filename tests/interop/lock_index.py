@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 from urllib.parse import unquote
 
-from tenv.targets.manifest import normalize
+from tenv.core.names import normalize
 
 __all__ = ["LockIndex", "Release"]
 

@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from tenv.targets.manifest import PLATFORMS, normalize
+from tenv.core.names import normalize
+from tenv.targets.manifest import PLATFORMS
 from tests.interop.lock_index import LockIndex, Release
 from tests.support.projects import call
 

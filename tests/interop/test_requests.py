@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tenv.core.names import channel_word
 from tenv.core.versions import CondaRange, Range
 from tenv.interop.drafts import with_cuda
 from tenv.interop.interface import Draft
-from tenv.interop.packages import channel_word, other_channels
+from tenv.interop.packages import other_channels
 from tenv.interop.requests import top_level
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tests.support.projects import Ended, call
@@ -165,6 +166,16 @@ def test_the_channels_that_conda_calls_otherwise_are_named_by_their_place() -> N
     assert found["channels"] == [main, "https://repo.anaconda.com/pkgs/r", "anaconda"]
     assert found["dependencies"] == {"six": {"version": "*", "channel": main}}
     assert channel_word("https://conda.anaconda.org/nvidia/label/cuda-11.8.0/") == "nvidia/label/cuda-11.8.0"
+
+
+def test_defaults_of_a_file_are_several_channels_and_more_on_windows() -> None:
+    text = "channels: [conda-forge, defaults]\nplatforms: [linux-64, win-64]\ndependencies: ['defaults::r-base']\n"
+    found, _ = imported("environment.yml", text)
+    home = "https://repo.anaconda.com/pkgs"
+    assert found["channels"] == ["conda-forge", f"{home}/main", f"{home}/r", f"{home}/msys2"]
+    assert found["dependencies"] == {"r-base": {"version": "*", "channel": f"{home}/r"}}
+    found, _ = imported("environment.yml", text.replace(", win-64", ""))
+    assert found["channels"] == ["conda-forge", f"{home}/main", f"{home}/r"]
 
 
 def test_what_decides_on_a_toolchain_is_asked_for_whoever_needs_it() -> None:

@@ -29,6 +29,8 @@ EXCERPT = Path(__file__).parent.parent / "data" / "channels"
 
 CANONICAL = {
     "main": "https://repo.anaconda.com/pkgs/main",
+    "r": "https://repo.anaconda.com/pkgs/r",
+    "msys2": "https://repo.anaconda.com/pkgs/msys2",
     "intel-repos": "https://software.repos.intel.com/python/conda",
 }
 """Folders whose channel is not on conda.anaconda.org under the folder's own name."""

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import io
 import re
+import ssl
 import sys
 import threading
 import zipfile
@@ -194,6 +195,11 @@ class Service:
         self._server.service = self
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Serve over TLS; call it before the body begins."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = self.url.replace("http:", "https:")
+
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
@@ -237,7 +243,10 @@ class Index(Service):
         fault: How it fails now, or None.
         where: A pattern for the paths that fail.
         asked: Every path that was asked for.
+        login: The user and the password without which nothing is served; empty for none.
     """
+
+    login = ""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(_Pages)
@@ -293,7 +302,10 @@ class _Pages(Answers):
         index = self.index
         index.asked.append(path)
         fault = index.fault if index.fault and re.search(index.where, path) else None
-        if fault is Fault.SILENT:
+        expected = "Basic " + base64.b64encode(index.login.encode()).decode()
+        if index.login and self.headers.get("Authorization") != expected:
+            self._send(401, b"who are you?", body=body)
+        elif fault is Fault.SILENT:
             index.stopping.wait(_FOREVER)
             self.close_connection = True
         elif fault in (Fault.ERROR, Fault.FORBIDDEN):

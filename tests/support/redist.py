@@ -216,6 +216,7 @@ class Server(Service):
         cut: Where connections end, one after the other: after so many bytes of the body; when empty, nowhere.
         ranges: Whether it knows Range.
         statuses: Answers to give instead, one after the other.
+        retry_after: What such an answer says of when to ask again.
         drip: Seconds between pieces of `piece` bytes; 0 for as fast as it goes.
         redirect: Where paths that match a pattern are sent to.
         tag: The entity tag; changed by a test when the file changes.
@@ -229,6 +230,7 @@ class Server(Service):
         self.cut: list[int] = []
         self.ranges = True
         self.statuses: list[int] = []
+        self.retry_after = ""
         self.drip = 0.0
         self.piece = 16
         self.redirect: tuple[str, str] | None = None
@@ -266,6 +268,8 @@ class _Handler(Answers, BaseHTTPRequestHandler):
 
     def _plain(self, status: int) -> None:
         self.send_response(status)
+        if self.served.retry_after:
+            self.send_header("Retry-After", self.served.retry_after)
         self.send_header("Content-Length", "0")
         self.end_headers()
 

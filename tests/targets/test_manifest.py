@@ -245,7 +245,7 @@ def test_a_conda_request_knows_its_line_and_its_specification(folder: Folder) ->
         'magma[version="==2.6.1",build="*_1",channel="https://conda.anaconda.org/py/label/x"]'
     )
     assert str(magma) == '{ version = "2.6.1", build = "*_1", channel = "py/label/x" }'
-    assert manifest.sources() == ("https://conda.anaconda.org/forge", "https://conda.anaconda.org/py/label/x")
+    assert manifest.sources("linux-64") == ("https://conda.anaconda.org/forge", "https://conda.anaconda.org/py/label/x")
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,8 @@ def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
 def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenv.sources.wheels.uv._SIZE_TIMEOUT", 0.2)
+    monkeypatch.setenv("TENV_HTTP_TIMEOUT", "0.2")
+    monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
     project.narrow()
     with project.index.failing(Fault.SILENT):
         err = project.fails(6, "network", "lock", "tiny")

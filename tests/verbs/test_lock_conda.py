@@ -120,6 +120,14 @@ def test_works_from_the_cache_alone(tools: Project, channels: Channels) -> None:
     assert chosen(tools) == {"tool": "2.0", "part": "1.5"}
 
 
+def test_off_the_network_no_certificate_is_missed(tools: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools.ok("lock", "tiny")
+    tools.lock.unlink()
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    tools.ok("lock", "tiny", "--offline")
+    assert os.environ["SSL_CERT_FILE"] == "/nowhere.pem"
+
+
 def test_tells_that_the_cache_has_no_list(tools: Project) -> None:
     err = tools.fails(6, "network", "lock", "tiny", "--offline")
     assert "https://conda.anaconda.org/main-line: its package list is not in the cache" in err
@@ -243,6 +251,32 @@ def test_a_channel_may_be_a_url(tools: Project, channels: Channels) -> None:
     tools.ok("lock", "tiny")
     [tool] = [package for package in read(tools).conda["linux-64"] if package.name == "tool"]
     assert tool.url == f"{channels.url}/elsewhere/linux-64/tool-7.0-0.conda"
+
+
+def test_defaults_are_the_channels_that_conda_calls_so(project: Project, channels: Channels) -> None:
+    for platform in ("linux-64", "win-64"):
+        channels.add("main", package("tool", "1.0"), platform=platform)
+        channels.add("r", package("r-base", "4.0"), platform=platform)
+    channels.add("msys2", package("m2-bash", "5.0"), platform="win-64")
+    rewrite(
+        project,
+        head='platforms = ["linux-64", "win-64"]\nchannels = ["defaults"]\n',
+        dependencies='tool = "*"\nr-base = { version = "*", channel = "defaults" }\n',
+        tail='[platform.win-64.dependencies]\nm2-bash = "*"\n',
+    )
+    project.ok("lock", "tiny")
+    home = "https://repo.anaconda.com/pkgs"
+    assert read(project).channels == (f"{home}/main", f"{home}/r", f"{home}/msys2")
+    urls = [package.url for package in read(project).conda["win-64"]]
+    assert urls == [
+        f"{home}/msys2/win-64/m2-bash-5.0-0.conda",
+        f"{home}/r/win-64/r-base-4.0-0.conda",
+        f"{home}/main/win-64/tool-1.0-0.conda",
+    ]
+    assert not any("msys2/linux-64" in path for path in channels.asked)
+    project.ok("lock", "tiny", "--check")
+    text = project.ok("export", "environment.yml", "tiny", "--platform", "linux-64", "--output", "-").out
+    assert "- defaults\n" in text
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,12 @@ class NetworkError(TenvError):
     untouched = False
 
 
+class CertificateError(NetworkError):
+    """A server's certificate is not valid, or not signed by an authority that the user's settings name."""
+
+    code = "certificate"
+
+
 class HashMismatchError(NetworkError):
     """A file's bytes are not those that the lock names."""
 

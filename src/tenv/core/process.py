@@ -33,13 +33,11 @@ class Completed:
     """A program that has ended.
 
     Attributes:
-        arguments: The program and its arguments.
         status: Its exit status; negative for a signal.
         stdout: What it wrote to standard output.
         stderr: What it wrote to standard error.
     """
 
-    arguments: tuple[str, ...]
     status: int
     stdout: str
     stderr: str
@@ -144,7 +142,7 @@ def run(
         except BaseException:
             _abandon(child)
             raise
-    return Completed(tuple(arguments), child.returncode, stdout, stderr)
+    return Completed(child.returncode, stdout, stderr)
 
 
 def end_all() -> None:
@@ -231,7 +229,7 @@ def _watch_terminal(
             raise
         finally:
             os.close(ours)
-    return Completed(tuple(arguments), status, "", "".join(pieces))
+    return Completed(status, "", "".join(pieces))
 
 
 def _read_terminal(handle: int) -> Iterator[str]:
@@ -273,7 +271,7 @@ def _watch_pipe(
         except BaseException:
             _stop(child)
             raise
-    return Completed(tuple(arguments), status, "", "".join(pieces))
+    return Completed(status, "", "".join(pieces))
 
 
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.names import CondaFile, dist_info, dist_infos
 from tenv.core.prefix import ARCHIVES, files_in
 from tenv.core.versions import same_release
-from tenv.targets.manifest import normalize
 
 __all__ = ["POINTER", "Archives", "CondaPackages", "Expected", "Records", "Wheels", "foreign_files"]
 
@@ -89,7 +89,7 @@ class Wheels(Records):
         """Yield the files that the records of packages name, and what else lies beside the records."""
         wanted = set(names)
         for info in self.distributions():
-            if _name_of(info) in wanted:
+            if dist_info(info)[0] in wanted:
                 base = os.path.relpath(info.parent, self.prefix)
                 for row in _read_record(info):
                     yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118 (fast)
@@ -102,7 +102,7 @@ class Wheels(Records):
 
     def expected(self, packages: Mapping[str, tuple[str, str]]) -> Iterator[Expected]:
         """Yield the files of wheels, with the digests that their RECORDs have."""
-        infos = {_name_of(info): info for info in self.distributions()}
+        infos = {dist_info(info)[0]: info for info in self.distributions()}
         versions = self.versions()
         for name, (version, _) in packages.items():
             if name not in infos or not same_release(versions[name], version):
@@ -120,8 +120,8 @@ class Wheels(Records):
         """Return the version of every installed package."""
         found = {}
         for info in self.distributions():
-            name, _, version = info.name.removesuffix(".dist-info").partition("-")
-            found[normalize(name)] = version
+            name, version = dist_info(info)
+            found[name] = version
         return found
 
     def distributions(self) -> list[Path]:
@@ -129,14 +129,14 @@ class Wheels(Records):
         # conda's Python has a link `lib/python3.1` to its own folder, whose packages must not count twice.
         folders = [path for path in self.prefix.glob("lib/python3*") if not path.is_symlink()]
         homes = [folder / "site-packages" for folder in (*folders, self.prefix / "Lib")]
-        return sorted(info for home in homes for info in home.glob("*.dist-info"))
+        return sorted(info for home in homes for info in dist_infos(home))
 
     def folders(self, names: Iterable[str], below: Path) -> tuple[Path, ...]:
         """Return the folders directly in `below` (a folder of site-packages) that hold files of packages, sorted."""
         wanted = set(names)
         found = set()
         for info in self.distributions():
-            if _name_of(info) in wanted:
+            if dist_info(info)[0] in wanted:
                 with contextlib.suppress(OSError, ValueError):  # not taken apart by csv: there are tens of thousands
                     record = (info / "RECORD").read_text("utf-8")
                     found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
@@ -165,13 +165,13 @@ class CondaPackages(Records):
         if not packages:
             return True
         notes = {note.name for notes in self.notes().values() for note in notes}
-        return all(f"{name}-{version}-{build}.json" in notes for name, (version, build, _) in packages.items())
+        return all(CondaFile(name, version, build).note in notes for name, (version, build, _) in packages.items())
 
     def expected(self, packages: Mapping[str, tuple[str, str, str]]) -> Iterator[Expected]:
         """Yield the files of packages, with the digests that their notes have."""
         notes = {note.name: note for notes in self.notes().values() for note in notes}
         for name, (version, build, _) in packages.items():
-            note = notes.get(f"{name}-{version}-{build}.json")
+            note = notes.get(CondaFile(name, version, build).note)
             if note is None:
                 yield Expected(f"{name} {version}", name)
                 continue
@@ -189,8 +189,8 @@ class CondaPackages(Records):
         found: dict[str, list[Path]] = {}
         folder = self.prefix / "conda-meta"
         for note in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if note.name.endswith(".json") and note.name.count("-") > 1:
-                found.setdefault(note.name.rsplit("-", 2)[0], []).append(note)
+            if note.name.endswith(".json") and (file := CondaFile.parse(note.name)):
+                found.setdefault(file.name, []).append(note)
         return found
 
     def without_note(self, names: Iterable[str]) -> set[str]:
@@ -281,11 +281,6 @@ def _is_made(name: str) -> bool:
     if first in ("bin", "Scripts"):
         return rest.startswith(_MADE_PROGRAMS)
     return rest.endswith(("_virtualenv.py", "_virtualenv.pth"))
-
-
-def _name_of(info: Path) -> str:
-    """Return the normalized name of a package by its ``.dist-info`` folder."""
-    return normalize(info.name.partition("-")[0])
 
 
 def _read_record(info: Path) -> list[list[str]]:

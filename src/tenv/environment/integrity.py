@@ -4,7 +4,6 @@ What packages have brought their records tell (`tenv.environment.installed_files
 toolkit's folder, the activation) is written down in ``tenv-meta/made.json`` when it is made.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core.files import digest
+from tenv.core.names import Digest
 from tenv.environment.installed_files import POINTER, Expected
 
 __all__ = ["Faults", "check", "describe_made", "expect_made"]
@@ -88,16 +88,11 @@ def _judge(path: Path, wanted: str) -> str:
     if wanted.startswith(POINTER):
         same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(POINTER)  # noqa: PTH115 (as a text)
         return "" if same else "changed"
-    algorithm, _, value = wanted.partition(":")
+    written = Digest.parse(wanted)
     try:
-        return "" if not value or _hash(path, algorithm) == value else "changed"
+        return "" if not written.value or written.is_of(path) else "changed"
     except (OSError, ValueError):
         return "changed"
-
-
-def _hash(path: Path, algorithm: str) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _judge_link(path: Path, target: str) -> str:

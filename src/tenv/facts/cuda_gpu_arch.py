@@ -40,7 +40,6 @@ class ToolkitArchs:
         sm: The real architectures that it compiles for, rising, in the notation of `sm_of`.
         min: The lowest of them.
         max: The highest of them.
-        deprecated: Those that it warns about.
         variants: The architecture-specific (``90a``) and family-specific (``100f``) ones.
         basis: How well this is known.
     """
@@ -49,7 +48,6 @@ class ToolkitArchs:
     sm: tuple[int, ...]
     min: int
     max: int
-    deprecated: tuple[int, ...]
     variants: tuple[str, ...]
     basis: Basis
 
@@ -61,7 +59,6 @@ class ToolkitArchs:
             sm=numbers(row, "sm"),
             min=number(row, "min"),
             max=number(row, "max"),
-            deprecated=numbers(row, "deprecated"),
             variants=row.strings("variants"),
             basis=Basis.read(row, sources),
         )
@@ -86,19 +83,17 @@ class Family:
     Attributes:
         name: Its name.
         capabilities: The compute capabilities that belong to it.
-        toolkits: The toolkits that compile for it, in words.
         basis: How well this is known.
     """
 
     name: str
     capabilities: tuple[Version, ...]
-    toolkits: str
     basis: Basis
 
     @classmethod
     def read(cls, row: Table, sources: Mapping[str, str]) -> "Family":
         """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(row.required_text("name"), versions(row, "cc"), row.text("toolkits"), Basis.read(row, sources))
+        return cls(row.required_text("name"), versions(row, "cc"), Basis.read(row, sources))
 
 
 @dataclass(frozen=True, slots=True)

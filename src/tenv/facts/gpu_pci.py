@@ -19,14 +19,12 @@ class PciDevice:
 
     Attributes:
         pci_id: Vendor and device, ``10de:2182``.
-        chip: The code name of its chip.
         name: Its marketing name.
         gpu: Its name in the table of GPUs.
         basis: How well this is known.
     """
 
     pci_id: str
-    chip: str
     name: str
     gpu: str
     basis: Basis
@@ -36,7 +34,6 @@ class PciDevice:
         """Read one row of the data file; raises FactsError with the row's path."""
         return cls(
             pci_id=row.required_text("id").lower(),
-            chip=row.text("chip"),
             name=row.required_text("name"),
             gpu=row.required_text("gpu"),
             basis=Basis.read(row, sources),

@@ -1,4 +1,4 @@
-"""Which libstdc++ symbols code may need that a GCC compiled, and which a distribution has."""
+"""Which libstdc++ symbols code may need that a GCC compiled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version
 from tenv.facts.table_files import Data
 
-__all__ = ["Distro", "GccSymbols", "LibstdcxxTable", "read"]
+__all__ = ["GccSymbols", "LibstdcxxTable", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,12 @@ class GccSymbols:
         since: The first GCC that has them.
         glibcxx: The highest ``GLIBCXX_`` version.
         cxxabi: The highest ``CXXABI_`` version.
-        file: The name of the library's file.
         basis: How well this is known.
     """
 
     since: Version
     glibcxx: Version
     cxxabi: Version
-    file: str
     basis: Basis
 
     @classmethod
@@ -36,46 +34,6 @@ class GccSymbols:
             since=required_version(row, "since"),
             glibcxx=required_version(row, "glibcxx"),
             cxxabi=required_version(row, "cxxabi"),
-            file=row.text("file"),
-            basis=Basis.read(row, sources),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Distro:
-    """What a stock image of a distribution has.
-
-    Attributes:
-        key: Its name in the table, ``ubuntu-22.04``.
-        name: Its name for people.
-        glibc: Its glibc.
-        glibcxx: The highest ``GLIBCXX_`` version of its libstdc++.
-        cxxabi: The highest ``CXXABI_`` version of its libstdc++.
-        default_gcc: The version of its ``gcc`` package, or an empty string.
-        default_gcc_confirmed: Whether that version was read in a source.
-        basis: How well the rest is known.
-    """
-
-    key: str
-    name: str
-    glibc: Version
-    glibcxx: Version
-    cxxabi: Version
-    default_gcc: str
-    default_gcc_confirmed: bool
-    basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "Distro":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            key=row.required_text("key"),
-            name=row.required_text("name"),
-            glibc=required_version(row, "glibc"),
-            glibcxx=required_version(row, "glibcxx"),
-            cxxabi=required_version(row, "cxxabi"),
-            default_gcc=row.text("default_gcc"),
-            default_gcc_confirmed=row.flag("default_gcc_confirmed"),
             basis=Basis.read(row, sources),
         )
 
@@ -86,11 +44,9 @@ class LibstdcxxTable:
 
     Attributes:
         gccs: One row per GCC that brought new symbols, oldest first.
-        distros: One row per distribution.
     """
 
     gccs: tuple[GccSymbols, ...]
-    distros: tuple[Distro, ...]
 
     def for_gcc(self, version: Version) -> GccSymbols | None:
         """Return the highest symbol versions that code compiled with a GCC may need.
@@ -113,15 +69,8 @@ class LibstdcxxTable:
             return replace(found, basis=found.basis.doubted(f"the table ends with GCC {newest}"))
         return found
 
-    def distro(self, key: str) -> Distro | None:
-        """Return a distribution by its key (``ubuntu-22.04``), None when the table has none."""
-        return next((row for row in self.distros if row.key == key), None)
-
 
 def read(data: Data) -> LibstdcxxTable:
     """Make the table of its rows; raises FactsError when one is damaged."""
     gccs = (GccSymbols.read(*row) for row in data.rows("gcc"))
-    return LibstdcxxTable(
-        gccs=tuple(sorted(gccs, key=lambda row: row.since)),
-        distros=tuple(Distro.read(*row) for row in data.rows("distro")),
-    )
+    return LibstdcxxTable(tuple(sorted(gccs, key=lambda row: row.since)))

@@ -109,7 +109,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "magma": Layout(
         "the MAGMA binaries that PyTorch builds use",
         {
-            "source_tarball": Section(("version",), ("url",)),
+            "source_tarball": Section(("version",), ("url", "sha256")),
             "conda_pytorch": Section(("name", "version", "build"), ("updated",)),
             "windows_mkl": Section(("file",), ("url",)),
         },

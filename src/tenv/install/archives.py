@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from tenv.core.errors import NetworkError
+from tenv.core.http import Http
 from tenv.core.progress import Joined, Transfer
 from tenv.environment.state import Environment
 from tenv.locks.lock import Archive, Lock
@@ -17,7 +18,7 @@ from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.sources.archives.download import Fetcher
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
-from tenv.sources.archives.partial_file import Patience, Wanted
+from tenv.sources.archives.partial_file import Wanted
 from tenv.sources.archives.store import Store, Tree, default_store
 from tenv.targets.manifest import Manifest
 
@@ -53,7 +54,7 @@ def choose_archives(
 
 
 def _fetcher(context: Context) -> Fetcher:
-    return Fetcher(context.settings(), Patience.of(context.environ), offline=context.offline)
+    return Fetcher(context.settings(), Http(context.http()), offline=context.offline)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 from tenv.activation.shells.interface import SHELLS
 from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, NetworkError
 from tenv.core.files import storage_errors
+from tenv.core.names import normalize
 from tenv.core.prefix import clear
 from tenv.core.progress import Progress
 from tenv.core.versions import same_release
@@ -18,7 +19,6 @@ from tenv.locks.lock import CondaPackage, Wheel
 from tenv.rattler_api.install import link
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.sources.wheels.uv import Uv
-from tenv.targets.manifest import normalize
 from tenv.toolchain.discover import discover
 
 __all__ = ["Plan", "Wanted", "begin", "install", "make_plan", "settle"]

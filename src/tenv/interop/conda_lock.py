@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
+from tenv.core.names import channel_of, channel_url, normalize
 from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
 from tenv.interop.markers import holds
 from tenv.interop.packages import (
-    channel_url,
-    channel_word,
     channel_words,
     left_out,
     not_known,
     other_channels,
     wheel_at,
+    words_of,
 )
 from tenv.interop.reading import load_yaml, read_source
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.locks.lock import CondaPackage, Wheel
-from tenv.targets.manifest import CondaRequest, normalize
+from tenv.targets.manifest import CondaRequest
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile
@@ -159,14 +159,14 @@ def _read(source: Source) -> Imported:
     asked = {platform: _top_level(conda[platform]) for platform in platforms}
     draft = Draft(
         platforms=platforms,
-        channels=tuple(map(channel_word, words)),
+        channels=words_of(words, platforms),
         dependencies=asked,
         wheels={platform: _asked(pip[platform], wheels[platform]) for platform in platforms},
     )
     held = {platform: {wheel.name for wheel in rows} for platform, rows in wheels.items()}
     draft = _asked_for(source, found.metadata.sources, draft, held) or draft
     rows = _pixi_rows(conda, lost)
-    part = Part(tuple(map(channel_url, words)), rows, wheels)
+    part = Part(tuple(map(channel_url, draft.channels)), rows, wheels)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)))
 
 
@@ -202,7 +202,7 @@ def _row(package: "LockedDependency") -> tuple[str, str, list[str]]:
 
 
 def _top_level(conda: tuple["LockedDependency", ...]) -> dict[str, CondaRequest]:
-    channels = {package.name: package.url.rsplit("/", 2)[0] for package in conda}
+    channels = {package.name: channel_of(package.url) for package in conda}
     return top_level([_row(package) for package in conda], other_channels(channels))
 
 
@@ -249,7 +249,6 @@ def _asked(pip: tuple["LockedDependency", ...], wheels: tuple[Wheel, ...]) -> An
 
 FORMAT = Format(
     name="conda-lock",
-    summary="conda-lock.yml, for conda-lock and micromamba",
     export=_export,
     read=_read,
     recognize=lambda name, head: (

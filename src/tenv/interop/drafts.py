@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from tenv.core.names import CondaFile, normalize
 from tenv.core.versions import CondaRange, Range
 from tenv.interop.interface import Draft, Part
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
-from tenv.targets.manifest import CondaRequest, WheelRequest, normalize, tool_of
+from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
 
 __all__ = ["render_draft", "with_cuda", "without_doubles"]
 
@@ -105,8 +106,8 @@ def with_cuda(draft: Draft, part: Part | None) -> tuple[Draft, list[str]]:
 
 def _locked(part: Part) -> Iterator[tuple[str, str]]:
     rows = [row for rows in part.conda.values() for row in rows]
-    files = [str(row["conda"]).rsplit("/", 1)[-1] for row in rows]
-    found = [(name, version) for name, version, _ in (file.rsplit("-", 2) for file in files if file.count("-") > 1)]
+    files = [file for row in rows if (file := CondaFile.parse(str(row["conda"])))]
+    found = [(file.name, file.version) for file in files]
     found += [(wheel.name, wheel.version) for wheels in part.wheels.values() for wheel in wheels]
     yield from ((name, ".".join(version.split(".")[:2])) for name, version in found)
 

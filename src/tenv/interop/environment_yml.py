@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError
+from tenv.core.names import channel_urls, channel_word
 from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
 from tenv.interop.markers import add_line
-from tenv.interop.packages import channel_url, channel_word, channel_words, left_out
+from tenv.interop.packages import channel_words, left_out, words_of
 from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
@@ -77,7 +78,7 @@ def _text(subject: Subject, platform: str) -> str:
 
 
 def _pinned(subject: Subject, platform: str) -> list[str]:
-    words = {channel_url(word): word for word in channel_words(subject)}
+    words = {url: word for word in channel_words(subject) for url in channel_urls(word)}
     several = len({package.channel for package in subject.lock.conda.get(platform, ())}) > 1
     lines = []
     for package in subject.lock.conda.get(platform, ()):
@@ -128,7 +129,7 @@ def read_environment(source: Source) -> Imported:
         raise ManifestError(f"{source.path}: variables: expected a mapping")
     draft = Draft(
         platforms=platforms,
-        channels=tuple(channel_word(channel) for channel in channels if channel != "nodefaults"),
+        channels=words_of([word for word in channels if word != "nodefaults"], platforms),
         dependencies=conda,
         wheels=wheels,
         environment={name: {str(key): str(value) for key, value in variables.items()} for name in platforms},
@@ -203,7 +204,6 @@ def _add(tables: dict[str, dict[str, Any]], platforms: tuple[str, ...], name: st
 
 FORMAT = Format(
     name="environment.yml",
-    summary="environment.yml with exact versions, for conda and micromamba",
     export=_export,
     read=read_environment,
     recognize=lambda name, head: name.endswith((".yml", ".yaml")) and b"dependencies:" in head,

@@ -9,11 +9,12 @@ and micromamba install them, conda passes over them.
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from tenv.core.errors import FormatError, LockCorruptError
+from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import channel_word, left_out, other_channels, wheel_at
+from tenv.interop.packages import left_out, other_channels, wheel_at
 from tenv.interop.reading import text_of
 from tenv.interop.requests import asked_as, pin
 from tenv.locks.lock import CondaPackage, Wheel
@@ -21,11 +22,8 @@ from tenv.targets.manifest import PLATFORMS, WheelRequest
 
 __all__ = ["FORMAT"]
 
-_LINE = re.compile(r"(?P<url>[a-z]+://\S+?)(#(?:(?P<md5>[0-9a-fA-F]{32})|(?:sha256:)?(?P<sha256>[0-9a-fA-F]{64})))?")
-_PIP = re.compile(
-    r"#\s*pip\s+(?P<name>\S+)\s*@\s*(?P<url>\S+?)(?:#sha256=|\s+--hash=sha256:)(?P<sha256>[0-9a-fA-F]{64})"
-)
-_FILE = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(\.conda|\.tar\.bz2)")
+_LINE = re.compile(r"(?P<url>[a-z]+://[^\s#]+)(#(?P<digest>\S+))?")
+_PIP = re.compile(r"#\s*pip\s+(?P<name>\S+)\s*@\s*(?P<url>[^\s#]+)(?:#|\s+--hash=)(?P<digest>\S+)")
 
 
 def _export(subject: Subject) -> Exported:
@@ -67,7 +65,7 @@ def _read(source: Source) -> Imported:
     if not rows:
         raise LockCorruptError(f"{source.path}: lists no packages")
     platform = _platform(source, found[1] if found else "", rows)
-    channels = tuple(dict.fromkeys(row["conda"].rsplit("/", 2)[0] for row in rows))
+    channels = tuple(dict.fromkeys(channel_of(row["conda"]) for row in rows))
     others = other_channels({name: place for name, _, place in map(_named, rows)})
     asked = {name: asked_as(name, version, others.get(name, "")) for name, version, _ in map(_named, rows)}
     hashed = all("sha256" in row or "md5" in row for row in rows)
@@ -87,17 +85,18 @@ def _read(source: Source) -> Imported:
 
 def _named(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return the name, the version and the channel of a package, as its URL tells them."""
-    channel, _, file = row["conda"].rsplit("/", 2)
-    name, version, _ = file.rsplit("-", 2)
-    return name, version, channel
+    file = CondaFile.parse(row["conda"]) or CondaFile("", "", "")  # `_row` has seen that it is one
+    return file.name, file.version, channel_of(row["conda"])
 
 
 def _wheels(text: str, minor: str, lost: list[str]) -> Iterator[Wheel]:
     for line in re.findall(r"^#\s*pip\s.*$", text, re.MULTILINE):
         match = _PIP.fullmatch(line.strip())
-        file = unquote(urlsplit(match["url"]).path.rsplit("/", 1)[-1]) if match else ""
-        version = file.split("-")[1] if file.count("-") > 1 else ""
-        wheel = wheel_at(match["url"], match["name"], version, match["sha256"], None, (minor,)) if match else None
+        file = WheelFile.parse(match["url"]) if match else None
+        version = file.version if file else ""
+        digest = Digest.read(match["digest"]) if match else None
+        sha256 = digest.value if digest else ""
+        wheel = wheel_at(match["url"], match["name"], version, sha256, None, (minor,)) if match else None
         if wheel is None or not minor:
             lost.append(f"a line can't be held, since it names no wheel with a hash: {line.strip()[:200]}")
         else:
@@ -111,10 +110,12 @@ def _counts(line: str) -> bool:
 
 def _row(source: Source, number: int, line: str) -> dict[str, Any]:
     match = _LINE.fullmatch(line)
-    if match is None or not _FILE.fullmatch(match["url"].rsplit("/", 1)[-1]):
+    file = CondaFile.parse(match["url"]) if match else None
+    digest = Digest.read(match["digest"]) if match and match["digest"] else None
+    if match is None or file is None or file.ending == ".json" or (match["digest"] and digest is None):
         raise LockCorruptError(f"{source.path}:{number}: `{line[:200]}` is not the URL of a conda package")
     url = urlsplit(match["url"])._replace(query="").geturl()
-    return {"conda": url, **{key: match[key].lower() for key in ("sha256", "md5") if match[key]}}
+    return {"conda": url, **({digest.kind: digest.value} if digest else {})}
 
 
 def _platform(source: Source, said: str, rows: list[dict[str, Any]]) -> str:
@@ -131,7 +132,6 @@ def _platform(source: Source, said: str, rows: list[dict[str, Any]]) -> str:
 
 FORMAT = Format(
     name="explicit",
-    summary="@EXPLICIT lists of URLs and hashes, one for each platform",
     export=_export,
     read=_read,
     recognize=lambda _, head: b"@EXPLICIT" in head,

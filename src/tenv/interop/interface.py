@@ -207,7 +207,6 @@ class Format:
 
     Attributes:
         name: What it is called on the command line.
-        summary: One line for people.
         export: Writes it; None where tenv does not.
         read: Reads it; None where tenv does not.
         recognize: Tells whether a file, by its name and its first bytes, is of this format.
@@ -216,7 +215,6 @@ class Format:
     """
 
     name: str
-    summary: str
     export: Callable[[Subject], Exported] | None
     read: Callable[[Source], Imported] | None
     recognize: Callable[[str, bytes], bool]

@@ -1,38 +1,14 @@
 """Packages and channels as the formats write them."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote, urlsplit
 
+from tenv.core.names import WheelFile, channel_urls, channel_word, is_sha256, normalize
 from tenv.core.versions import same_release
 from tenv.interop.interface import Subject
 from tenv.locks.lock import Wheel
-from tenv.targets.manifest import normalize
 
-__all__ = ["channel_url", "channel_word", "channel_words", "left_out", "not_known", "other_channels", "wheel_at"]
-
-_HOME = "https://conda.anaconda.org/"
-_ANACONDA = "https://repo.anaconda.com/"
-_DEFAULTS = f"{_ANACONDA}pkgs/main"
-_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.+!-]+\.whl")
-
-
-def channel_word(url: str) -> str:
-    """Return a channel as a manifest names it, by its bare name where that means the same.
-
-    Conda has names of its own for Anaconda's channels, ``defaults`` and ``pkgs/…``; they lie elsewhere than others.
-    """
-    return channel_url(url).removeprefix(_HOME)
-
-
-def channel_url(word: str) -> str:
-    """Return a channel's URL."""
-    if "://" in word:
-        return word.rstrip("/")
-    if word.startswith("pkgs/"):
-        return f"{_ANACONDA}{word}"
-    return _DEFAULTS if word == "defaults" else f"{_HOME}{word.strip('/')}"
+__all__ = ["channel_words", "left_out", "not_known", "other_channels", "wheel_at", "words_of"]
 
 
 def other_channels(channels: Mapping[str, str]) -> dict[str, str]:
@@ -46,13 +22,20 @@ def other_channels(channels: Mapping[str, str]) -> dict[str, str]:
     return {name: channel_word(url) for name, url in channels.items() if url != main}
 
 
+def words_of(words: Iterable[str], platforms: Iterable[str]) -> tuple[str, ...]:
+    """Return the channels of another tool's file as a manifest names them: conda's ``defaults`` one by one."""
+    listed = tuple(words)
+    found = (url for platform in platforms for word in listed for url in channel_urls(word, platform))
+    return tuple(dict.fromkeys(map(channel_word, found)))
+
+
 def channel_words(subject: Subject) -> tuple[str, ...]:
     """Return the channels of a lock as its manifest writes them; those of single requests come last."""
     manifest = subject.manifest
     named = [*manifest.channels]
     for platform in subject.platforms:
         named += [request.channel for request in manifest.on(platform).dependencies.values() if request.channel]
-    words = {channel_url(word): word for word in reversed(named)}
+    words = {url: word for word in reversed(named) for url in channel_urls(word)}
     if not subject.lock.channels:
         return tuple(dict.fromkeys(named))
     return tuple(dict.fromkeys(words.get(url.rstrip("/"), channel_word(url)) for url in subject.lock.channels))
@@ -60,13 +43,12 @@ def channel_words(subject: Subject) -> tuple[str, ...]:
 
 def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]) -> Wheel | None:
     """Return the wheel at a URL; None when it is none that a lock can hold: a source archive, a folder, no hash."""
-    file = unquote(urlsplit(url).path.rsplit("/", 1)[-1])
-    if not _FILE.fullmatch(file) or not re.fullmatch(r"[0-9a-f]{64}", sha256) or "://" not in url:
+    file = WheelFile.parse(url)
+    if file is None or not is_sha256(sha256) or "://" not in url:
         return None
-    distribution, told, *_ = file.split("-")
-    if normalize(distribution) != normalize(name) or not same_release(told, version):
+    if file.name != normalize(name) or not same_release(file.version, version):
         return None
-    return Wheel(normalize(name), version, file, sha256, size, tuple(python))
+    return Wheel(file.name, version, file.file, sha256, size, tuple(python))
 
 
 def not_known(subject: Subject) -> list[str]:

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tenv.core.errors import FormatError, LockCorruptError
+from tenv.core.names import CondaFile, channel_of, channel_word, file_at, normalize
 from tenv.core.yaml_reader import load
 from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import channel_word, channel_words, left_out, not_known, other_channels, wheel_at
+from tenv.interop.packages import channel_words, left_out, not_known, other_channels, wheel_at
 from tenv.interop.pixi_toml import render_workspace
 from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.reading import load_yaml
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.locks.lock import Wheel
 from tenv.rattler_api.foreign_locks import to_current
-from tenv.targets.manifest import CondaRequest, Manifest, normalize
+from tenv.targets.manifest import CondaRequest, Manifest
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
@@ -262,15 +263,15 @@ def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, li
     """Return name, version and dependencies of conda rows, which often say the first two only in their URL."""
     found = []
     for row in rows:
-        file = str(row["conda"]).rsplit("/", 1)[-1]
-        name, version, _ = file.rsplit("-", 2) if file.count("-") > 1 else (file, "", "")
-        found.append((str(row.get("name", name)), str(row.get("version", version)), list(row.get("depends") or [])))
+        file = CondaFile.parse(str(row["conda"])) or CondaFile(file_at(str(row["conda"])), "", "")
+        name, version = row.get("name", file.name), row.get("version", file.version)
+        found.append((str(name), str(version), list(row.get("depends") or [])))
     return found
 
 
 def _top_level(rows: tuple[Mapping[str, Any], ...]) -> dict[str, CondaRequest]:
     names = _conda_names(rows)
-    places = [str(row.get("channel") or str(row["conda"]).rsplit("/", 2)[0]).rstrip("/") for row in rows]
+    places = [str(row.get("channel") or channel_of(str(row["conda"]))).rstrip("/") for row in rows]
     channels = {name: place for (name, _, _), place in zip(names, places, strict=True)}
     return top_level(names, other_channels(channels))
 
@@ -324,7 +325,6 @@ def _completed(draft: Draft, part: Part) -> Draft:
 
 FORMAT = Format(
     name="pixi",
-    summary="pixi.toml and pixi.lock",
     export=_export,
     read=_read,
     recognize=lambda name, head: (

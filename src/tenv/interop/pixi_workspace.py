@@ -11,7 +11,7 @@ from typing import Any
 from tenv.core.errors import FormatError, ManifestError, TenvError
 from tenv.core.toml_reader import read_toml
 from tenv.interop.interface import Draft, Source
-from tenv.interop.packages import channel_word
+from tenv.interop.packages import words_of
 from tenv.interop.requests import conda_request, wheel_request
 from tenv.targets.manifest import CondaRequest, WheelRequest
 
@@ -95,7 +95,7 @@ class Workspace:
         declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
         return Draft(
             platforms=platforms,
-            channels=tuple(dict.fromkeys(channel_word(_channel(row)) for row in channels)),
+            channels=words_of(map(_channel, channels), platforms),
             description=" ".join(str(self.head.get("description", "")).split()),
             cuda=declared.get("cuda", ""),
             glibc=declared.get("glibc", ""),

@@ -112,7 +112,6 @@ def _read(source: Source) -> Imported:
 
 FORMAT = Format(
     name="pylock.toml",
-    summary="the wheels with URLs and hashes (PEP 751)",
     export=_export,
     read=_read,
     recognize=lambda name, _: name.startswith("pylock.") and name.endswith(".toml"),

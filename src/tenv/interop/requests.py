@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from tenv.core.names import CONDA_NAME, channel_url, channel_word, normalize
 from tenv.core.versions import CondaRange, Range
-from tenv.interop.packages import channel_word
 from tenv.rattler_api.foreign_locks import Spec, parse_spec
-from tenv.targets.manifest import CondaRequest, WheelRequest, normalize
+from tenv.targets.manifest import CondaRequest, WheelRequest
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
@@ -18,7 +18,6 @@ __all__ = ["WheelLine", "asked_as", "asked_wheels", "conda_request", "pin", "spl
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 _BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
 _DOTTED = re.compile(r"\d+(\.\d+)*")
 _EXTRA = re.compile(r"\bextra\b")
@@ -112,12 +111,12 @@ def conda_request(text: str) -> tuple[str, CondaRequest, str]:
         ValueError: It is no match specification.
     """
     spec = parse_spec(text)
-    if not _CONDA_NAME.fullmatch(spec.name):
+    if not CONDA_NAME.fullmatch(spec.name):
         message = f"`{spec.name}` is not a package name"
         raise ValueError(message)
     version, lost = _range(spec)
     rest = [*([f"its version `{spec.version}`"] if lost else []), *([f"its {spec.rest}"] if spec.rest else [])]
-    channel = channel_word(spec.channel) if spec.channel else ""
+    channel = channel_word(channel_url(spec.channel, spec.name)) if spec.channel else ""
     return spec.name, CondaRequest(version, channel, spec.build), " and ".join(rest)
 
 

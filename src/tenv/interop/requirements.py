@@ -110,7 +110,6 @@ def _read(source: Source) -> Imported:
 
 FORMAT = Format(
     name="requirements.txt",
-    summary="the wheels with their hashes, for pip",
     export=_export,
     read=_read,
     recognize=lambda name, _: name.startswith("requirements") and name.endswith((".txt", ".in")),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tenv.core.names import WheelFile
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuArchTable
 from tenv.facts.tables import Facts
@@ -344,5 +345,6 @@ def _wheels(lock: Lock, platform: str, minor: str) -> dict[str, Piece]:
 
 
 def _wheel(wheel: Wheel) -> Piece:
-    tags = "-".join(wheel.file.removesuffix(".whl").split("-")[2:])
+    file = WheelFile.parse(wheel.file)
+    tags = "-".join(filter(None, (file.build, file.tags))) if file else ""
     return Piece(wheel.version, tags, "", wheel.size, wheel.sha256)

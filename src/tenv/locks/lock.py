@@ -9,6 +9,7 @@ from typing import Any
 
 from tenv import __version__
 from tenv.core.files import digest_bytes
+from tenv.core.names import file_at
 from tenv.core.versions import Version
 from tenv.targets.manifest import SECTIONS, Manifest
 
@@ -69,7 +70,7 @@ class CondaPackage:
     @property
     def file(self) -> str:
         """The file name at the end of the URL."""
-        return self.url.rsplit("/", 1)[-1]
+        return file_at(self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,6 @@ def from_manifest(
         conda=conda or {},
         archives=archives or {},
         channels=tuple(
-            dict.fromkeys(url for platform in manifest.platforms for url in manifest.on(platform).sources())
+            dict.fromkeys(url for platform in manifest.platforms for url in manifest.on(platform).sources(platform))
         ),
     )

@@ -11,15 +11,14 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from tenv import __version__
 from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError
+from tenv.core.names import CondaFile, Digest, WheelFile
 from tenv.core.toml_reader import Table
 from tenv.core.versions import same_release
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
-from tenv.targets.manifest import normalize
 
 __all__ = ["parse_lock", "read_lock", "render_lock"]
 
@@ -30,9 +29,6 @@ _DEEP = re.compile(rb"^ *(?:[-?:][ \t]+){%d}" % _MAX_NESTING, re.MULTILINE)
 """Lists and mappings that begin on one line: ``- - - a``."""
 
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONDA_FILE = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<kind>\.conda|\.tar\.bz2)")
-_WHEEL_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*-[A-Za-z0-9_.+!-]+\.whl")
 
 
 def render_lock(lock: Lock, conda: str) -> bytes:
@@ -215,21 +211,20 @@ def _read_conda(whole: Table, target: str, platform: str) -> tuple[CondaPackage,
 
 def _read_conda_package(row: Table) -> CondaPackage:
     url = row.required_text("conda")
-    place, _, file = url.rpartition("/")
-    match = _CONDA_FILE.fullmatch(unquote(file))
-    if match is None:
+    file = CondaFile.parse(url)
+    if file is None or file.ending == ".json":
         raise row.fail("conda", f"`{url}` is not the URL of a conda package")
-    channel, _, subdir = place.rpartition("/")
+    channel, _, subdir = url.rpartition("/")[0].rpartition("/")
     size = row.data.get("size")
     return CondaPackage(
-        name=row.text("name") or match["name"],
-        version=row.text("version") or match["version"],
-        build=row.text("build") or match["build"],
+        name=row.text("name") or file.name,
+        version=row.text("version") or file.version,
+        build=row.text("build") or file.build,
         subdir=row.text("subdir") or subdir,
         channel=row.text("channel").rstrip("/") or channel,
         url=url,
-        sha256=row.text("sha256"),
-        md5=row.text("md5"),
+        sha256=_digest(row, "sha256"),
+        md5=_digest(row, "md5"),
         size=size if isinstance(size, int) else None,
         depends=row.strings("depends"),
         constrains=row.strings("constrains"),
@@ -245,18 +240,24 @@ def _read_wheel(row: Table) -> Wheel:
         size=_size(row),
         python=row.strings("python"),
     )
-    if not _WHEEL_FILE.fullmatch(wheel.file):
+    file = WheelFile.parse(wheel.file)
+    if file is None or "/" in wheel.file:
         raise row.fail("file", f"`{wheel.file}` is not the name of a wheel")
-    name, version, *_ = wheel.file.split("-")
-    if normalize(name) != wheel.name or not same_release(version, wheel.version):
+    if file.name != wheel.name or not same_release(file.version, wheel.version):
         raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
     return wheel
 
 
 def _sha256(row: Table) -> str:
-    text = row.required_text("sha256")
-    if not _SHA256.fullmatch(text):
-        raise row.fail("sha256", "is not 64 hex digits")
+    row.required_text("sha256")
+    return _digest(row, "sha256")
+
+
+def _digest(row: Table, kind: str) -> str:
+    """Return a digest of a row, an empty string where it has none."""
+    text = row.text(kind)
+    if text and not Digest(kind, text).is_valid():
+        raise row.fail(kind, f"is not {Digest(kind, text).length} hex digits")
     return text
 
 

@@ -64,7 +64,7 @@ def _conda_differences(lock: Lock, manifest: Manifest, platform: str) -> list[st
         for name in asked_then
         if name not in manifest.dependencies and name in locked
     ]
-    sources = manifest.sources()
+    sources = manifest.sources(platform)
     gone = {package.channel for package in locked.values() if package.channel not in sources}
     return found + [f"{platform}: packages of {channel} are locked, which is no longer a channel" for channel in gone]
 

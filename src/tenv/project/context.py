@@ -11,6 +11,7 @@ from tenv.core.progress import Progress, Silent
 from tenv.targets.search import Places, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
+    from tenv.core.http_settings import HttpSettings
     from tenv.environment.state import Environment
     from tenv.rattler_api.network import Network
     from tenv.sources.wheels.uv import Uv
@@ -51,7 +52,13 @@ class Context:
         """Return how conda channels are reached for this user."""
         from tenv.rattler_api.network import Network  # noqa: PLC0415 (late: only those who use channels need it)
 
-        return Network(self.settings().mirrors, offline=self.offline)
+        return Network(self.settings().mirrors, offline=self.offline, authorities=self.http().authorities)
+
+    def http(self) -> "HttpSettings":
+        """Return how tenv's own requests are made for this user."""
+        from tenv.sources.wheels.index_settings import uv_settings  # noqa: PLC0415 (late: only for those who connect)
+
+        return uv_settings(self.environ, Path.home()).http
 
     def find_target(self, name: str | None) -> Target:
         """Return a target by its name; without one, the target of the only environment here."""

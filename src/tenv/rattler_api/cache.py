@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import NetworkError
+from tenv.core.names import CondaFile
 from tenv.rattler_api.faults import told
 from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
@@ -69,7 +70,8 @@ def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[di
         return {}, ()
     index = asyncio.run(_index(PackageCache(folder)))
     there = [record for record in records if index.contains_record(record.raw)]
-    read = {r.url: _read_folder(r, folder / f"{r.name}-{r.version}-{r.build}", thorough=thorough) for r in there}
+    places = {record.url: folder / CondaFile(record.name, record.version, record.build).stem for record in there}
+    read = {record.url: _read_folder(record, places[record.url], thorough=thorough) for record in there}
     damaged = tuple(record.name for record in there if read[record.url] is None)
     return {url: content for url, content in read.items() if content is not None}, damaged
 

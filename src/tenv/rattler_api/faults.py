@@ -3,9 +3,16 @@
 rattler's errors have no common base below Exception, so that whoever calls it catches that.
 """
 
-from tenv.core.errors import StorageError
+import re
 
-__all__ = ["storage_error", "told"]
+from tenv.core.certificates import Authorities
+from tenv.core.errors import CertificateError, NetworkError, StorageError
+from tenv.core.http import Http, Unanswered
+from tenv.core.http_settings import HttpSettings, Patience
+
+__all__ = ["refused_certificate", "storage_error", "told"]
+
+_UNSENT = re.compile(r"error sending request for url \((https://[^\s()]+)\)")
 
 
 def told(error: Exception) -> str:
@@ -18,3 +25,20 @@ def storage_error(error: OSError, what: str) -> StorageError:
     """Return the error about a disk that is full or can't be written."""
     where = f" ({error.filename})" if error.filename else ""
     return StorageError(f"{what}: {error.strerror or error}{where}", hint="free some space or choose another folder")
+
+
+def refused_certificate(said: str, authorities: Authorities) -> CertificateError | None:
+    """Return the error about a certificate that rattler has refused; None when something else went wrong.
+
+    Of a download that could not begin rattler tells the address and not the cause, so that it is asked once more.
+    """
+    if refusal := authorities.refusal(said):
+        return refusal
+    if match := _UNSENT.search(said):
+        try:
+            Http(HttpSettings(authorities, Patience(attempts=1))).head(match[1])
+        except CertificateError as error:
+            return error
+        except (NetworkError, Unanswered):
+            return None
+    return None

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Spec", "parse_spec", "to_current"]
+from tenv.core.names import channel_word
 
-_HOME = "https://conda.anaconda.org/"
-"""Where a channel lies that is written as a bare name."""
+__all__ = ["Spec", "parse_spec", "to_current"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,7 @@ def parse_spec(text: str) -> Spec:
 def _channel(channel: Any) -> str:
     if channel is None:
         return ""
-    base = str(channel.base_url).rstrip("/")
-    return str(channel.name) if base.startswith(_HOME) else base
+    return str(channel.name) if channel.name == "defaults" else channel_word(str(channel.base_url))
 
 
 def _one_line(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
+from tenv.core.names import CondaFile
 from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import storage_error, told
 from tenv.rattler_api.records import Record
@@ -99,7 +100,7 @@ async def _link(
 
 def _name_origin(prefix: Path, record: Record) -> None:
     """Write the canonical URL into the note of a package that was linked from a file."""
-    note = prefix / "conda-meta" / f"{record.name}-{record.version}-{record.build}.json"
+    note = prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note
     try:
         data = json.loads(note.read_bytes())
         data["url"] = record.url

@@ -1,12 +1,16 @@
 """How conda channels are reached: the user's rattler and pixi settings, with tenv's mirrors laid over them."""
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv import __version__
+from tenv.core.certificates import Authorities
 from tenv.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,12 +31,14 @@ class Network:
         offline: Take everything from the cache.
         timeout: Seconds for one request.
         retries: How often a request that failed for a moment is sent again.
+        authorities: By whose signature servers are verified.
     """
 
     mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     offline: bool = False
     timeout: int = _TIMEOUT
     retries: int = 3
+    authorities: Authorities = field(default_factory=Authorities)
 
 
 def cache_folder() -> Path:
@@ -72,14 +78,43 @@ def _told(error: Exception) -> str:
 
 
 def open_client(network: Network) -> "Client":
-    """Return the client that requests go through: retries, credentials, mirrors, proxies."""
+    """Return the client that requests go through: retries, credentials, mirrors, proxies, certificates.
+
+    Raises:
+        UsageError: rattler's or pixi's configuration can't be used.
+        CertificateError: The user's setting names no certificate authority.
+    """
     from rattler import Client  # noqa: PLC0415 (late)
 
-    from tenv import __version__  # noqa: PLC0415 (late, as what it is for)
+    config = load_config(network)
+    with _certificates(network):
+        try:
+            return Client.from_config(
+                config, network.retries, user_agent=f"tenv/{__version__}", timeout=network.timeout
+            )
+        except ValueError as error:  # the only one that it has: "builder error"
+            if network.authorities.setting:
+                raise network.authorities.nothing_found() from error
+            raise
 
-    return Client.from_config(
-        load_config(network), network.retries, user_agent=f"tenv/{__version__}", timeout=network.timeout
-    )
+
+@contextlib.contextmanager
+def _certificates(network: Network) -> Iterator[None]:
+    """Let a client that is made in the body verify servers by the user's authorities.
+
+    rattler has no other way to name them: it reads SSL_CERT_FILE and SSL_CERT_DIR of this process when it makes a
+    client, and never again. Off the network they are not asked for, and may name what is not there.
+    """
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        before = {name: os.environ.pop(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
+        named = {} if network.offline else network.authorities.variables(Path(folder))
+        os.environ.update(named)
+        try:
+            yield
+        finally:
+            for name in named:
+                os.environ.pop(name, None)
+            os.environ.update(before)
 
 
 def open_gateway(network: Network) -> "Gateway":

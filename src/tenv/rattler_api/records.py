@@ -2,9 +2,10 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+
+from tenv.core.names import CondaFile, file_at
 
 if TYPE_CHECKING:
     from rattler import RepoDataRecord
@@ -14,7 +15,6 @@ __all__ = ["Record", "fits", "satisfies", "spec_fault"]
 _NAME = re.compile(r"[a-z0-9_.-]+")
 _VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
 _BUILD = re.compile(r"[A-Za-z0-9_.+]*")
-_ENDINGS = (".conda", ".tar.bz2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class Record:
         Names, versions and build strings become file names on the machine that installs the package, so that a channel
         must not put a path into one.
         """
-        file = unquote(self.url.rsplit("/", 1)[-1])
+        file = file_at(self.url)
+        expected = CondaFile(self.name, self.version, self.build)
         for what, text, allowed in (
             ("name", self.name, _NAME),
             ("version", self.version, _VERSION),
@@ -82,7 +83,7 @@ class Record:
         ):
             if not allowed.fullmatch(text) or ".." in text:
                 return f"`{text}` is not a {what} that a package can have ({file})"
-        if file not in {f"{self.name}-{self.version}-{self.build}{ending}" for ending in _ENDINGS}:
+        if file not in {str(expected), str(replace(expected, ending=".tar.bz2"))}:
             return f"`{file}` is not the file name of {self.name} {self.version} {self.build}"
         if self.subdir not in (platform, "noarch"):
             return f"{file} says that it is for `{self.subdir}`, not for {platform}"

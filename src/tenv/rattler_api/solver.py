@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenv.core.errors import NetworkError, NoSolutionError, TenvError
+from tenv.rattler_api.faults import refused_certificate
 from tenv.rattler_api.network import Network, open_gateway
 from tenv.rattler_api.records import Record
 
@@ -54,15 +55,15 @@ class Solver:
 
     def __init__(self, network: Network) -> None:
         self.offline = network.offline
+        self._authorities = network.authorities
         self._gateway = open_gateway(network)
         self._names: dict[tuple[str, str], frozenset[str]] = {}
 
-    def read(self, channels: Sequence[str], platforms: Sequence[str], seconds: float) -> None:
+    def read(self, channels: Mapping[str, Sequence[str]], seconds: float) -> None:
         """Read what packages the channels have.
 
         Args:
-            channels: The channels as URLs.
-            platforms: The platforms.
+            channels: The platforms that each channel is asked for, by its URL.
             seconds: How long it may take.
 
         Raises:
@@ -71,7 +72,7 @@ class Solver:
         import asyncio  # noqa: PLC0415 (late: 38 ms)
 
         async def one(channel: str) -> None:
-            for platform in platforms:
+            for platform in channels[channel]:
                 found = await self._gateway.names([channel], _subdirs(platform), channel_relations="disabled")
                 self._names[channel, platform] = frozenset(name.normalized for name in found)
 
@@ -163,7 +164,11 @@ class Solver:
         return asyncio.run(ask())
 
     def _network_error(self, channel: str, error: Exception) -> NetworkError:
-        return _network_error(channel, str(error), self.offline)
+        said = str(error)
+        if not self.offline and (refusal := refused_certificate(said, self._authorities)):
+            refusal.detail = said
+            return refusal
+        return _network_error(channel, said, self.offline)
 
 
 async def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:

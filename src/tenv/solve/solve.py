@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tenv.core import process
 from tenv.core.errors import NoSolutionError
+from tenv.core.names import normalize
 from tenv.locks.lock import CondaPackage, Lock, Wheel, from_manifest
 from tenv.locks.lock_file import render_lock
 from tenv.locks.satisfaction import conda_differences
@@ -16,7 +17,7 @@ from tenv.rattler_api.records import Record
 from tenv.solve.options import Limits
 from tenv.sources.conda.choose import Conda, python_packages, to_package
 from tenv.sources.wheels.choose import join
-from tenv.targets.manifest import Manifest, normalize
+from tenv.targets.manifest import Manifest
 
 __all__ = ["Problem", "solve"]
 

@@ -1,12 +1,12 @@
 """Manifests: one target as a person wrote it, as frozen values. `tenv.targets.manifest_file` reads them."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tenv.core.files import digest_bytes
+from tenv.core.names import channel_url, channel_urls
 from tenv.core.versions import CondaRange, Range, Version
 
 __all__ = [
@@ -17,8 +17,6 @@ __all__ = [
     "Manifest",
     "Requirements",
     "WheelRequest",
-    "channel_url",
-    "normalize",
     "tool_of",
 ]
 
@@ -45,16 +43,6 @@ _TOOLS = {
     "gxx-linux-64": "gcc",
 }
 """Packages that supply a tool under another name than the tool's own."""
-
-
-def channel_url(name: str) -> str:
-    """Return the URL of a conda channel that is named as a manifest may name one: by name, label or URL."""
-    return name.rstrip("/") if "://" in name else f"https://conda.anaconda.org/{name.strip('/')}"
-
-
-def normalize(name: str) -> str:
-    """Return a package name as PyPI compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def tool_of(name: str) -> str:
@@ -94,7 +82,7 @@ class CondaRequest:
         given = {
             "version": self.version.spec,
             "build": self.build,
-            "channel": self.channel and channel_url(self.channel),
+            "channel": self.channel and channel_url(self.channel, name),
         }
         return f"{name}[" + ",".join(f'{key}="{value}"' for key, value in given.items() if value) + "]"
 
@@ -190,10 +178,11 @@ class Manifest:
         """Return the manifest as it reads on one platform."""
         return self.by_platform.get(platform, self)
 
-    def sources(self) -> tuple[str, ...]:
-        """Return the URLs of the channels, best first; one that only a package names comes after all others."""
-        named = [request.channel for _, request in sorted(self.dependencies.items()) if request.channel]
-        return tuple(dict.fromkeys(map(channel_url, [*self.channels, *named])))
+    def sources(self, platform: str) -> tuple[str, ...]:
+        """Return the URLs of a platform's channels, best first; one that only a package names comes after all."""
+        found = [url for word in self.channels for url in channel_urls(word, platform)]
+        named = [(name, request.channel) for name, request in sorted(self.dependencies.items()) if request.channel]
+        return tuple(dict.fromkeys((*found, *(channel_url(word, name) for name, word in named))))
 
     def python_minors(self) -> tuple[str, ...]:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.errors import ManifestError, TenvError
+from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
 from tenv.core.prefix import META
 from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.versions import CondaRange, Range, Version
@@ -21,16 +22,13 @@ from tenv.targets.manifest import (
     Manifest,
     Requirements,
     WheelRequest,
-    normalize,
     tool_of,
 )
 
 __all__ = ["read_manifest"]
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 _BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
-_CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*")
 _KEYS = (
     "description",
     "extends",
@@ -147,14 +145,14 @@ def _package(table: Table, key: str) -> str:
 
 
 def _conda_package(table: Table, key: str) -> str:
-    if not _CONDA_NAME.fullmatch(key):
+    if not CONDA_NAME.fullmatch(key):
         raise table.fail(key, f"`{key}` is not the name of a conda package (small letters, digits, `-`, `_`, `.`)")
     return key
 
 
 def _channel(table: Table, key: str, name: str) -> str:
     """Return the name of a channel, which must be one: a name, a label of one, or a URL."""
-    if not _CHANNEL.fullmatch(name) or ".." in name or ("://" not in name and ":" in name):
+    if not is_channel(name):
         raise table.fail(key, f"`{name}` is not a channel", hint="a name, NAME/label/LABEL, or a URL")
     return name.rstrip("/")
 
@@ -218,7 +216,7 @@ def _read_archive(table: Table, key: str) -> ArchiveRequest:
         raise inner.fail("product", f"`{archive.product}` is not the name of a product")
     if bool(archive.version) == bool(archive.url):
         raise table.fail(key, "needs either a version of a known product or a url")
-    if archive.sha256 and not re.fullmatch(r"[0-9a-f]{64}", archive.sha256):
+    if archive.sha256 and not is_sha256(archive.sha256):
         raise inner.fail("sha256", "expected 64 hex digits")
     return archive
 

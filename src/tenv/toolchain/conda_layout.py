@@ -9,6 +9,7 @@ import platform as host
 import re
 from pathlib import Path
 
+from tenv.core.names import CondaFile
 from tenv.core.versions import Version
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
 _HEADER = "cuda_runtime_api.h"
 _TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
 _CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d+)$", re.MULTILINE)
-_NOTE = re.compile(r"(?P<name>cuda(?:toolkit)?(?:-[a-z-]+)?|magma[\w-]*|cudnn)-(?P<version>[^-]+)-[^-]+\.json")
+_PACKAGE = re.compile(r"cuda(toolkit)?(-[a-z-]+)?|magma[\w-]*|cudnn")
 
 
 def has_packages(prefix: Path) -> bool:
@@ -60,8 +61,8 @@ def toolkit_version(prefix: Path, include: Path) -> Version | None:
 def components(prefix: Path) -> dict[str, str]:
     """Return the version of each CUDA package in a prefix by its name, as the names of their notes tell."""
     folder = prefix / "conda-meta"
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ()
-    return {match["name"]: match["version"] for name in names if (match := _NOTE.fullmatch(name))}
+    notes = (CondaFile.parse(path.name) for path in sorted(folder.glob("*.json")))
+    return {note.name: note.version for note in notes if note and _PACKAGE.fullmatch(note.name)}
 
 
 def compiler(prefix: Path, name: str) -> Path | None:

@@ -7,6 +7,7 @@ conda packages, this is to wheels.
 from collections.abc import Iterator
 from pathlib import Path
 
+from tenv.core.names import dist_info, dist_infos
 from tenv.core.versions import Version
 
 __all__ = ["FOLDERS", "components", "holds_part", "toolkit_parts", "toolkit_version"]
@@ -31,9 +32,8 @@ def toolkit_parts(site: Path) -> Iterator[Path]:
 def components(site: Path) -> dict[str, str]:
     """Return the version of every installed package whose name begins with ``nvidia-`` or is the metapackage."""
     found = {}
-    for folder in sorted(site.glob("*.dist-info")):
-        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        name = name.replace("_", "-").lower()
+    for folder in dist_infos(site):
+        name, version = dist_info(folder)
         if name == "cuda-toolkit" or name.startswith("nvidia-"):
             found[name] = version
     return found

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tenv.core.errors import FormatError, LockCorruptError, ManifestError, TenvError, UsageError
 from tenv.core.files import write_atomic
+from tenv.core.names import channel_urls
 from tenv.interop.drafts import render_draft, with_cuda, without_doubles
 from tenv.interop.formats import find_format, recognize
 from tenv.interop.interface import Format, Imported, Part
-from tenv.interop.packages import channel_url
 from tenv.interop.pixi import lock_text
 from tenv.interop.reading import read_source
 from tenv.locks.lock import from_manifest
@@ -141,7 +141,7 @@ def _read_back(file: Path, name: str, trial: Path) -> Manifest:
 def _lock_bytes(file: Path, manifest: Manifest, part: Part) -> bytes:
     rows = {platform: ({"name": platform}, part.conda.get(platform, ())) for platform in manifest.platforms}
     wheels = {platform: tuple(sorted(part.wheels.get(platform, ()), key=str)) for platform in manifest.platforms}
-    channels = tuple(part.channels) or tuple(map(channel_url, manifest.channels))
+    channels = tuple(part.channels) or tuple(url for word in manifest.channels for url in channel_urls(word))
     try:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:

@@ -8,13 +8,13 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
 from tenv.core.files import write_atomic
+from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock, read_lock
 from tenv.locks.satisfaction import differences
 from tenv.project.context import Context
 from tenv.solve.options import Limits
-from tenv.targets.manifest import normalize
 from tenv.targets.search import Target
 
 __all__ = ["Locked", "check_target_lock", "counts", "lock_target"]

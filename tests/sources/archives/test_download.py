@@ -7,12 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError, StorageError
+from tenv.core.http import Http
+from tenv.core.http_settings import HttpSettings, Patience, shown
 from tenv.sources.archives.download import Fetched, Fetcher
-from tenv.sources.archives.partial_file import Patience, Wanted, shown
+from tenv.sources.archives.partial_file import Wanted
 from tenv.sources.archives.store import Store
 from tenv.targets.config import Settings
 from tests.support.redist import Server
@@ -28,15 +31,15 @@ def server() -> Iterator[Server]:
         yield served
 
 
-def fetcher(**settings: object) -> Fetcher:
-    return Fetcher(patience=QUICK, **settings)  # type: ignore[arg-type]
+def fetcher(patience: Patience = QUICK, **settings: Any) -> Fetcher:
+    return Fetcher(http=Http(HttpSettings(patience=patience)), **settings)
 
 
 def wanted(server: Server, *, sha256: str = SHA256, size: int | None = len(DATA)) -> Wanted:
     return Wanted("a file", f"{server.url}/file", sha256, size)
 
 
-def get(server: Server, folder: Path, **settings: object) -> Fetched:
+def get(server: Server, folder: Path, **settings: Any) -> Fetched:
     return fetcher(**settings).file(wanted(server), folder / "part")
 
 
@@ -152,14 +155,14 @@ def test_a_slow_drip_ends(server: Server, tmp_path: Path) -> None:
     start = time.monotonic()
     patience = Patience(connect=2, read=2, attempts=2, pause=0.01, slow=10_000, window=0.5)
     with pytest.raises(NetworkError, match=r"only [0-9]+ bytes came in"):
-        Fetcher(patience=patience).file(wanted(server), tmp_path / "part")
+        fetcher(patience).file(wanted(server), tmp_path / "part")
     assert time.monotonic() - start < 8
 
 
 def test_a_server_that_falls_silent(server: Server, tmp_path: Path) -> None:
     server.drip, server.piece = 60, 1000
     with pytest.raises(NetworkError, match="no answer in time"):
-        Fetcher(patience=Patience(1, 0.3, 2, 0.01, 1, 30)).file(wanted(server), tmp_path / "part")
+        fetcher(Patience(1, 0.3, 2, 0.01, 1, 30)).file(wanted(server), tmp_path / "part")
 
 
 def test_a_redirect_to_another_host_gets_no_credentials(
@@ -193,13 +196,13 @@ def test_a_redirect_to_something_else_than_http(server: Server, tmp_path: Path) 
 def test_a_redirect_from_https_to_http_is_not_followed() -> None:
     import requests
 
-    from tenv.sources.archives.download import _plain_session
+    from tenv.core.http import _open_session
 
     answer = requests.Response()
     answer.status_code, answer.url = 302, "https://h/f"
     answer.headers["Location"] = "http://u:secret@h/f?token=1"
     with pytest.raises(requests.exceptions.InvalidURL, match="is redirected to http://h/f, which is not encrypted"):
-        _plain_session().get_redirect_target(answer)
+        _open_session(HttpSettings(), threading.Event()).get_redirect_target(answer)
 
 
 def test_mirrors_are_asked_in_their_order(server: Server, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.certificates import Authorities
 from tenv.core.errors import UsageError
 from tenv.sources.wheels.index_settings import pip_settings, uv_settings
 from tests.support.fakes import Index
@@ -89,7 +90,8 @@ def test_what_pip_calls_otherwise_is_translated(
         ("no-index = true", {"UV_NO_INDEX": "1"}),
         ("no-index = 0", {}),
         ("trusted-host = a.example b.example:8443", {"UV_INSECURE_HOST": "a.example b.example:8443"}),
-        ("cert = /etc/own.pem", {"SSL_CERT_FILE": "/etc/own.pem"}),
+        ("keyring-provider = subprocess", {"UV_KEYRING_PROVIDER": "subprocess"}),
+        ("keyring-provider = disabled", {}),
         ("proxy = http://proxy.example:3128", {"ALL_PROXY": "http://proxy.example:3128"}),
         ("timeout = 7", {}),
     ],
@@ -101,6 +103,16 @@ def test_settings_that_name_no_index_are_handed_on_too(
     without = uv_settings({**base, "PIP_CONFIG_FILE": str(write(tmp_path / "none.conf", ""))}, tmp_path).environment
     own = dict(uv_settings(base, tmp_path).environment.items() - without.items())
     assert own == {**variables, "PIP_CONFIG_FILE": base["PIP_CONFIG_FILE"]}
+
+
+def test_pips_certificate_and_proxy_count_for_tenvs_own_requests_too(base: dict[str, str], tmp_path: Path) -> None:
+    base |= {"PIP_CERT": "/etc/own.pem", "PIP_PROXY": "http://proxy.example:3128"}
+    http = uv_settings(base, tmp_path).http
+    assert http.authorities == Authorities("pip's cert", files=(Path("/etc/own.pem"),), beside=True)
+    assert http.proxies == {"all": "http://proxy.example:3128"}
+    base["UV_DEFAULT_INDEX"] = MIRROR  # then pip's settings are of another index
+    http = uv_settings(base, tmp_path).http
+    assert (http.authorities, http.proxies) == (Authorities(), {})
 
 
 @pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_FIND_LINKS", "UV_NO_INDEX"])

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import requests
 
+from tenv.core.http import Http
 from tenv.sources.wheels.metadata import from_file, from_index
 
 METADATA = b"Metadata-Version: 2.1\nName: big\nVersion: 1.0\nRequires-Dist: other>=2\n"
@@ -71,7 +71,7 @@ def server() -> Iterator[Server]:
 
 
 def ask(server: Server) -> bytes | None:
-    return from_index(requests.Session(), f"http://127.0.0.1:{server.server_port}/big-1.0-py3-none-any.whl")
+    return from_index(Http(), f"http://127.0.0.1:{server.server_port}/big-1.0-py3-none-any.whl")
 
 
 def test_of_a_large_wheel_only_its_end_is_fetched(server: Server) -> None:

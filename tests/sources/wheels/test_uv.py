@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.certificates import Authorities
 from tenv.core.errors import (
     EnvironmentBrokenError,
     HashMismatchError,
@@ -89,7 +90,7 @@ WORDS: list[tuple[type[TenvError], str]] = [
 
 @pytest.mark.parametrize(("kind", "words"), WORDS)
 def test_uvs_words_become_the_error_that_they_stand_for(kind: type[TenvError], words: str) -> None:
-    error = uv_error(words, "what was done", EnvironmentBrokenError)
+    error = uv_error(words, "what was done", Authorities(), EnvironmentBrokenError)
     assert type(error) is kind
     assert error.message.startswith("what was done:\n")
 

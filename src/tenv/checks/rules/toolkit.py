@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.names import channel_url
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 
@@ -44,8 +45,8 @@ _CONDA_NUMBERED = frozenset(
 """The same of conda-forge and of the nvidia channel, without the parts that packages are split into."""
 
 _TOLD_FIRST = frozenset(("cuda-nvcc", "cuda-cudart", "cuda-version"))
-_NVIDIA = "https://conda.anaconda.org/nvidia"
-_CONDA_FORGE = "https://conda.anaconda.org/conda-forge"
+_NVIDIA = channel_url("nvidia")
+_CONDA_FORGE = channel_url("conda-forge")
 _CONDA_FORGE_FROM = Version("12.0")
 """The first CUDA that conda-forge has in parts, as against cudatoolkit in one piece, without a compiler."""
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from tenv.core.errors import HashMismatchError, ManifestError, NetworkError, NoSolutionError, UsageError
+from tenv.core.http_settings import shown
 from tenv.core.versions import Version
 from tenv.facts.redist_rows import Archive as Row
 from tenv.facts.tables import Facts
 from tenv.locks.lock import Archive, Lock
 from tenv.sources.archives.download import Fetcher
 from tenv.sources.archives.formats.interface import KINDS, kind_of
-from tenv.sources.archives.partial_file import Wanted, shown
+from tenv.sources.archives.partial_file import Wanted
 from tenv.sources.archives.redist import (
     NVIDIA_PLATFORMS,
     Product,

@@ -7,38 +7,22 @@ import itertools
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tenv import __version__
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError
 from tenv.core.files import storage_errors
-from tenv.sources.archives.partial_file import (
-    MAX_FILE,
-    PARTIAL,
-    UNSATISFIABLE,
-    Drip,
-    Interrupted,
-    Mark,
-    Part,
-    Patience,
-    Wanted,
-    shown,
-)
+from tenv.core.http import LATER, Answer, Http, Interrupted, Unanswered
+from tenv.core.http_settings import shown
+from tenv.sources.archives.partial_file import MAX_FILE, PARTIAL, UNSATISFIABLE, Drip, Mark, Part, Wanted
 from tenv.targets.config import Settings
 
-if TYPE_CHECKING:
-    import requests
+__all__ = ["Fetched", "Fetcher"]
 
-__all__ = ["Fetched", "Fetcher", "Patience", "Wanted", "shown"]
-
-_CHUNK = 1 << 17  # small enough to stay in the processor's cache until it is hashed and written
 _MAX_TEXT = 32 << 20
 _OK = 200
-_LATER = (408, 425, 429, 500, 502, 503, 504)
 _PROGRESS = 1 << 16
 
 
@@ -66,22 +50,24 @@ def _local(address: str) -> Path:
 
 @dataclass(slots=True)
 class Fetcher:
-    """Makes requests, with this user's proxies, certificates and mirrors.
+    """Brings files from their servers or from mirrors of these.
 
     Attributes:
         settings: The user's settings: mirrors.
-        patience: How long a server is waited for.
+        http: What makes the requests.
         offline: Never use the network.
-        stopped: Set to end all downloads.
-        on_bytes: Told how many bytes of a file are there, by name and total.
+        on_bytes: Called with the name of a file, the bytes that are there of it, and its total.
     """
 
     settings: Settings = field(default_factory=Settings)
-    patience: Patience = field(default_factory=Patience)
+    http: Http = field(default_factory=Http)
     offline: bool = False
-    stopped: threading.Event = field(default_factory=threading.Event)
     on_bytes: Callable[[str, int, int | None], None] = lambda _name, _done, _total: None
-    _local: threading.local = field(default_factory=threading.local)
+
+    @property
+    def stopped(self) -> threading.Event:
+        """Set to end all downloads."""
+        return self.http.stopped
 
     def text(self, url: str, what: str) -> bytes | None:
         """Return a small file whole, None when the server has none of that name.
@@ -107,24 +93,27 @@ class Fetcher:
     def _text(self, address: str, what: str) -> bytes | None:
         for attempt in itertools.count(1):
             try:
-                with self._get(address, {}) as answer:
-                    if answer.status_code in (404, 410):
+                with self.http.get(address) as answer:
+                    if answer.status in (404, 410):
                         return None
                     self._check_status(answer, what, (_OK,))
                     return self._small(answer, what)
+            except Unanswered as error:
+                raise _silence(what, address, error) from error
             except Interrupted as error:
                 self._wait(attempt, what, address, error)
         raise AssertionError  # the loop has no end
 
-    def _small(self, answer: "requests.Response", what: str) -> bytes:
+    def _small(self, answer: Answer, what: str) -> bytes:
         parts, size, start = [], 0, time.monotonic()
-        for piece in self._pieces(answer):
+        limit = 2 * self.http.settings.patience.window
+        for piece in answer.pieces(decoded=True):
             parts.append(piece)
             size += len(piece)
             if size > _MAX_TEXT:
                 raise NetworkError(f"{what}: {shown(answer.url)} sends more than {_MAX_TEXT} bytes")
-            if time.monotonic() - start > 2 * self.patience.window:
-                raise Interrupted(f"it took longer than {2 * self.patience.window:g} s")
+            if time.monotonic() - start > limit:
+                raise Interrupted(f"it took longer than {limit:g} s")
         return b"".join(parts)
 
     def file(self, wanted: Wanted, path: Path) -> Fetched:
@@ -183,6 +172,8 @@ class Fetcher:
             try:
                 self._attempt(part, address)
                 return
+            except Unanswered as error:
+                raise _silence(part.wanted.name, address, error) from error
             except Interrupted as error:
                 fruitless = 0 if part.done >= before + _PROGRESS else fruitless + 1
                 if fruitless:
@@ -192,65 +183,25 @@ class Fetcher:
         wanted = part.wanted
         if part.is_whole():
             return
-        with self._get(address, part.headers()) as answer:
+        with self.http.get(address, part.headers()) as answer:
             self._check_status(answer, wanted.name, (_OK, PARTIAL, UNSATISFIABLE))
             total = part.accept(answer)
             if total is not None and total > MAX_FILE:
                 raise NetworkError(f"{wanted.name}: {shown(address)} says that it has {total} bytes")
-            drip = Drip(self.patience)
-            for piece in self._pieces(answer):
+            drip = Drip(self.http.settings.patience)
+            for piece in answer.pieces():
                 part.write(piece, total)
                 drip.count(len(piece))
                 self.on_bytes(wanted.name, part.done, total)
             if total is not None and part.done < total:
                 raise Interrupted(f"the connection ended after {part.done} of {total} bytes")
 
-    def _pieces(self, answer: "requests.Response") -> Any:
-        """Yield the bytes of an answer as they were sent; a broken connection ends the attempt."""
-        import requests  # noqa: PLC0415 (late: 82 ms)
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
-        try:
-            while piece := answer.raw.read1(_CHUNK, decode_content=False):
-                if self.stopped.is_set():
-                    raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
-                yield piece
-        except (HTTPError, requests.RequestException, OSError) as error:
-            raise Interrupted(_reason(error)) from error
-
-    def _get(self, address: str, headers: Mapping[str, str]) -> "requests.Response":
-        import requests  # noqa: PLC0415 (late: 82 ms)
-
-        if self.stopped.is_set():
-            raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
-        session = self._session()
-        try:
-            return session.get(
-                address,
-                # Identity: a server that packs a .tar.gz once more would send other bytes than those that were hashed.
-                headers={"Accept-Encoding": "identity", **headers},
-                stream=True,
-                timeout=(self.patience.connect, self.patience.read),
-            )
-        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.TooManyRedirects) as error:
-            raise NetworkError(f"{shown(address)}: {error}") from error
-        except (requests.RequestException, OSError, ValueError) as error:
-            raise Interrupted(_reason(error)) from error
-
-    def _session(self) -> "requests.Session":
-        session: requests.Session | None = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = _plain_session()
-            session.headers["User-Agent"] = f"tenv/{__version__}"
-            session.max_redirects = 10
-        return session
-
-    def _check_status(self, answer: "requests.Response", what: str, good: tuple[int, ...]) -> None:
-        status = answer.status_code
+    def _check_status(self, answer: Answer, what: str, good: tuple[int, ...]) -> None:
+        status = answer.status
         if status in good:
             return
-        if status in _LATER:
-            raise Interrupted(f"the server answered {status}")
+        if status in LATER:
+            raise Unanswered(f"the server answered {status}")
         hint = "its address may have changed" if status in (404, 410) else ""
         if status in (401, 403, 407):
             hint = "the server or the proxy wants to know who asks: put a user and a password into ~/.netrc"
@@ -264,54 +215,15 @@ class Fetcher:
             )
 
     def _wait(self, attempt: int, what: str, address: str, error: Interrupted) -> None:
-        if attempt >= self.patience.attempts:
-            raise NetworkError(
-                f"{what}: {shown(address)} does not send it: {error}",
-                hint="the same command goes on where this one stopped; `[mirrors]` in config.toml names other servers",
-            ) from error
-        if self.stopped.wait(self.patience.pause * 2 ** (attempt - 1)):
+        patience = self.http.settings.patience
+        if attempt >= patience.attempts:
+            raise _silence(what, address, error) from error
+        if self.stopped.wait(patience.pause * 2 ** (attempt - 1)):
             raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
 
 
-def _plain_session() -> "requests.Session":
-    """Return a session that follows no redirect from https to http."""
-    import requests  # noqa: PLC0415 (late: 82 ms)
-
-    class Session(requests.Session):
-        """Keeps to https once it was asked for; `requests` itself drops credentials on the way to another host."""
-
-        def get_redirect_target(self, resp: requests.Response) -> str | None:
-            target = super().get_redirect_target(resp)
-            if target and resp.url.startswith("https:") and target.lower().startswith("http:"):
-                raise requests.exceptions.InvalidURL(f"is redirected to {shown(target)}, which is not encrypted")
-            return target
-
-    return Session()
-
-
-def _reason(error: BaseException) -> str:
-    """Return what went wrong in a few words: libraries put the whole chain of their objects into a message."""
-    import requests  # noqa: PLC0415
-
-    if "IncompleteRead" in f"{type(error).__name__} {error}":
-        return "the connection ended before all was there"
-    if isinstance(error, requests.exceptions.ProxyError):
-        return "the proxy does not answer"
-    if isinstance(error, requests.exceptions.SSLError):
-        return f"the server can't prove who it is ({_innermost(error)})"
-    if isinstance(error, requests.exceptions.ConnectTimeout):
-        return "no connection in time"
-    if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error).lower():
-        return "no answer in time"
-    return _innermost(error)
-
-
-def _innermost(error: BaseException) -> str:
-    seen: BaseException = error
-    while (inner := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) and isinstance(
-        inner, BaseException
-    ):
-        seen = inner
-    if isinstance(seen, OSError) and seen.strerror:
-        return seen.strerror
-    return str(seen).splitlines()[0] if str(seen) else type(seen).__name__
+def _silence(what: str, address: str, error: Interrupted | Unanswered) -> NetworkError:
+    return NetworkError(
+        f"{what}: {shown(address)} does not send it: {error}",
+        hint="the same command goes on where this one stopped; `[mirrors]` in config.toml names other servers",
+    )

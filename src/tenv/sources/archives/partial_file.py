@@ -2,58 +2,21 @@
 
 import hashlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
 
 from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.http import Answer, Interrupted
+from tenv.core.http_settings import Patience, shown
 
-if TYPE_CHECKING:
-    import requests
-
-__all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "Interrupted", "Mark", "Part", "Patience", "Wanted", "shown"]
+__all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "Mark", "Part", "Wanted"]
 
 MAX_FILE = 64 << 30
 """Bytes of a file that are taken at most."""
 
 PARTIAL, UNSATISFIABLE = 206, 416
 _CHUNK = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a server is waited for.
-
-    Attributes:
-        connect: Seconds for a connection.
-        read: Seconds between two pieces of an answer.
-        attempts: How often a request that brings nothing is made.
-        pause: Seconds before the second one, doubled before each that follows.
-        slow: Bytes a second below which a download counts as stuck.
-        window: Seconds over which that is measured.
-    """
-
-    connect: float = 10.0
-    read: float = 30.0
-    attempts: int = 4
-    pause: float = 0.5
-    slow: float = 1024.0
-    window: float = 30.0
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str]) -> "Patience":
-        """Return what TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES say; what makes no sense counts as not said."""
-        default = cls()
-        try:
-            seconds = float(environment.get("TENV_HTTP_TIMEOUT", default.read))
-            retries = int(environment.get("TENV_HTTP_RETRIES", default.attempts - 1))
-        except ValueError:
-            return default
-        if seconds <= 0 or retries < 0:
-            return default
-        return cls(min(default.connect, seconds), seconds, retries + 1, default.pause, default.slow, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +34,6 @@ class Wanted:
     url: str
     sha256: str = ""
     size: int | None = None
-
-
-def shown(url: str) -> str:
-    """Return an address without what must not be in a message: a user and a password, a query that may hold a key."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-class Interrupted(Exception):  # noqa: N818 (no error: the next attempt goes on where this one ended)
-    """An attempt ended before the file was whole."""
 
 
 class Drip:
@@ -172,14 +125,14 @@ class Part:
         headers = {"Range": f"bytes={self.done}-"}
         return headers | ({"If-Range": self._validator} if self._validator else {})
 
-    def accept(self, answer: "requests.Response") -> int | None:
+    def accept(self, answer: Answer) -> int | None:
         """Prepare for the bytes of an answer, and return how many the whole file has, None when it is not told."""
-        if answer.status_code == UNSATISFIABLE:
+        if answer.status == UNSATISFIABLE:
             self.begin()
             raise Interrupted("the server does not know the rest of the file")
         length = _number(answer.headers.get("Content-Length"))
         total = length
-        if answer.status_code == PARTIAL:
+        if answer.status == PARTIAL:
             start, total = _content_range(answer.headers.get("Content-Range", ""))
             if start != self.done:
                 self.begin()
@@ -194,7 +147,7 @@ class Part:
         self._note(answer)
         return self.wanted.size if self.wanted.size is not None else total
 
-    def _note(self, answer: "requests.Response") -> None:
+    def _note(self, answer: Answer) -> None:
         tag = answer.headers.get("ETag", "")
         validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
         if not self.done or validator != self._validator:

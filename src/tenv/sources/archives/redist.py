@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tenv.core.errors import NetworkError
+from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
 
 __all__ = ["NVIDIA_PLATFORMS", "Product", "RedistFile", "RedistManifest", "labels", "parse_manifest", "product"]
@@ -20,7 +21,6 @@ NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "
 """NVIDIA's names of our platforms. Its own ``linux-aarch64`` means Tegra, of which PyTorch has no builds."""
 
 _BASE = "https://developer.download.nvidia.com/compute/"
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _PATH = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*")
 _CUDA = re.compile(r"cuda(\d{1,3})(\.\d+)?")
 _LABEL = re.compile(r"\d+(\.\d+){0,3}")
@@ -173,7 +173,7 @@ def _read_file(component: str, version: str, cuda_major: int | None, row: Table)
     if not _PATH.fullmatch(path):
         raise row.fail("relative_path", f"`{path[:80]}` is not a path below the product's address")
     sha256 = row.required_text("sha256").lower()
-    if not _SHA256.fullmatch(sha256):
+    if not is_sha256(sha256):
         raise row.fail("sha256", "is not 64 hex digits")
     return RedistFile(component, version, cuda_major, path, sha256, _size(row))
 

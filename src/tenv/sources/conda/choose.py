@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tenv.core.errors import ManifestError, NetworkError, NoSolutionError, TenvError
+from tenv.core.names import channel_word
 from tenv.core.progress import Progress
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage
@@ -85,9 +86,12 @@ class Conda:
         platforms = [platform for platform in manifest.platforms if manifest.on(platform).dependencies]
         questions = [self._question(manifest.on(platform), platform, kept.get(platform, ())) for platform in platforms]
         solver = Solver(self.network)
-        channels = dict.fromkeys(channel for question in questions for channel in question.channels)
-        progress.step("reading the package lists of " + ", ".join(map(_short, channels)))
-        solver.read(list(channels), platforms, self.time_limit)
+        channels: dict[str, list[str]] = {}
+        for question in questions:
+            for channel in question.channels:
+                channels.setdefault(channel, []).append(question.platform)
+        progress.step("reading the package lists of " + ", ".join(map(channel_word, channels)))
+        solver.read(channels, self.time_limit)
         progress.step(f"solving {manifest.name}", len(questions))
         found = {}
         for question, answer in zip(questions, self._answers(solver, questions), strict=True):
@@ -121,13 +125,9 @@ class Conda:
                 raise ManifestError(f"{request.line}: dependencies.{name}: {fault}")
         return Question(
             platform=platform,
-            channels=manifest.sources(),
+            channels=manifest.sources(platform),
             specs=tuple(request.spec(name) for name, request in sorted(manifest.dependencies.items())),
             virtual=virtual_packages(platform, manifest.requirements),
             kept=tuple(kept),
             exclude_newer=self.exclude_newer,
         )
-
-
-def _short(url: str) -> str:
-    return url.removeprefix("https://conda.anaconda.org/")

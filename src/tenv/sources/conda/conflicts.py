@@ -4,12 +4,13 @@ import re
 from dataclasses import replace
 
 from tenv.core.errors import NoSolutionError
+from tenv.core.names import channel_url, channel_word
 from tenv.core.toml_reader import nearest
 from tenv.core.versions import CondaRange
 from tenv.rattler_api.records import Record, fits
 from tenv.rattler_api.solver import Question, Solver
 from tenv.sources.conda.queries import Inquiry, OutOfTimeError, nearest_first
-from tenv.targets.manifest import CondaRequest, Manifest, channel_url
+from tenv.targets.manifest import CondaRequest, Manifest
 
 __all__ = ["explain", "passed_over"]
 
@@ -73,21 +74,17 @@ def _line(name: str, request: CondaRequest) -> str:
     return f"\n  {request.line}: {name} = {request}"
 
 
-def _short(channel: str) -> str:
-    return channel.rstrip("/").removeprefix("https://conda.anaconda.org/")
-
-
-def _channels(inquiry: Inquiry, request: CondaRequest) -> list[str]:
-    return [channel_url(request.channel)] if request.channel else list(inquiry.question.channels)
+def _channels(inquiry: Inquiry, name: str, request: CondaRequest) -> list[str]:
+    return [channel_url(request.channel, name)] if request.channel else list(inquiry.question.channels)
 
 
 def _unknown(inquiry: Inquiry) -> tuple[str, str] | None:
     """Find requests for packages that no channel has."""
     lines, hints = "", []
     for name, request in sorted(inquiry.requests.items()):
-        channels = _channels(inquiry, request)
+        channels = _channels(inquiry, name, request)
         if not any(name in inquiry.names(channel) for channel in channels):
-            where = ", ".join(map(_short, channels))
+            where = ", ".join(map(channel_word, channels))
             lines += f"{_line(name, request)}\n    there is no {name} in {where} for {inquiry.question.platform}"
             hints.append(nearest(name, {known for channel in channels for known in inquiry.names(channel)}))
     hint = next(filter(None, hints), "check its name, or name a channel that has it in `channels`")
@@ -98,17 +95,18 @@ def _no_version(inquiry: Inquiry) -> tuple[str, str] | None:
     """Find requests that no package of their name answers, whatever else is asked for."""
     for name, request in sorted(inquiry.requests.items()):
         bare = replace(request, channel="").spec(name)
-        places = {c: r for c, r in inquiry.candidates(name).items() if c in _channels(inquiry, request)}
+        places = {c: r for c, r in inquiry.candidates(name).items() if c in _channels(inquiry, name, request)}
         first = next(iter(places), "")
         matching = [channel for channel, records in places.items() if any(fits(bare, record) for record in records)]
         if first in matching or not places:
             continue
         if matching:
-            message = f"{_short(first)} hides the {name} of {_short(matching[0])}, which stands below it in `channels`"
-            return message + ":" + _line(name, request), _pin(name, replace(request, channel=_short(matching[0])))
+            below = channel_word(matching[0])
+            message = f"{channel_word(first)} hides the {name} of {below}, which stands below it in `channels`"
+            return message + ":" + _line(name, request), _pin(name, replace(request, channel=below))
         versions = nearest_first((record.version for record in places[first]), _number(request))
         there = ", ".join(versions[:_FEW]) + (" …" if len(versions) > _FEW else "")
-        message = f"{_short(first)} has no such {name}; the nearest that it has: {there}:{_line(name, request)}"
+        message = f"{channel_word(first)} has no such {name}; the nearest that it has: {there}:{_line(name, request)}"
         pin = _nearest_pin(inquiry, name, list(inquiry.requests))
         return message, f"the nearest that goes together: {pin}" if pin else f"ask for another version of {name}"
     return None
@@ -130,7 +128,7 @@ def _hidden(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
     hidden = {match["name"]: match["channel"].rstrip("/") for match in _HIDDEN.finditer(told)}
     wanted = {name: channel for name, channel in hidden.items() if channel in inquiry.question.channels}
     for chosen in (*([name] for name in sorted(wanted)), sorted(wanted)):
-        pins = [CondaRequest(_version_of(inquiry, name), _short(wanted[name])) for name in chosen]
+        pins = [CondaRequest(_version_of(inquiry, name), channel_word(wanted[name])) for name in chosen]
         changed = {name: pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name in names}
         extra = [pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name not in names]
         solution = inquiry.with_specs(inquiry.specs(names, *extra, changed=changed)) if chosen else []
@@ -150,12 +148,13 @@ def _why_hidden(inquiry: Inquiry, name: str, channel: str, solution: list[Record
     above = next(c for c in inquiry.question.channels if name in inquiry.names(c))
     by = [record for record in solution if any(spec.split()[0] == name for spec in record.depends)]
     by.sort(key=lambda record: (record.name not in inquiry.requests, record.channel != channel, record.name))
-    hides = f"which {_short(above)} hides under strict channel priority"
+    hides = f"which {channel_word(above)} hides under strict channel priority"
     if not by:
-        return f"{_short(channel)}'s own {name} is needed, {hides}"
-    owner = "its own" if by[0].channel == channel else f"{_short(channel)}'s"
+        return f"{channel_word(channel)}'s own {name} is needed, {hides}"
+    owner = "its own" if by[0].channel == channel else f"{channel_word(channel)}'s"
     line = _line(by[0].name, inquiry.requests[by[0].name]) if by[0].name in inquiry.requests else ""
-    return f"{by[0].name} {by[0].version} of {_short(by[0].channel)} wants {owner} {name}, {hides}{line and ':' + line}"
+    wants = f"{by[0].name} {by[0].version} of {channel_word(by[0].channel)} wants {owner} {name}"
+    return f"{wants}, {hides}{line and ':' + line}"
 
 
 def _host(inquiry: Inquiry, told: str) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from tenv.core.errors import HostError, ManifestError
+from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.host.places import Places
 from tenv.sources.system.cuda import find_toolkit
@@ -11,7 +12,7 @@ from tenv.sources.system.interface import Kind, Lack, Tool, Wanted
 from tenv.sources.system.mpi import find_mpi
 from tenv.sources.system.msvc import find_msvc
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
-from tenv.targets.manifest import Manifest, normalize
+from tenv.targets.manifest import Manifest
 
 __all__ = ["KINDS", "check_names", "take"]
 

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from tenv.core.errors import NoSolutionError
+from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Version
 from tenv.locks.lock import Wheel
-from tenv.targets.manifest import normalize
 
 __all__ = ["OLDEST_GLIBC", "accepted_tags", "choose_wheel", "join", "uv_platform"]
 
@@ -50,17 +49,17 @@ def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
 
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:
     """Return a package's name with the file that fits best and its URL."""
-    from packaging.utils import parse_wheel_filename  # noqa: PLC0415 (late)
-
     name = normalize(package["name"])
     ranked = []
     for row in package.get("wheels", []):
         url = row.get("url") or Path(row["path"]).absolute().as_uri()
-        file = unquote(urlsplit(url).path.rsplit("/", 1)[-1])
-        rank = min((tags[tag] for tag in parse_wheel_filename(file)[3] if tag in tags), default=None)
-        if rank is not None and "sha256" in row.get("hashes", {}):
-            wheel = Wheel(name, package["version"], file, row["hashes"]["sha256"], row.get("size"), (python,))
-            ranked.append((rank, file, wheel, url))
+        file = WheelFile.parse(url)
+        if file is None or "sha256" not in row.get("hashes", {}):
+            continue
+        rank = min((tags[tag] for tag in file.all_tags() if tag in tags), default=None)
+        if rank is not None:
+            wheel = Wheel(name, package["version"], file.file, row["hashes"]["sha256"], row.get("size"), (python,))
+            ranked.append((rank, file.file, wheel, url))
     if not ranked:
         raise NoSolutionError(f"{name} {package.get('version', '')}: the index has no wheel that fits, with its sha256")
     _, _, wheel, url = min(ranked, key=lambda row: row[:2])

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import UsageError
+from tenv.core.http_settings import HttpSettings
 from tenv.core.toml_reader import read_toml
+from tenv.sources.wheels.connections import connections
 
-__all__ = ["UvSettings", "authorities", "pip_settings", "uv_settings"]
+__all__ = ["UvSettings", "pip_settings", "uv_settings"]
 
 _UV_KEPT = (
     "UV_CACHE_DIR",
@@ -61,16 +63,13 @@ class UvSettings:
         environment: Its environment.
         configuration: What its configuration file shall say; nothing where it is empty.
         offline: Whether the user has told uv to stay off the network.
+        http: How tenv's own requests are made, by the same settings.
     """
 
     environment: Mapping[str, str]
     configuration: Mapping[str, Any]
     offline: bool
-
-
-def authorities(environment: Mapping[str, str]) -> str | bool:
-    """Return what `requests` is to verify servers by: a file or folder of certificates, or True for its own."""
-    return environment.get("REQUESTS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or True
+    http: HttpSettings
 
 
 def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
@@ -89,10 +88,12 @@ def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
         for name, value in environment.items()
         if name not in _DROPPED and (not name.startswith("UV_") or name.startswith(_UV_KEPT))
     }
+    pip: Mapping[str, str] = {}
     if not any(kept.get(name) for name in _UV_INDEX) and configuration.keys().isdisjoint(_CONFIG_INDEX):
-        kept.update(_for_uv(pip_settings(environment, home)))
+        pip = pip_settings(environment, home)
+        kept.update(_for_uv(pip))
     offline = environment.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-    return UvSettings(kept, configuration, offline)
+    return UvSettings(kept, configuration, offline, connections(kept, configuration, pip))
 
 
 def _uv_configuration(environment: Mapping[str, str], home: Path) -> dict[str, Any]:
@@ -178,8 +179,8 @@ def _for_uv(pip: Mapping[str, str]) -> dict[str, str]:
         found["UV_NO_INDEX"] = "1"
     if hosts := pip.get("trusted-host"):
         found["UV_INSECURE_HOST"] = " ".join(hosts.split())
-    if certificate := pip.get("cert"):
-        found["SSL_CERT_FILE"] = certificate
+    if pip.get("keyring-provider") in ("import", "subprocess"):
+        found["UV_KEYRING_PROVIDER"] = "subprocess"
     if found.keys() & {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS"}:
         # pip takes the best version over all its indexes; whoever set them up for pip counts on that.
         found["UV_INDEX_STRATEGY"] = "unsafe-best-match"

@@ -3,15 +3,15 @@
 import contextlib
 import io
 import zipfile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-if TYPE_CHECKING:
-    import requests
+from tenv.core.errors import CertificateError, NetworkError
+from tenv.core.http import Http, Interrupted, Unanswered
+from tenv.core.names import METADATA
 
 __all__ = ["from_file", "from_index"]
 
-_TIMEOUT = 30.0
 _BLOCK = 1 << 16
 _WHOLE = 1 << 24
 """Bytes up to which a wheel is fetched whole from a server that knows no ranges."""
@@ -24,32 +24,47 @@ def from_file(url: str) -> bytes | None:
     return None
 
 
-def from_index(session: "requests.Session", url: str) -> bytes | None:
-    """Return the metadata of a wheel of an index; None when neither what is beside it nor the wheel can be read."""
-    import requests  # noqa: PLC0415 (late: 82 ms)
+def from_index(http: Http, url: str) -> bytes | None:
+    """Return the metadata of a wheel of an index; None when neither what is beside it nor the wheel can be read.
 
-    with contextlib.suppress(requests.RequestException):
-        answer = session.get(f"{url}.metadata", timeout=_TIMEOUT)
-        if answer.ok:
-            return answer.content
-    with contextlib.suppress(OSError, StopIteration, ValueError, zipfile.BadZipFile):  # requests' errors are OSErrors
-        return _metadata(_open(session, url))
+    Raises:
+        CertificateError: The server's certificate is not valid here.
+    """
+    for read in (_beside, _within):
+        try:
+            return read(http, url)
+        except CertificateError:
+            raise
+        except (NetworkError, Unanswered, Interrupted, OSError, StopIteration, ValueError, zipfile.BadZipFile):
+            continue
     return None
+
+
+def _beside(http: Http, url: str) -> bytes:
+    with http.get(f"{url}.metadata") as answer:
+        if answer.ok:
+            return answer.content()
+    raise FileNotFoundError(url)
+
+
+def _within(http: Http, url: str) -> bytes:
+    return _metadata(_open(http, url))
 
 
 def _metadata(file: str | IO[bytes]) -> bytes:
     with zipfile.ZipFile(file) as wheel:
-        return wheel.read(next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")))
+        return wheel.read(next(name for name in wheel.namelist() if name.endswith(METADATA)))
 
 
-def _open(session: "requests.Session", url: str) -> IO[bytes]:
-    with session.get(url, headers={"Range": "bytes=0-0"}, timeout=_TIMEOUT, stream=True) as answer:
-        answer.raise_for_status()
-        if answer.status_code == 206:  # noqa: PLR2004 (partial content)
+def _open(http: Http, url: str) -> IO[bytes]:
+    with http.get(url, {"Range": "bytes=0-0"}) as answer:
+        if not answer.ok:
+            raise FileNotFoundError(url)
+        if answer.status == 206:  # noqa: PLR2004 (partial content)
             size = int(answer.headers["Content-Range"].rpartition("/")[2])
-            return io.BufferedReader(_Remote(session, url, size), _BLOCK)
+            return io.BufferedReader(_Remote(http, url, size), _BLOCK)
         if int(answer.headers.get("Content-Length", _WHOLE)) < _WHOLE:
-            return io.BytesIO(answer.content)
+            return io.BytesIO(answer.content())
     message = "the server knows no ranges, and the wheel is too large to fetch for its metadata"
     raise OSError(message)
 
@@ -57,8 +72,8 @@ def _open(session: "requests.Session", url: str) -> IO[bytes]:
 class _Remote(io.RawIOBase):
     """A file on a server that knows ranges."""
 
-    def __init__(self, session: "requests.Session", url: str, size: int) -> None:
-        self.session, self.url, self.size, self.place = session, url, size, 0
+    def __init__(self, http: Http, url: str, size: int) -> None:
+        self.http, self.url, self.size, self.place = http, url, size, 0
 
     def readable(self) -> bool:
         return True
@@ -79,9 +94,10 @@ class _Remote(io.RawIOBase):
         if last < self.place:
             return 0
         headers = {"Range": f"bytes={self.place}-{last}"}
-        answer = self.session.get(self.url, headers=headers, timeout=_TIMEOUT)
-        answer.raise_for_status()
-        data = answer.content[: len(view)]
+        with self.http.get(self.url, headers) as answer:
+            if not answer.ok:
+                raise FileNotFoundError(self.url)
+            data = answer.content()[: len(view)]
         view[: len(data)] = data
         self.place += len(data)
         return len(data)

@@ -15,7 +15,6 @@ from tenv.core.progress import Progress
 from tenv.core.versions import Version
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import OLDEST_GLIBC, uv_platform
-from tenv.sources.wheels.index_settings import authorities
 from tenv.sources.wheels.metadata import from_file, from_index
 from tenv.sources.wheels.uv import Uv
 
@@ -116,14 +115,9 @@ def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dic
     if progress is None:
         return {digest: FoundWheel(_bare(url), (), "") for digest, url in urls.items()}
 
-    import requests  # noqa: PLC0415 (late: 82 ms)
-
-    session = requests.Session()
-    session.verify = authorities(uv.environment)
-
     def ask(url: str) -> FoundWheel:
         local = urlsplit(url).scheme == "file"
-        data = from_file(url) if local else None if uv.offline else from_index(session, url)
+        data = from_file(url) if local else None if uv.offline else from_index(uv.http, url)
         progress.advance()
         return _parse(_bare(url), data)
 

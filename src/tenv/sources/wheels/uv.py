@@ -6,9 +6,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import tomli
 
@@ -19,20 +19,21 @@ from tenv.core.errors import (
     HostError,
     NetworkError,
     NoSolutionError,
+    TenvError,
 )
+from tenv.core.http import Http
+from tenv.core.names import normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import is_release
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import OLDEST_GLIBC, accepted_tags, choose_wheel, uv_platform
-from tenv.sources.wheels.index_settings import authorities, uv_settings
+from tenv.sources.wheels.connections import Keyring
+from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
 from tenv.sources.wheels.uv_output import download_progress, uv_error
-from tenv.targets.manifest import Manifest, WheelRequest, normalize
+from tenv.targets.manifest import Manifest, WheelRequest
 
 __all__ = ["Uv", "requirement"]
-
-_SIZE_TIMEOUT = 30.0
-_CONNECTIONS = 8
 
 
 def _ended_by_itself(done: process.Completed) -> process.Completed:
@@ -63,6 +64,7 @@ class Uv:
     Attributes:
         environment: The environment that it is run in.
         offline: Take everything from the cache.
+        http: What makes tenv's own requests to the indexes.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -73,6 +75,8 @@ class Uv:
         self.offline = offline or settings.offline
         self._configuration = settings.configuration
         self._program = find_uv_bin()
+        ask = Keyring(settings.environment, settings.configuration, self._said).ask
+        self.http = Http(replace(settings.http, ask=ask))
 
     def _command(self, *arguments: str) -> list[str]:
         offline = ["--offline"] if self.offline else []
@@ -91,14 +95,25 @@ class Uv:
         """
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
             folder = Path(name)
+            environment = {**self.environment, **self.http.settings.authorities.variables(folder)}
             if not self._configuration:
-                yield folder, {**self.environment, "UV_NO_CONFIG": "1"}
+                yield folder, {**environment, "UV_NO_CONFIG": "1"}
                 return
             import tomlkit  # noqa: PLC0415 (late: 22 ms, and only for those who have configured uv)
 
             file = folder / "uv.toml"
             file.write_text(tomlkit.dumps(self._configuration))
-            yield folder, {**self.environment, "UV_CONFIG_FILE": str(file)}
+            yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
+
+    def _said(self, *arguments: str) -> str:
+        """Return what uv prints, an empty string when it fails; may be called in a thread."""
+        with self._folder() as (folder, environment):
+            done = process.run(self._command(*arguments), environment=environment, folder=folder, bound=False)
+        return "" if isinstance(done, process.Missing) or done.status else done.stdout
+
+    def _error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+        """Return the error that uv's words stand for."""
+        return uv_error(said, what, self.http.settings.authorities, otherwise)
 
     def _run(self, *arguments: str, text: str | None = None) -> process.Completed:
         with self._folder() as (folder, environment):
@@ -151,7 +166,7 @@ class Uv:
             if done.status:
                 beside = " beside the conda packages" if given else ""
                 what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{beside}"
-                raise uv_error(done.stderr, what)
+                raise self._error(done.stderr, what)
             data = tomli.loads(chosen.read_text())
         tags = accepted_tags(platform, python, manifest.requirements.glibc or OLDEST_GLIBC)
         elsewhere = set(map(normalize, given or ()))
@@ -194,7 +209,7 @@ class Uv:
         """
         done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
         if done.status:
-            error = uv_error(done.stderr, "the indexes in use do not have what is locked")
+            error = self._error(done.stderr, "the indexes in use do not have what is locked")
             hint = "an index that has it must be in use: UV_INDEX, UV_DEFAULT_INDEX or pip.conf name it"
             raise NetworkError(error.message, hint=error.hint or hint)
         found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
@@ -219,31 +234,9 @@ class Uv:
 
     def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:
         """Ask the indexes for the sizes of files; a file whose size they do not tell is left out."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+        from tenv.sources.wheels.sizes import ask_sizes  # noqa: PLC0415 (late: 10 ms for threads)
 
-        import requests  # noqa: PLC0415 (late: 82 ms)
-
-        verify = authorities(self.environment)
-
-        def ask(url: str) -> tuple[str, int | None]:
-            if urlsplit(url).scheme == "file":
-                size = Path(unquote(urlsplit(url).path)).stat().st_size
-            else:
-                try:
-                    answer = requests.head(url, allow_redirects=True, timeout=_SIZE_TIMEOUT, verify=verify)
-                except requests.RequestException as error:  # a lock must not depend on who was lucky
-                    file = urlsplit(url).path.rsplit("/", 1)[-1]
-                    raise NetworkError(f"the size of {file} can't be had: {error}", hint="try again") from error
-                length = answer.headers.get("Content-Length", "")
-                size = int(length) if answer.ok and length.isdigit() else 0
-            progress.advance()
-            return url, size or None
-
-        pool = ThreadPoolExecutor(_CONNECTIONS)
-        try:
-            return {url: size for url, size in pool.map(ask, urls) if size is not None}
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return ask_sizes(self.http, urls, progress)
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
         """Return Pythons of this machine of the minors that are given, best first, as `interpreters.search` does."""
@@ -264,7 +257,7 @@ class Uv:
             done = self._run("python", "install", "--no-bin", minor)
             if done.status:
                 what = f"no Python {minor} on this machine, and none could be fetched"
-                raise uv_error(done.stderr, what, NetworkError)
+                raise self._error(done.stderr, what, NetworkError)
             found = self._run("python", "find", "--managed-python", minor)
         if found.status or not found.stdout.strip():
             raise NetworkError(f"no Python {minor} on this machine, and none could be fetched")
@@ -274,7 +267,7 @@ class Uv:
         """Make an empty Python environment in a folder that may already hold files."""
         done = self._run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
         if done.status:
-            raise uv_error(done.stderr, f"can't make a Python environment in {prefix}", EnvironmentBrokenError)
+            raise self._error(done.stderr, f"can't make a Python environment in {prefix}", EnvironmentBrokenError)
 
     def install(self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress) -> None:
         """Install exactly the files that a lock names into the environment of a Python.
@@ -306,7 +299,7 @@ class Uv:
                 text="\n".join(lines) + "\n",
             )
         if _ended_by_itself(done).status:
-            error = uv_error(done.stderr, "the wheels of the lock could not be installed", EnvironmentBrokenError)
+            error = self._error(done.stderr, "the wheels of the lock could not be installed", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are given, so it is the index that lacks one
                 hint = "no index in use gives that file: check UV_DEFAULT_INDEX, pip.conf and their credentials"
                 raise NetworkError(error.message, hint=hint)
@@ -316,7 +309,7 @@ class Uv:
         """Remove packages from the environment of a Python."""
         done = self._run("pip", "uninstall", "--python", str(python), *names)
         if done.status:
-            raise uv_error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
+            raise self._error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
 
     def forget(self, names: Sequence[str]) -> None:
         """Remove packages from uv's cache.
@@ -326,7 +319,7 @@ class Uv:
         """
         done = self._run("cache", "clean", *names)
         if done.status:
-            raise uv_error(done.stderr, f"{', '.join(names)} can't be removed from uv's cache")
+            raise self._error(done.stderr, f"{', '.join(names)} can't be removed from uv's cache")
 
     def cache_folder(self) -> Path:
         """Return the folder in which uv keeps what it has downloaded."""
@@ -336,4 +329,4 @@ class Uv:
         """Empty uv's cache."""
         done = self._run("cache", "clean")
         if done.status:
-            raise uv_error(done.stderr, "uv's cache can't be emptied")
+            raise self._error(done.stderr, "uv's cache can't be emptied")

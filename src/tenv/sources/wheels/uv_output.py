@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 
+from tenv.core.certificates import Authorities
 from tenv.core.errors import HashMismatchError, NetworkError, NoSolutionError, StorageError, TenvError
+from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
-from tenv.targets.manifest import normalize
 
 __all__ = ["download_progress", "uv_error"]
 
@@ -68,9 +69,14 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
         "it is not in the cache: run the same command once without `--offline`",
     ),
     (
+        re.compile(r"\b(401 Unauthorized|407 Proxy)", re.IGNORECASE),
+        NetworkError,
+        "give the login: in the URL of the index, in ~/.netrc, or by a keyring (UV_KEYRING_PROVIDER=subprocess)",
+    ),
+    (
         re.compile(
             r"Failed to (fetch|download)|error sending request|Could not connect|dns error|timed out|"
-            r"connection (refused|reset|closed)|HTTP status|Request failed|peer certificate|returned a (401|403|407) ",
+            r"connection (refused|reset|closed)|HTTP status|Request failed|peer certificate|\b403 Forbidden",
             re.IGNORECASE,
         ),
         NetworkError,
@@ -80,9 +86,18 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
 )
 
 
-def uv_error(talk: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
-    """Return the error that uv's words stand for, or `otherwise` where they are not known."""
+def uv_error(talk: str, what: str, authorities: Authorities, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+    """Return the error that uv's words stand for, or `otherwise` where they are not known.
+
+    Args:
+        talk: What uv has printed.
+        what: What it was to do.
+        authorities: Those by which it has verified servers.
+        otherwise: The error for words that are not known.
+    """
     text = _tidy(talk)
+    if refusal := authorities.refusal(text):
+        return refusal
     flat = " ".join(text.split())  # uv breaks its lines to the width of the terminal
     for pattern, kind, hint in _ERRORS:
         if pattern.search(flat):

@@ -1,0 +1,185 @@
+"""Certificate authorities: one answer for wheels, archives and conda channels.
+
+uv and requests verify servers by Mozilla's list, rattler by the operating system's, and each reads settings of its own.
+Here the user's setting is found once; requests, uv and rattler are all given it. The first of these counts:
+
+1. ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which OpenSSL, uv and rattler read, in place of the usual authorities;
+2. ``REQUESTS_CA_BUNDLE``, then ``CURL_CA_BUNDLE``, likewise;
+3. uv's ``UV_SYSTEM_CERTS`` or ``UV_NATIVE_TLS``, or ``system-certs`` in its ``uv.toml``: the operating system's;
+4. pip's ``cert``, beside the usual authorities, since pip reads it for its own index alone.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tenv.core.errors import CertificateError
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["Authorities", "find_authorities"]
+
+_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_REFUSED = re.compile(
+    r"(?:certificate verify failed|invalid peer certificate): (?P<reason>.+?)\.?"
+    r"(?: \(_ssl\.c:\d+\).*| (?:cause|Caused by|hint): .*)?$"
+)
+_UNKNOWN = re.compile(r"UnknownIssuer|unable to get (local )?issuer|self[- ]signed", re.IGNORECASE)
+_ADDRESS = re.compile(r"https://[^\s`'\"()<>]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Authorities:
+    """The authorities whose signature makes a server's certificate valid.
+
+    Attributes:
+        setting: The setting that names them; empty for the usual ones of each library.
+        files: Files of certificates in PEM form.
+        folders: Folders of such files.
+        system: Take those of the operating system.
+        beside: The usual ones count as well.
+        client: A certificate with its key by which servers recognize this client (uv's ``SSL_CLIENT_CERT``).
+    """
+
+    setting: str = ""
+    files: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
+    system: bool = False
+    beside: bool = False
+    client: Path | None = None
+
+    def context(self) -> "ssl.SSLContext":
+        """Return what verifies servers for Python's own connections.
+
+        A file that can't be read adds nothing: the connection then fails, and `refusal` says why.
+        """
+        import ssl  # noqa: PLC0415 (late: most commands make no connection)
+
+        if self.system:
+            import truststore  # noqa: PLC0415 (late: only for those who ask for it)
+
+            made: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        else:
+            made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            for file in self._all_files():
+                with contextlib.suppress(OSError):  # ssl.SSLError is one: no certificate is in it
+                    made.load_verify_locations(file)
+        if self.client is not None:
+            with contextlib.suppress(OSError):  # uv does without, too
+                made.load_cert_chain(self.client)
+        return made
+
+    def _all_files(self) -> Iterator[Path]:
+        if self.beside or not (self.files or self.folders):
+            import certifi  # noqa: PLC0415 (late: most commands make no connection)
+
+            yield Path(certifi.where())
+        yield from self.files
+        for folder in self.folders:
+            with contextlib.suppress(OSError):
+                yield from sorted(path for path in folder.iterdir() if path.is_file())
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """Return the environment variables that name them to uv and rattler.
+
+        Args:
+            folder: Where a file can be written that these variables may name.
+        """
+        if self.beside:
+            bundle = folder / "authorities.pem"
+            bundle.write_bytes(b"\n".join(_read(file) for file in self._all_files()))
+            return {"SSL_CERT_FILE": str(bundle)}
+        found = {}
+        if self.files:
+            found["SSL_CERT_FILE"] = str(self.files[0])
+        if self.folders:
+            found["SSL_CERT_DIR"] = os.pathsep.join(map(str, self.folders))
+        return found
+
+    def refusal(self, said: str, url: str = "") -> CertificateError | None:
+        """Return the error about a certificate that OpenSSL or rustls has refused; None when that is not what they say.
+
+        Args:
+            said: The library's message.
+            url: The address that was asked; without it, the first one in the message.
+        """
+        match = _REFUSED.search(" ".join(said.split()))  # uv breaks its lines to the width of the terminal
+        if match is None:
+            return None
+        address = urlsplit(url or (found[0] if (found := _ADDRESS.search(said)) else ""))
+        host = f"https://{address.netloc.rpartition('@')[2]}" if address.netloc else "the server"
+        if not _UNKNOWN.search(match["reason"]):
+            hint = "ask whoever runs that server; a wrong clock on this machine looks the same"
+            return CertificateError(f"the certificate of {host} is not valid: {match['reason']}", hint=hint)
+        if not self.setting:
+            return CertificateError(
+                f"the certificate of {host} is not signed by an authority that is trusted here",
+                hint="if your organization has an authority of its own, name its certificate: "
+                "SSL_CERT_FILE=/path/to/authority.pem",
+            )
+        named = (*self.files, *self.folders)
+        if named and not any(path.exists() for path in named):
+            return self.nothing_found()
+        listed = ", ".join(map(str, named)) or "those of the operating system"
+        return CertificateError(
+            f"the certificate of {host} is not signed by an authority that {self.setting} names: {listed}",
+            hint=f"add that authority's certificate in PEM form to what {self.setting} names",
+        )
+
+    def nothing_found(self) -> CertificateError:
+        """Return the error that what the setting names holds no certificate at all."""
+        found = [
+            f"{path}, which {'holds no certificate' if path.exists() else 'does not exist'}"
+            for path in (*self.files, *self.folders)
+        ]
+        return CertificateError(
+            f"{self.setting} names {' and '.join(found)}: the certificate of no server can be verified",
+            hint=f"let {self.setting} name a file of certificates in PEM form",
+        )
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def find_authorities(environment: Mapping[str, str], *, system: str = "", pip_cert: str = "") -> Authorities:
+    """Return the authorities that this user's settings name.
+
+    Args:
+        environment: The environment of this process.
+        system: The setting of uv that asks for the operating system's authorities; empty when none does.
+        pip_cert: What pip's ``cert`` names; empty when it does not count.
+    """
+    client = next(iter(_paths(environment.get("SSL_CLIENT_CERT", ""))), None)
+    files, folders = _paths(environment.get("SSL_CERT_FILE", "")), environment.get("SSL_CERT_DIR", "")
+    if files or folders:
+        setting = " and ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if environment.get(name))
+        return Authorities(setting, files, _paths(*folders.split(os.pathsep)), client=client)
+    for name in _BUNDLES:
+        if environment.get(name):
+            return _bundle(name, environment[name], client=client)
+    if system:
+        return Authorities(system, system=True, client=client)
+    if pip_cert:
+        return _bundle("pip's cert", pip_cert, client=client, beside=True)
+    return Authorities(client=client)
+
+
+def _paths(*names: str) -> tuple[Path, ...]:
+    """Return paths so that they mean the same in every folder: uv is run in one of its own."""
+    return tuple(Path(name).expanduser().absolute() for name in names if name)
+
+
+def _bundle(setting: str, name: str, *, client: Path | None, beside: bool = False) -> Authorities:
+    paths = _paths(name)
+    files, folders = ((), paths) if paths[0].is_dir() else (paths, ())
+    return Authorities(setting, files, folders, beside=beside, client=client)

@@ -1,0 +1,333 @@
+"""HTTP for archives, sizes and metadata: one session, with this user's certificates, proxies and credentials.
+
+No other module imports `requests`. Package indexes are asked by uv and conda channels by rattler, which get the same
+authorities from `tenv.core.certificates`.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from tenv import __version__
+from tenv.core.errors import CancelledError, NetworkError
+from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of, shown
+
+if TYPE_CHECKING:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.util.retry import Retry
+
+__all__ = ["LATER", "Answer", "Http", "Interrupted", "Unanswered"]
+
+LATER = (408, 425, 429, 500, 502, 503, 504)
+"""Statuses of a server in trouble: asking again may help."""
+
+_CHUNK = 1 << 17  # small enough to stay in the processor's cache until it is hashed and written
+_CONNECTIONS = 8
+_REDIRECTS = 10
+_REFUSED = (401, 403)
+
+
+class Interrupted(Exception):  # noqa: N818 (no error: the next attempt goes on where this one ended)
+    """An answer ended before it was whole."""
+
+
+class Unanswered(Exception):  # noqa: N818 (whoever asked says what follows from it)
+    """No answer came, however often it was asked for."""
+
+
+def _stop() -> CancelledError:
+    return CancelledError("interrupted", hint="the same command goes on where this one stopped")
+
+
+class Answer:
+    """What a server has answered; a context manager that frees the connection.
+
+    Attributes:
+        status: The HTTP status.
+        ok: Whether that is one of success.
+        headers: The headers, found by names in whatever case.
+        url: The address that has answered, after redirects.
+    """
+
+    def __init__(self, answer: "requests.Response", stopped: threading.Event) -> None:
+        self.status = answer.status_code
+        self.ok = answer.ok
+        self.headers: Mapping[str, str] = answer.headers
+        self.url = answer.url
+        self._answer = answer
+        self._stopped = stopped
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._answer.close()
+
+    def pieces(self, *, decoded: bool = False) -> Iterator[bytes]:
+        """Yield the bytes of the answer as they were sent, or without the compression of the transfer.
+
+        Raises:
+            Interrupted: The connection broke.
+            CancelledError: The command was stopped.
+        """
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 (late, as requests)
+
+        try:
+            while piece := self._answer.raw.read1(_CHUNK, decode_content=decoded):
+                if self._stopped.is_set():
+                    raise _stop()
+                yield piece
+        except (HTTPError, OSError) as error:  # the errors of requests are OSErrors
+            raise Interrupted(_reason(error)) from error
+
+    def content(self) -> bytes:
+        """Return all bytes of a small answer; raises as `pieces` does."""
+        return b"".join(self.pieces(decoded=True))
+
+
+@dataclass(slots=True)
+class Http:
+    """Requests over HTTP; several threads may share it.
+
+    Attributes:
+        settings: This user's settings.
+        stopped: Set to end all requests.
+    """
+
+    settings: HttpSettings = field(default_factory=HttpSettings)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    _opening: threading.Lock = field(default_factory=threading.Lock)
+    _session: "requests.Session | None" = None
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """Ask for a file; nothing of it has been read when this returns.
+
+        Raises:
+            Unanswered: No server answers, however often it is asked.
+            NetworkError: The address can't be asked, or leads to one that must not be.
+            CertificateError: The server's certificate is not valid here.
+        """
+        return self._ask("GET", url, headers or {})
+
+    def head(self, url: str) -> Answer:
+        """Ask about a file; raises as `get` does."""
+        return self._ask("HEAD", url, {})
+
+    def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+        import requests  # noqa: PLC0415 (late: 82 ms)
+
+        if self.stopped.is_set():
+            raise _stop()
+        with self._opening:
+            session = self._session = self._session or _open_session(self.settings, self.stopped)
+        patience = self.settings.patience
+        try:
+            answer = session.request(
+                method,
+                url,
+                # Identity: a server that packs a .tar.gz once more would send other bytes than those that were hashed.
+                headers={"Accept-Encoding": "identity", **headers},
+                stream=True,
+                timeout=(patience.connect, patience.read),
+                allow_redirects=True,
+            )
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.TooManyRedirects) as error:
+            raise NetworkError(f"{shown(url)}: {error}") from error
+        except (requests.RequestException, OSError, ValueError) as error:
+            asked = error.request if isinstance(error, requests.RequestException) else None
+            address = str(asked.url) if asked is not None else url
+            if refusal := self.settings.authorities.refusal(_innermost(error), address):
+                raise refusal from error
+            raise Unanswered(_reason(error)) from error
+        return Answer(answer, self.stopped)
+
+
+def _open_session(settings: HttpSettings, stopped: threading.Event) -> "requests.Session":
+    """Return a session with a user's settings, which takes nothing else from the environment but proxies.
+
+    Its rules on redirects: https never becomes http, and credentials go to their own origin alone.
+    """
+    import requests  # noqa: PLC0415 (late: 82 ms)
+
+    logins = _Logins(settings)
+    usual = _adapter(settings, stopped)
+    insecure = _adapter(settings, stopped, verified=False) if settings.insecure else usual
+
+    class Session(requests.Session):
+        """A session that asks `settings` where requests would ask the environment."""
+
+        def get_redirect_target(self, resp: requests.Response) -> str | None:
+            target = super().get_redirect_target(resp)
+            if target and resp.url.startswith("https:") and target.lower().startswith("http:"):
+                raise requests.exceptions.InvalidURL(f"is redirected to {shown(target)}, which is not encrypted")
+            return target
+
+        def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
+            super().rebuild_auth(prepared_request, response)  # type: ignore[no-untyped-call]
+            if "Authorization" not in prepared_request.headers:
+                logins.sign(prepared_request)
+
+        def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:
+            proxies = _proxies(settings, str(url))
+            return super().merge_environment_settings(url, proxies, stream, verify, cert)
+
+        def rebuild_proxies(self, prepared_request: requests.PreparedRequest, proxies: Any) -> Any:
+            proxies = _proxies(settings, str(prepared_request.url))
+            return super().rebuild_proxies(prepared_request, proxies)  # type: ignore[no-untyped-call]
+
+        def get_adapter(self, url: Any) -> Any:
+            return insecure if _is_insecure(settings, str(url)) else super().get_adapter(url)
+
+    session = Session()
+    session.trust_env = False
+    session.auth = logins.sign
+    session.hooks["response"].append(logins.answer_to)
+    session.headers["User-Agent"] = f"tenv/{__version__}"
+    session.max_redirects = _REDIRECTS
+    session.mount("https://", usual)
+    session.mount("http://", usual)
+    return session
+
+
+class _Logins:
+    """The users and passwords of servers."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        self._answers: dict[str, Login | None] = {}
+        self._asking = threading.Lock()
+
+    def sign(self, request: "requests.PreparedRequest") -> "requests.PreparedRequest":
+        """Add what is known without asking anybody: a login of the URL itself, of an index, of the netrc file."""
+        from requests.auth import HTTPBasicAuth  # noqa: PLC0415
+        from requests.utils import get_auth_from_url, get_netrc_auth  # noqa: PLC0415
+
+        url = str(request.url)
+        origin = origin_of(url)
+        given = get_auth_from_url(url)
+        found = given if given[1] else self._answers.get(origin) or self._settings.logins.get(origin)
+        if login := found or get_netrc_auth(url):
+            HTTPBasicAuth(*login)(request)
+        return request
+
+    def answer_to(self, answer: "requests.Response", **how: Any) -> "requests.Response":
+        """Send a request that was refused once more, with the login that a keyring or its like has."""
+        from requests.auth import HTTPBasicAuth  # noqa: PLC0415
+
+        if answer.status_code not in _REFUSED:
+            return answer
+        origin = origin_of(answer.url)
+        with self._asking:
+            if origin not in self._answers:
+                self._answers[origin] = self._settings.ask(answer.url)
+        if (login := self._answers[origin]) is None:
+            return answer
+        request = HTTPBasicAuth(*login)(answer.request.copy())
+        if request.headers["Authorization"] == answer.request.headers.get("Authorization"):
+            return answer
+        answer.close()
+        again: requests.Response = answer.connection.send(request, **how)
+        again.history.append(answer)
+        return again
+
+
+def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
+    """Return the proxies for a URL, by scheme: those of the environment, else those of the user's settings."""
+    from urllib import request  # noqa: PLC0415 (late, as requests)
+
+    from requests.utils import should_bypass_proxies  # noqa: PLC0415
+
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    bypassed = request.proxy_bypass_environment(host, {"no": settings.no_proxy})  # type: ignore[attr-defined]
+    if bypassed or should_bypass_proxies(url, None):
+        return {}
+    return {**settings.proxies, **request.getproxies()}
+
+
+def _is_insecure(settings: HttpSettings, url: str) -> bool:
+    """Tell whether the user has said that the certificate of a URL's host need not be verified."""
+    parts = urlsplit(url)
+    return not {parts.hostname, parts.netloc.rpartition("@")[2]}.isdisjoint(settings.insecure)
+
+
+def _adapter(settings: HttpSettings, stopped: threading.Event, *, verified: bool = True) -> "HTTPAdapter":
+    """Return what makes connections: with the user's authorities, and again after failures that may pass."""
+    import ssl  # noqa: PLC0415 (late)
+
+    import urllib3  # noqa: PLC0415
+    from requests.adapters import HTTPAdapter  # noqa: PLC0415
+
+    context = settings.authorities.context()
+    if not verified:
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user has said so
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+
+    class Adapter(HTTPAdapter):
+        """Verifies servers by `context` alone."""
+
+        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+            super().init_poolmanager(*args, **kwargs, ssl_context=context)
+
+        def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+            return super().proxy_manager_for(proxy, **kwargs, ssl_context=context)
+
+        def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+            host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
+            return host, {"cert_reqs": "CERT_REQUIRED" if verified else "CERT_NONE"}
+
+        def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+            """Add nothing to `context`."""
+
+    return Adapter(pool_maxsize=_CONNECTIONS, max_retries=_retry(settings.patience, stopped))
+
+
+def _retry(patience: Patience, stopped: threading.Event) -> "Retry":
+    from urllib3.util.retry import Retry  # noqa: PLC0415 (late, as requests)
+
+    class Patient(Retry):
+        """Retries that a stop ends, and that no server can draw out."""
+
+        def increment(self, method: Any = None, url: Any = None, response: Any = None, *more: Any, **named: Any) -> Any:
+            if response is not None:
+                response.close()  # its body would be read to the end, however slowly it comes
+            return super().increment(method, url, response, *more, **named)
+
+        def sleep(self, response: Any = None) -> None:
+            pause = patience.pause * 2 ** (len(self.history) - 1)
+            asked = (self.get_retry_after(response) if response is not None else 0) or 0
+            if stopped.wait(min(max(pause, asked), patience.window)):
+                raise _stop()
+
+    return Patient(patience.attempts - 1, other=0, status_forcelist=LATER, raise_on_status=False)
+
+
+def _reason(error: BaseException) -> str:
+    """Return what went wrong in a few words: libraries put the whole chain of their objects into a message."""
+    import requests  # noqa: PLC0415
+
+    if "IncompleteRead" in f"{type(error).__name__} {error}":
+        return "the connection ended before all was there"
+    if isinstance(error, requests.exceptions.ProxyError):
+        return "the proxy does not answer"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"the server can't prove who it is ({_innermost(error)})"
+    if isinstance(error, requests.exceptions.ConnectTimeout):
+        return "no connection in time"
+    if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error).lower():
+        return "no answer in time"
+    return _innermost(error)
+
+
+def _innermost(error: BaseException) -> str:
+    seen: BaseException = error
+    while (inner := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) and isinstance(
+        inner, BaseException
+    ):
+        seen = inner
+    if isinstance(seen, OSError) and seen.strerror:
+        return seen.strerror
+    return str(seen).splitlines()[0] if str(seen) else type(seen).__name__

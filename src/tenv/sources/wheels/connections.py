@@ -1,0 +1,141 @@
+"""What the settings of uv and pip say of connections, for requests that tenv makes itself.
+
+uv strips users and passwords from the URLs that it prints, so that they are found again here: in the URLs of the
+indexes, in ``UV_INDEX_NAME_USERNAME``, and, once a server has refused, in uv's own store and in a keyring.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tenv.core import process
+from tenv.core.certificates import find_authorities
+from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
+
+__all__ = ["Keyring", "connections", "index_urls"]
+
+_TRUE = ("1", "true", "t", "yes", "y", "on")
+_SECONDS = 30.0
+_ONE_URL = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_URLS = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
+_SYSTEM = ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
+
+
+def connections(
+    environment: Mapping[str, str], configuration: Mapping[str, Any], pip: Mapping[str, str]
+) -> HttpSettings:
+    """Return how connections are made for this user.
+
+    Args:
+        environment: The environment that uv is run in.
+        configuration: What uv's own files say.
+        pip: pip's settings, as far as they count.
+    """
+    configured = {"http": configuration.get("http-proxy"), "https": configuration.get("https-proxy")}
+    proxies = {scheme: str(url) for scheme, url in {"all": pip.get("proxy"), **configured}.items() if url}
+    no_proxy = configuration.get("no-proxy", ())
+    hosts = configuration.get("allow-insecure-host", ())
+    insecure = (*environment.get("UV_INSECURE_HOST", "").split(), *([hosts] if isinstance(hosts, str) else hosts))
+    return HttpSettings(
+        authorities=find_authorities(
+            environment, system=_system(environment, configuration), pip_cert=pip.get("cert", "")
+        ),
+        patience=Patience.of(environment),
+        proxies=proxies,
+        no_proxy=no_proxy if isinstance(no_proxy, str) else ",".join(map(str, no_proxy)),
+        insecure=tuple(str(host).partition("://")[2] or str(host) for host in insecure),
+        logins={
+            origin_of(url): (login[0], login[1])
+            for name, url in reversed(list(index_urls(environment, configuration)))
+            if (login := _login(name, url, environment))[1]
+        },
+    )
+
+
+def _system(environment: Mapping[str, str], configuration: Mapping[str, Any]) -> str:
+    """Return the setting of uv that asks for the operating system's authorities, or an empty string."""
+    for name in _SYSTEM:
+        if environment.get(name):
+            return name if environment[name].lower() in _TRUE else ""
+    return next((f"{key} of uv.toml" for key in ("system-certs", "native-tls") if configuration.get(key) is True), "")
+
+
+def index_urls(environment: Mapping[str, str], configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name, empty for most, and the URL of every index that uv is given."""
+    found = [environment.get(name, "") for name in _ONE_URL]
+    found += [word for name in _URLS for word in re.split(r"[\s,]+", environment.get(name, ""))]
+    for key in ("index-url", "extra-index-url", "find-links"):
+        value = configuration.get(key, ())
+        found += [value] if isinstance(value, str) else map(str, value)
+    for text in found:
+        name, _, url = text.partition("=") if re.match(r"[\w.-]+=", text) else ("", "", text)
+        if urlsplit(url).scheme in ("http", "https"):
+            yield name, url
+    for row in configuration.get("index", ()):
+        if isinstance(row, dict) and urlsplit(str(row.get("url", ""))).scheme in ("http", "https"):
+            yield str(row.get("name", "")), str(row["url"])
+
+
+def _login(name: str, url: str, environment: Mapping[str, str]) -> Login:
+    """Return the user and the password of an index, each empty where it is not set."""
+    variable = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
+    parts = urlsplit(url)
+    user = (name and environment.get(f"{variable}_USERNAME")) or unquote(parts.username or "")
+    return user, (name and environment.get(f"{variable}_PASSWORD")) or unquote(parts.password or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The programs that know passwords: uv, which has a store of its own, and `keyring` where uv is to use it.
+
+    Attributes:
+        environment: The environment that uv is run in.
+        configuration: What uv's own files say.
+        uv: Run uv with some arguments and return what it prints; empty when it fails.
+    """
+
+    environment: Mapping[str, str]
+    configuration: Mapping[str, Any]
+    uv: Callable[..., str]
+
+    def ask(self, url: str) -> Login | None:
+        """Return the user and the password for a URL; None when no program has any."""
+        indexes = [
+            row for row in index_urls(self.environment, self.configuration) if origin_of(row[1]) == origin_of(url)
+        ]
+        users = [user for name, index in indexes if (user := _login(name, index, self.environment)[0])]
+        user = next(iter(users), "") or unquote(urlsplit(url).username or "")
+        for service in dict.fromkeys(_bare(service) for service in (*(index for _, index in indexes), url)):
+            if found := self._stored(service, user) or self._kept(service, user):
+                return found
+        return self._kept(urlsplit(url).netloc.rpartition("@")[2], user)
+
+    def _stored(self, service: str, user: str) -> Login | None:
+        """Return what `uv auth login` has stored."""
+        password = self.uv("auth", "token", service, *(["--username", user] if user else [])).strip()
+        return (user or "__token__", password) if password else None
+
+    def _kept(self, service: str, user: str) -> Login | None:
+        """Return what a keyring has, asked as uv and pip do."""
+        provider = self.environment.get("UV_KEYRING_PROVIDER") or self.configuration.get("keyring-provider")
+        program = process.find("keyring", self.environment.get("PATH")) if provider == "subprocess" else None
+        if program is None:
+            return None
+        words = [user] if user else ["--mode", "creds"]
+        done = process.run(
+            [program, "get", service, *words], environment=self.environment, timeout=_SECONDS, bound=False
+        )
+        if isinstance(done, process.Missing) or done.status:
+            return None
+        lines = done.stdout.splitlines()
+        if user:
+            return (user, lines[0]) if lines else None
+        return (lines[0], lines[1]) if len(lines) > 1 else None
+
+
+def _bare(url: str) -> str:
+    """Return a URL without the credentials that may stand in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -1,0 +1,45 @@
+"""The sizes of wheels, asked of the servers that have them."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tenv.core.errors import NetworkError
+from tenv.core.http import Http, Unanswered
+from tenv.core.names import file_at
+from tenv.core.progress import Progress
+
+__all__ = ["ask_sizes"]
+
+_CONNECTIONS = 8
+
+
+def ask_sizes(http: Http, urls: Iterable[str], progress: Progress) -> dict[str, int]:
+    """Return the sizes of files by URL; one whose size its server does not report is left out.
+
+    Raises:
+        NetworkError: A server does not answer: a lock must not depend on who was lucky.
+    """
+
+    def ask(url: str) -> tuple[str, int]:
+        local = urlsplit(url).scheme == "file"
+        size = Path(unquote(urlsplit(url).path)).stat().st_size if local else _ask(http, url)
+        progress.advance()
+        return url, size
+
+    pool = ThreadPoolExecutor(_CONNECTIONS)
+    try:
+        return {url: size for url, size in pool.map(ask, urls) if size}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ask(http: Http, url: str) -> int:
+    """Return the size of a file, 0 where its server does not report it."""
+    try:
+        with http.head(url) as answer:
+            length = answer.headers.get("Content-Length", "")
+            return int(length) if answer.ok and length.isdigit() else 0
+    except Unanswered as error:
+        raise NetworkError(f"the size of {file_at(url)} can't be had: {error}", hint="try again") from error

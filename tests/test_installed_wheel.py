@@ -1,0 +1,117 @@
+"""The built wheel, unpacked as an installer does: what runs by its path, and what is found by a path, is there."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.activation.test_conda_scripts import has_landlock
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "tenv"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site-packages of its own that holds nothing but the wheel of this tree."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(folder / "site")
+    return folder / "site"
+
+
+def run(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    return subprocess.run(list(map(str, words)), env=environment, capture_output=True, text=True, check=False)
+
+
+def programs() -> set[str]:
+    """Return the files of the package that do something when they are run by their path."""
+    guard = '\nif __name__ == "__main__":'
+    return {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if guard in path.read_text()}
+
+
+def test_every_file_that_runs_by_its_path_is_run_here() -> None:
+    assert programs() == {"__main__.py", "activation/sandbox.py", "host/nvml_child.py"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell")
+def test_the_sandbox_runs_a_program(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "other").mkdir()
+    code = f"echo said; echo x >{tmp_path}/own/file; echo x >{tmp_path}/other/file"
+    sandbox = site / "tenv" / "activation" / "sandbox.py"
+    done = run(sys.executable, "-I", sandbox, tmp_path / "own", "/bin/sh", "-c", code)
+    assert done.stdout == "said\n"
+    assert (tmp_path / "own" / "file").is_file()
+    confined = sys.platform == "linux" and has_landlock()
+    assert (tmp_path / "other" / "file").exists() is not confined
+
+
+NVML = """\
+class NVMLError(Exception): pass
+def nvmlInit(): pass
+def nvmlDeviceGetCount(): return 0
+def nvmlSystemGetDriverVersion(): return b"550.1"
+def nvmlSystemGetCudaDriverVersion_v2(): raise NVMLError("Not Supported.")
+"""
+
+
+def test_the_child_that_asks_nvml_answers(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "pynvml.py").write_text(NVML)
+    done = run(sys.executable, "-I", "-S", site / "tenv" / "host" / "nvml_child.py", tmp_path)
+    assert json.loads(done.stdout) == {
+        "driver": {"value": "550.1"},
+        "cuda": {"error": "Not Supported"},
+        "count": {"value": 0},
+        "gpus": [],
+    }
+
+
+def test_the_program_finds_these_files_where_it_is_installed(site: Path) -> None:
+    code = (
+        "import tenv.activation.sandbox as sandbox, tenv.host.nvml as nvml\n"
+        "print(sandbox.__file__, nvml._CHILD, nvml._CHILD.is_file(), sep='\\n')\n"
+    )
+    done = run(sys.executable, "-P", "-c", code, PYTHONPATH=str(site))
+    package = site / "tenv"
+    assert done.stdout.splitlines() == [
+        str(package / "activation" / "sandbox.py"),
+        str(package / "host" / "nvml_child.py"),
+        "True",
+    ], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("targets", "--json"), '"name": "cuda130"'),
+        (("show", "cuda130"), "(up to date)"),
+        (("explain", "TE101"), "TE101"),
+        (("facts", "--json"), '"cuda'),
+        (("host", "--json"), '"platform"'),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_what_the_wheel_carries_is_found(site: Path, tmp_path: Path, words: tuple[str, ...], part: str) -> None:
+    environment = {"PYTHONPATH": str(site), "PWD": str(tmp_path)}
+    code = "import sys, tenv; assert tenv.__file__.startswith(sys.argv.pop(1)); from tenv.__main__ import run; run()"
+    done = run(sys.executable, "-P", "-c", code, site, *words, **environment)
+    assert done.returncode == 0, done.stderr
+    assert part in done.stdout
+
+
+def test_the_wheel_holds_every_file_of_the_package(site: Path) -> None:
+    wanted = {path.relative_to(SOURCE) for path in SOURCE.rglob("*") if path.suffix in (".py", ".toml", ".typed")}
+    assert wanted <= {path.relative_to(site / "tenv") for path in (site / "tenv").rglob("*")}
+    for folder, there in (("manifests", "manifests"), ("locks", "locks"), ("docs/rules", "rules")):
+        names = {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
+        assert names == {path.name for path in (site / "tenv" / "builtin" / there).iterdir()}
