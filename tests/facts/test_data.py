@@ -16,6 +16,8 @@ from tenv.facts.tables import Facts, load_facts
 
 DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
 NAMES = list(LAYOUTS)
+DRAFTS = ["build_failures"]
+"""Files that nothing reads yet: tests/logs holds them to their form."""
 NOT_CONFIRMED = {
     "cuda_driver": 2,
     "cuda_gpu_arch": 19,
@@ -50,7 +52,7 @@ def rising(values: list[Version]) -> bool:
 
 
 def test_every_data_file_has_a_layout_and_a_loader(facts: Facts) -> None:
-    assert sorted(file.stem for file in DATA.glob("*.toml")) == sorted(NAMES)
+    assert sorted(file.stem for file in DATA.glob("*.toml")) == sorted([*NAMES, *DRAFTS])
     for name in NAMES:
         assert getattr(facts, name)
 

@@ -1,0 +1,125 @@
+"""The draft of the known causes of failed builds, and the logs to try it on, are whole and well-formed.
+
+`failures/NAME.log` is an excerpt of a failed build as public threads show it, and `NAME.toml` beside it says where it
+comes from, which row of the table names its cause, which line is the decisive one and what noise stands around it. The
+wording of the messages is the tool's; paths and names are rewritten, long commands shortened, and output that such a
+build prints in any case filled in. `good/NAME.log` is a build that went well, with alarming lines in it: no row may be
+found in one.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+TABLE = HERE.parent.parent / "src" / "tenv" / "facts" / "data" / "build_failures.toml"
+FAILURES = sorted(path.stem for path in (HERE / "failures").glob("*.log"))
+GOOD = sorted(path.stem for path in (HERE / "good").glob("*.log"))
+
+OF = {"pytorch", "torchvision", "torchaudio", "extension"}
+PHASES = {"clone", "pip", "configure", "compile", "link", "install", "import", "run"}
+REQUIRED = {"id", "code", "title", "of", "phase", "patterns", "cause", "versions", "source", "confirmed", "fix"}
+OPTIONAL = {"kind", "weak", "near", "not_near", "with"}
+MARKS = {"success", "failed", "noise", "probe_begin", "probe_end"}
+
+
+def table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text())
+
+
+ROWS: dict[str, dict[str, Any]] = {row["id"]: row for row in table()["failure"]}
+
+
+def notes(folder: str, name: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / folder / f"{name}.toml").read_text())
+
+
+def addresses(text: str) -> list[str]:
+    return text.split("; ")
+
+
+def test_each_cause_has_a_name_of_its_own() -> None:
+    assert len(ROWS) == len(table()["failure"]) >= 100
+
+
+def test_the_marks_of_a_log_compile() -> None:
+    marks = table()["log"]
+    assert set(marks) == MARKS | {"window"}
+    for name in MARKS:
+        assert marks[name]
+        for pattern in marks[name]:
+            re.compile(pattern)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_whole(name: str) -> None:
+    row = ROWS[name]
+    assert set(row) >= REQUIRED
+    assert set(row) <= REQUIRED | OPTIONAL
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+    assert set(row["of"]) <= OF
+    assert row["of"]
+    assert set(row["phase"]) <= PHASES
+    assert row["phase"]
+    assert row.get("kind", "error") in {"error", "warning"}
+    assert row["cause"].endswith(".")
+    assert row["fix"]
+    for way in row["fix"]:
+        assert set(way) <= {"when", "do"}
+        assert way["do"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_patterns_of_a_row_compile_and_match_something(name: str) -> None:
+    row = ROWS[name]
+    assert row["patterns"]
+    for key in ("patterns", "near", "not_near"):
+        assert len(set(row.get(key, []))) == len(row.get(key, []))
+        for pattern in row.get(key, []):
+            assert not re.compile(pattern).search("")
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_names_its_sources(name: str) -> None:
+    assert addresses(ROWS[name]["source"])
+    for address in addresses(ROWS[name]["source"]):
+        assert re.fullmatch(r"https?://[\w./#:%+~-]+", address)
+
+
+def test_no_two_rows_have_the_same_pattern() -> None:
+    patterns = [pattern for row in ROWS.values() for pattern in row["patterns"]]
+    assert len(patterns) == len(set(patterns))
+
+
+def test_there_are_enough_logs() -> None:
+    assert len(FAILURES) >= 55
+    assert len(GOOD) >= 15
+
+
+@pytest.mark.parametrize(("folder", "names"), [("failures", FAILURES), ("good", GOOD)])
+def test_each_log_has_its_notes(folder: str, names: list[str]) -> None:
+    assert sorted(path.stem for path in (HERE / folder).glob("*.toml")) == names
+    for name in names:
+        said = notes(folder, name)
+        assert said["source"]
+        assert said["around"]
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_decisive_line_matches_the_row_that_is_expected(name: str) -> None:
+    said = notes("failures", name)
+    assert set(said) == {"source", "expected", "line", "around"}
+    assert all(address.startswith("https://") for address in said["source"])
+    lines = (HERE / "failures" / f"{name}.log").read_text().splitlines()
+    line = lines[said["line"] - 1]
+    assert any(re.search(pattern, line) for pattern in ROWS[said["expected"]]["patterns"])
+
+
+@pytest.mark.parametrize(("folder", "names"), [("failures", FAILURES), ("good", GOOD)])
+def test_a_log_names_no_machine_of_its_own(folder: str, names: list[str]) -> None:
+    for name in names:
+        text = (HERE / folder / f"{name}.log").read_text()
+        assert set(re.findall(r"(?:/home|/Users|C:\\Users)[/\\](\w+)", text)) <= {"user"}
