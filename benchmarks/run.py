@@ -25,11 +25,11 @@ from typing import Any
 from uv import find_uv_bin
 
 from tenv import __version__
-from tenv.environment.installed_files import Wheels
 from tenv.environment.state import Environment
 from tenv.locks.lock import Wheel
 from tenv.locks.lock_file import read_lock
 from tenv.sources.wheels.index_settings import uv_settings
+from tenv.sources.wheels.installed import Wheels
 from tenv.targets.search import find_places
 
 TENV = Path(sys.executable).with_name("tenv")

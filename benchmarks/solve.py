@@ -90,8 +90,8 @@ def run(program: str, given: str, cache: Path) -> Run:
 
 def question(target: str, channels: Channels) -> str:
     """Return what both sides are asked, as JSON."""
-    from tenv.sources.conda.choose import virtual_packages  # noqa: PLC0415 (the path is set above)
-    from tenv.targets.search import find_places  # noqa: PLC0415
+    from tenv.sources.conda.choose import virtual_packages  # late: the path is set above
+    from tenv.targets.search import find_places
 
     manifest = find_places(ROOT).find(target).manifest.on("linux-64")
     asked = {

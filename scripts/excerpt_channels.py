@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("channels", type=Path, help="the folder with the package lists")
     folder = parser.parse_args().channels
     lists, wanted = read_folder(folder), urls(read_folder(folder, ()))
-    named = set(find_places(ROOT).find("cuda121").manifest.dependencies) & set(DECOYS)
+    named = set(find_places(ROOT).find("cuda121").manifest.on("linux-64").dependencies) & set(DECOYS)
     total = 0
     for place, data in lists.items():
         here = {kind: {} for kind in ("packages", "packages.conda")}

@@ -1,12 +1,13 @@
-"""Make the conda locks that tenv ships, from package lists in a folder.
+"""Make the locks of conda and archive targets that tenv ships, from package lists and redist manifests in a folder.
 
-    python scripts/lock_targets.py CHANNELS [TARGET]...
+    python scripts/lock_targets.py CHANNELS [TARGET]... [--redist FOLDER]
 
 CHANNELS holds ``CHANNEL/PLATFORM/repodata.json``, each what the channel of that name serves. The lists are served on
-127.0.0.1 as a mirror, so that the locks keep the channels' own URLs. Each target is solved from nothing, without the
-records whose source left out some of their fields (``less-complete.json``), but for the packages that can't be had
-otherwise. Every record of a new lock is then compared, field by field, with the one in the lists. What is printed at
-the end is a table of what each lock holds.
+127.0.0.1 as a mirror, so that the locks keep the channels' own URLs; so are NVIDIA's redist manifests,
+``PRODUCT/redistrib_LABEL.json`` below `--redist` (``../redist`` beside CHANNELS when left out). Each target is solved
+from nothing, without the records whose source left out some of their fields (``less-complete.json``), but for the
+packages that can't be had otherwise. Every record of a new lock is then compared, field by field, with the one in the
+lists. What is printed at the end is a table of what each lock holds.
 """
 
 import argparse
@@ -30,16 +31,18 @@ from tenv.locks.lock_file import read_lock  # noqa: E402
 from tenv.project.context import Context  # noqa: E402
 from tenv.rattler_api.lockfile import read_records  # noqa: E402
 from tenv.rattler_api.network import Network  # noqa: E402
+from tenv.targets.config import Settings  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402
 from tenv.verbs.lock import lock_target  # noqa: E402
 from tests.support.channels import Channels, differences, read_folder, records_of  # noqa: E402
+from tests.support.redist import Server  # noqa: E402
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "python": ("python",),
     "cmake": ("cmake",),
     "ninja": ("ninja",),
     "gcc": ("gcc_impl_linux-64", "gcc_impl_linux-aarch64"),
-    "nvcc": ("cuda-nvcc", "cuda-nvcc-impl"),
+    "nvcc": ("cuda-nvcc", "cuda-nvcc-impl", "cuda_nvcc"),
     "cuda-version": ("cuda-version",),
     "cuDNN": ("cudnn",),
     "MAGMA": ("libmagma", "magma-cuda117", "magma-cuda118", "magma-cuda121"),
@@ -54,37 +57,47 @@ class Mirrored(Context):
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def settings(self) -> Settings:
+        """Return settings that name the mirrors."""
+        return Settings(mirrors=self.mirrors)
+
     def network(self) -> Network:
         """Return how conda channels are reached."""
         return Network(self.mirrors)
 
 
-def attempt(target: Target, lists: Mapping[str, Any]) -> tuple[Lock, float]:
+def read_redist(folder: Path) -> dict[str, bytes | Path]:
+    """Return NVIDIA's redist manifests of a folder by the paths that its server has them at."""
+    return {f"/compute/{path.parent.name}/redist/{path.name}": path for path in folder.glob("*/redistrib_*.json")}
+
+
+def attempt(target: Target, lists: Mapping[str, Any], redist: Mapping[str, bytes | Path]) -> tuple[Lock, float]:
     """Lock a target from nothing; return its lock and the seconds that took."""
-    with Channels(lists) as channels, tempfile.TemporaryDirectory() as cache:
+    with Channels(lists) as channels, Server(redist) as nvidia, tempfile.TemporaryDirectory() as cache:
         os.environ["RATTLER_CACHE_DIR"] = cache
-        context = Mirrored(mirrors=channels.mirrors())
+        mirrors = {**channels.mirrors(), "https://developer.download.nvidia.com": (nvidia.url,)}
+        context = Mirrored(mirrors=mirrors)
         start = time.perf_counter()
         lock_target(context, target, upgrade=None)
         seconds = time.perf_counter() - start
     return read_lock(target.lock_home, target.name), seconds
 
 
-def solve(target: Target, folder: Path) -> tuple[Lock, float, list[str]]:
+def solve(target: Target, folder: Path, redist: Mapping[str, bytes | Path]) -> tuple[Lock, float, list[str]]:
     """Lock a target; return its lock, the seconds, and the packages for which incomplete records had to do."""
     try:
-        return *attempt(target, read_folder(folder, ())), []
+        return *attempt(target, read_folder(folder, ()), redist), []
     except NoSolutionError:
-        lock, _ = attempt(target, read_folder(folder))
+        lock, _ = attempt(target, read_folder(folder), redist)
     needed = sorted(name for name in incomplete(lock, folder))
     for name in list(needed):
         fewer = [other for other in needed if other != name]
         try:
-            attempt(target, read_folder(folder, fewer))
+            attempt(target, read_folder(folder, fewer), redist)
         except NoSolutionError:
             continue
         needed = fewer
-    return *attempt(target, read_folder(folder, needed)), needed
+    return *attempt(target, read_folder(folder, needed), redist), needed
 
 
 def incomplete(lock: Lock, folder: Path) -> set[str]:
@@ -111,6 +124,7 @@ def version(lock: Lock, platform: str, names: tuple[str, ...]) -> str:
     """Return the version of the first package of `names` that a lock has, or a dash."""
     found = {package.name: package.version for package in lock.conda.get(platform, ())}
     found = {**{wheel.name: wheel.version for wheel in lock.wheels.get(platform, ())}, **found}
+    found = {**{row.name: row.version for row in lock.archives.get(platform, ())}, **found}
     return next((found[name] for name in names if name in found), "-")
 
 
@@ -126,19 +140,22 @@ def main() -> int:
     """Lock the targets and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("channels", type=Path, help="the folder with the package lists")
-    parser.add_argument("targets", nargs="*", help="the targets; all that ask for conda packages when left out")
+    parser.add_argument("targets", nargs="*", help="all with conda packages or archives when left out")
+    parser.add_argument("--redist", type=Path, help="the folder with NVIDIA's redist manifests")
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     os.environ["PWD"] = str(ROOT)
+    redist = read_redist(arguments.redist or arguments.channels.resolve().parent / "redist")
     places, known = find_places(), records_of(read_folder(arguments.channels))
     table, failed = [["target", "platform", "packages", *COLUMNS, "seconds"]], 0
     for name in arguments.targets or list(places.names()):
         target = places.find(name)
-        if not any(target.manifest.on(platform).dependencies for platform in target.manifest.platforms):
+        views = [target.manifest.on(platform) for platform in target.manifest.platforms]
+        if not any(view.dependencies or view.archives for view in views):
             continue
         try:
-            lock, seconds, lacking = solve(target, arguments.channels)
+            lock, seconds, lacking = solve(target, arguments.channels, redist)
         except TenvError as error:
             failed += 1
             print(f"{name}: not locked: {error.message}\n  {error.hint}", file=sys.stderr)

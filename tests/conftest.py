@@ -1,5 +1,8 @@
 """What every test stands on: a home of its own, no network, and a small project with an index of fake wheels."""
 
+import tests.support.bytecode  # noqa: F401 (works by being imported, before all that it is about)
+
+# isort: split
 import contextlib
 import os
 import shutil
@@ -43,15 +46,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(autouse=True)
-def _isolated(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
+def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     """Keep a test that is not marked `real` away from the user's files, settings and network."""
     if request.node.get_closest_marker("real"):
-        yield
         return
-    # Not pytest's `mktemp`, which looks through all folders that were made before.
-    around = Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
     for name in list(os.environ):
         if name.startswith(_FOREIGN):
             monkeypatch.delenv(name)
@@ -62,24 +60,39 @@ def _isolated(
         ("XDG_CONFIG_DIRS", "system"),
         ("UV_CACHE_DIR", "cache"),
     ):
-        monkeypatch.setenv(name, str(around / folder))
+        monkeypatch.setenv(name, str(home.parent / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(socket.socket, "connect", _connect)
-    (around / "home").mkdir()
-    _stand_in(monkeypatch, around / "home")
+    _stand_in(monkeypatch, home)
     if request.path.name not in _ABOUT_MACHINES:
         monkeypatch.setattr(precheck, "report", _this_machine)
-    yield
-    shutil.rmtree(around, ignore_errors=True)
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty folder of the user's, with nothing beside it; one in which a test leaves nothing serves the next too."""
+    # Not pytest's `mktemp`, which looks through all folders that were made before.
+    folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
+    folder.mkdir(exist_ok=True)
+    yield folder
+    if [*folder.parent.iterdir()] == [folder] and not any(folder.iterdir()):
+        _homes.append(folder)
+    else:
+        shutil.rmtree(folder.parent, ignore_errors=True)
+
+
+_homes: list[Path] = []
 
 
 _ABOUT_MACHINES = {
     f"test_{name}.py"
-    for name in ("archives_later", "auto", "check", "compat", "contract", "mixed", "precheck", "startup", "system")
+    for name in (
+        *("archives_later", "auto", "check", "compat", "contract", "mixed", "once", "precheck", "startup", "system"),
+    )
 }
 """Tests of what `create` finds on the machine; for the others it is looked at once, since that starts programs."""
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -11,6 +12,8 @@ import pytest
 from importlinter.cli import lint_imports
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tenv.targets.sections import SECTIONS
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "src" / "tenv").rglob("*.py"))
@@ -114,3 +117,85 @@ def test_names_are_read_and_built_in_one_place(path: Path) -> None:
         if any(form in node.value for form in FORMS)
     ]
     assert found == []
+
+
+ROOMS = ("verbs", "cli")
+"""Folders whose files are named after commands, so that one command has a file of its name in each."""
+SHARED_FILES = {"__init__.py", "interface.py", "choose.py", "source.py", "installed.py"}
+"""File names with one meaning wherever they stand: what the members of a folder share, what a source is, how it
+chooses, what it has in a prefix."""
+NOUN_FILES = {"driver.py", "libstdcxx.py", "lock.py", "msvc.py"}
+"""One thing in several folders: as a fact, as a probe finds it, as a rule judges it, as a command names it."""
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert len(found) > 200
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_no_file_name_has_two_meanings() -> None:
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        folder = path.parent.relative_to(ROOT / "src" / "tenv").parts[:1]
+        if path.name not in SHARED_FILES | NOUN_FILES and folder != ROOMS[:1]:
+            found.setdefault(path.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+@pytest.mark.parametrize("folder", ["verbs", "solve", "install", "cli"])
+def test_no_verb_names_the_sources_one_by_one(folder: str) -> None:
+    """They loop over `tenv.sources.interface.sources`; import and export know the forms of other tools."""
+    keys = {section.key for section in SECTIONS} - {"system"}
+    for path in (ROOT / "src" / "tenv" / folder).glob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        named |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        named |= {node.arg for node in nodes if isinstance(node, ast.keyword | ast.arg) and node.arg}
+        assert not keys <= named, path
+
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+LAYERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+
+
+def test_the_drawing_shows_the_layers_of_the_contract() -> None:
+    drawn = PAGE.partition("<!-- layers:begin -->\n```text\n")[2].partition("\n```\n<!-- layers:end -->")[0]
+    assert drawn.splitlines() == LAYERS, "docs/architecture.md draws the layers of pyproject.toml, top to bottom"
+
+
+def test_every_folder_has_a_line() -> None:
+    folders = {path.name for path in (ROOT / "src" / "tenv").iterdir() if (path / "__init__.py").is_file()}
+    assert set(re.findall(r"^\| `(\w+)/` \| \S", PAGE, re.MULTILINE)) == folders
+    assert {name for layer in LAYERS for name in layer.split(" | ")} == folders
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|md|toml))`", PAGE))
+    package = ROOT / "src" / "tenv"
+    bases = (ROOT, package, package / "checks", package / "activation", package / "sources" / "archives")
+    assert len(named) > 20
+    assert {name for name in named if "NAME" not in name and not any((base / name).exists() for base in bases)} == {
+        "checks/rules/TOPIC.py",
+        "docs/rules/CODE.md",
+    }
+
+
+def body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function without its docstring."""
+    first = node.body[0]
+    text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    lines = (node.end_lineno or 0) - node.lineno + 1
+    return lines - ((first.end_lineno or 0) - first.lineno + 1 if text else 0)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tenv")))
+def test_modules_and_functions_stay_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 350
+    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert {node.name: body(node) for node in functions if body(node) > 50} == {}

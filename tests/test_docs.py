@@ -81,9 +81,9 @@ def test_every_rule_has_its_page() -> None:
     codes = set()
     for module in (ROOT / "src" / "tenv" / "checks" / "rules").glob("*.py"):
         codes |= set(re.findall(r"\bTE\d{3}\b", module.read_text()))
-    pages = {page.stem for page in (ROOT / "docs" / "rules").glob("TE*.md")}
-    assert codes == pages
-    for page in (ROOT / "docs" / "rules").glob("TE*.md"):
+    of_rules = [page for page in (ROOT / "docs" / "rules").glob("TE*.md") if not page.stem.startswith("TE8")]
+    assert codes == {page.stem for page in of_rules}
+    for page in of_rules:  # those of a build's log are held by tests/logs
         headings = re.findall(r"^## (\w+)$", page.read_text(), re.MULTILINE)
         assert headings == ["What", "Why", "Example", "Fix", "Sources"], page.name
 
@@ -101,12 +101,11 @@ def test_the_documented_exit_statuses_are_those_of_the_program() -> None:
     assert [int(number) for number in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)] == [int(code) for code in Exit]
 
 
-def test_the_versions_in_the_readme_are_those_of_the_locks() -> None:
+def test_the_versions_on_the_pages_of_wheel_targets_are_those_of_the_locks() -> None:
     from tenv.locks.lock_file import read_lock
 
-    rows = re.findall(r"^\| `(cuda\d+)` \| [^|]+ \| (.+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert len(rows) == 2
-    for name, told in rows:
+    for name in ("cuda130", "cuda132"):
+        told = (ROOT / "docs" / "targets" / f"{name}.md").read_text()
         lock = read_lock(ROOT / "locks" / f"{name}.lock", name)
         versions = {wheel.name: wheel.version for wheel in lock.wheels["linux-64"]}
         for product, package in (

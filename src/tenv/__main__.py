@@ -12,7 +12,7 @@ def run() -> None:
     """Run the command line and end the process with its status."""
     status = 0
     try:
-        from tenv.cli.main import main  # noqa: PLC0415 (here, so that Ctrl-C while it is loaded is one, too)
+        from tenv.cli.main import main  # late: here, so that Ctrl-C while it is loaded is one, too
 
         main()
     except SystemExit as end:

@@ -4,18 +4,20 @@ from pathlib import Path
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
+from tenv.activation.conda_scripts import Effect
 from tenv.activation.variables import Archs, derive, jobs
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
-from tenv.host.machine import Machine
+from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
+from tenv.targets.variable_requests import VariableRequest
 from tenv.toolchain.discover import Toolchain
 
 GIB = 1 << 30
 PREFIX = Path("/env")
 CUDA = PREFIX / "cuda"
-MACHINE = Machine(Fact(16, "cores"), Fact(64 * GIB, "memory"))
+MACHINE = BuildResources(Fact(16, "cores"), Fact(64 * GIB, "memory"))
 WHOLE = Toolchain(
     prefix=PREFIX,
     python=PREFIX / "bin/python",
@@ -33,8 +35,12 @@ WHOLE = Toolchain(
 BARE = Toolchain(PREFIX, PREFIX / "bin/python", PREFIX / "lib/python3.11/site-packages")
 
 
+def wanted(**variables: str) -> dict[str, VariableRequest]:
+    return {name: VariableRequest(value) for name, value in variables.items()}
+
+
 def values(toolchain: Toolchain, **variables: str) -> dict[str, Change]:
-    manifest = Manifest("cuda130", "m.toml", environment=variables)
+    manifest = Manifest("cuda130", "m.toml", environment=wanted(**variables))
     return {change.name: change for change in derive(manifest, toolchain, MACHINE).changes}
 
 
@@ -79,11 +85,11 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     ],
 )
 def test_jobs_follow_from_cores_and_memory(cores: int, memory: int, cuda: bool, expected: int) -> None:
-    assert jobs(Machine(Fact(cores, "c"), Fact(memory, "m")), cuda=cuda)[0] == expected
+    assert jobs(BuildResources(Fact(cores, "c"), Fact(memory, "m")), cuda=cuda)[0] == expected
 
 
 def test_jobs_without_a_known_memory_follow_from_cores() -> None:
-    count, why = jobs(Machine(Fact(4, "c"), Missing("no /proc")), cuda=True)
+    count, why = jobs(BuildResources(Fact(4, "c"), Missing("no /proc")), cuda=True)
     assert count == 4
     assert "no /proc" in why
 
@@ -122,6 +128,22 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
     assert raised.value.hint == "`tenv create TARGET --repair` makes it again"
 
 
+@pytest.mark.parametrize(
+    ("toolchain", "flags"),
+    [
+        (WHOLE, "-Xlinker=-rpath -Xlinker=/env/cuda/lib64"),
+        (replace(WHOLE, cuda=PREFIX, nvcc=PREFIX / "bin/nvcc"), "-Xlinker=-rpath -Xlinker=/env/lib"),
+        (replace(WHOLE, system=("cuda-toolkit",)), None),
+        (replace(WHOLE, nvcc=None), None),
+        (replace(WHOLE, cuda=Path("/my env/cuda")), None),
+        (BARE, None),
+    ],
+)
+def test_nvcc_writes_the_folder_of_libraries_into_what_it_links(toolchain: Toolchain, flags: str | None) -> None:
+    change = values(toolchain).get("NVCC_APPEND_FLAGS")
+    assert (change.value if change else None) == flags
+
+
 def test_a_toolchain_without_nvcc_names_no_compiler() -> None:
     assert "CUDACXX" not in values(replace(WHOLE, nvcc=None))
 
@@ -137,7 +159,7 @@ def test_without_a_gpu_the_architectures_are_named() -> None:
 
 
 def test_the_manifest_s_own_architectures_win() -> None:
-    manifest = Manifest("t", "m.toml", environment={"TORCH_CUDA_ARCH_LIST": "9.0"})
+    manifest = Manifest("t", "m.toml", environment=wanted(TORCH_CUDA_ARCH_LIST="9.0"))
     changes = derive(manifest, WHOLE, MACHINE, Archs(("8.0",), "x")).changes
     assert [change.value for change in changes if change.name == "TORCH_CUDA_ARCH_LIST"] == ["9.0"]
 
@@ -181,3 +203,32 @@ def test_watches_are_kept(tmp_path: Path) -> None:
     made = Activation("t", PREFIX, (Change("A", Action.SET, "1", "why"),), (watch,))
     (tmp_path / "a.json").write_text(made.to_json())
     assert read_activation(tmp_path / "a.json") == made
+
+
+def test_options_that_the_user_has_set_stay() -> None:
+    compiler = replace(WHOLE, cxx=PREFIX / "bin/x86_64-conda-linux-gnu-c++")
+    effects = (
+        Effect("LDFLAGS", f"-Wl,-O2 -L{PREFIX}/lib", None, "gcc.sh"),
+        Effect("CC_LD", "ld", None, "gcc.sh"),
+    )
+    made = derive(Manifest("t", "m.toml"), compiler, MACHINE, effects=effects)
+    own = {"LDFLAGS": "-L/opt/u", "NVCC_PREPEND_FLAGS": "-lineinfo", "CC_LD": "lld"}
+    got = made.apply(own)
+    assert got["LDFLAGS"] == "-L/env/lib -L/opt/u"
+    assert got["NVCC_PREPEND_FLAGS"] == f"-lineinfo -ccbin={compiler.cxx}"
+    assert got["CC_LD"] == "ld"
+    assert made.apply({})["LDFLAGS"] == "-L/env/lib"
+
+
+def test_what_the_manifest_says_of_options_replaces_them() -> None:
+    made = derive(Manifest("t", "m.toml", environment=wanted(LDFLAGS="-s")), WHOLE, MACHINE)
+    assert made.apply({"LDFLAGS": "-L/opt/u"})["LDFLAGS"] == "-s"
+
+
+@pytest.mark.parametrize("separator", [" ", ":"])
+def test_a_change_is_stored_with_its_separator(separator: str, tmp_path: Path) -> None:
+    change = Change("A", Action.APPEND, "1", "why", separator)
+    made = Activation("t", PREFIX, (change,))
+    (tmp_path / "a.json").write_text(made.to_json())
+    assert read_activation(tmp_path / "a.json") == made
+    assert made.apply({"A": "0"}) == {"A": f"0{separator}1"}

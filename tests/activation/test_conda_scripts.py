@@ -2,7 +2,6 @@
 
 import ctypes
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tenv.activation.conda_scripts import Effect, decide, run_scripts
 from tenv.activation.variables import derive
 from tenv.host.machine import probe
 from tenv.targets.manifest import Manifest
+from tenv.targets.variable_requests import VariableRequest
 from tenv.toolchain.discover import discover
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the scripts are those of POSIX shells")
@@ -82,11 +82,9 @@ def test_values_with_line_breaks_and_quotes_survive(prefix: Path) -> None:
 def test_a_script_that_hangs_is_ended_with_what_it_started(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "_SECONDS", 0.5)
     write(prefix, "a", "export ONE=1")
-    write(prefix, "b", "sleep 1000 & sleep 1000\nexport TWO=2")
+    write(prefix, "b", "sleep infinity & sleep infinity\nexport TWO=2")
     write(prefix, "c", "export THREE=3")
-    begun = time.monotonic()
     found, notes = run_scripts(prefix)
-    assert time.monotonic() - begun < 8
     assert [effect.name for effect in found] == ["ONE", "THREE"]
     assert notes == ("the activation script b.sh did not end within 0.5 s: what it would have set is missing",)
 
@@ -125,7 +123,7 @@ def test_what_conda_forges_compilers_set_is_kept_where_it_serves(prefix: Path) -
     assert got["CC"] == f"{prefix}/bin/x86_64-conda-linux-gnu-cc"
     assert got["AR"] == f"{prefix}/bin/x86_64-conda-linux-gnu-cc-ar"
     assert got["CONDA_BUILD_SYSROOT"] == f"{prefix}/x86_64-conda-linux-gnu/sysroot"
-    assert got["NVCC_PREPEND_FLAGS"] == f" -ccbin={prefix}/bin/x86_64-conda-linux-gnu-c++"
+    assert got["NVCC_PREPEND_FLAGS"] == f"-ccbin={prefix}/bin/x86_64-conda-linux-gnu-c++"
     library = f"{prefix}/lib"
     assert got["LDFLAGS"] == f"-Wl,-rpath,{library} -Wl,-rpath-link,{library} -L{library} -L{prefix}/t"
     assert got["CMAKE_PREFIX_PATH"] == str(prefix)
@@ -154,7 +152,8 @@ def test_the_decisions_are_stored(prefix: Path) -> None:
 
 def test_a_manifest_wins_over_a_script_and_over_what_is_left_out(prefix: Path) -> None:
     write(prefix, "a", "export CFLAGS=-O2 ONE=script\n")
-    manifest = Manifest("t", "t.toml", environment={"CFLAGS": "-O1", "ONE": "manifest"})
+    own = {"CFLAGS": VariableRequest("-O1"), "ONE": VariableRequest("manifest")}
+    manifest = Manifest("t", "t.toml", environment=own)
     made = derive(manifest, discover(prefix), probe(), None, run_scripts(prefix)[0])
     got = {change.name: change for change in made.changes}
     assert (got["CFLAGS"].value, got["ONE"].value) == ("-O1", "manifest")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.checks.pytorch_source import AbiChoice, Asked, SourceTree, from_release, read_source
+from tenv.checks.pytorch_source import AbiChoice, SourceRequirement, SourceTree, from_release, read_source
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 from tenv.facts.tables import load_facts
@@ -129,29 +129,29 @@ def test_the_era_of_setup_py(tmp_path: Path) -> None:
     tree = read(tmp_path, OLD)
     assert tree == SourceTree(
         root=tmp_path,
-        version=Asked("1.8.0a0", "version.txt"),
-        python=Asked(Range(">=3.6.2"), "setup.py:1"),
-        cmake_min=Asked(Version("3.5"), "CMakeLists.txt:1"),
-        gcc_min=Asked(Version("5"), "c10/util/C++17.h:3"),
-        clang_min=Asked(Version("4"), "c10/util/C++17.h:7"),
-        cuda_min=Asked(Version("9.0"), "cmake/public/cuda.cmake:2"),
-        cudnn_min=Asked(Version("7"), "cmake/public/cuda.cmake:5"),
-        cxx_standard=Asked(14, "CMakeLists.txt:4"),
-        abi=Asked(AbiChoice.ENVIRONMENT, "setup.py"),
-        build_backend=Asked("setuptools", "setup.py"),
+        version=SourceRequirement("1.8.0a0", "version.txt"),
+        python=SourceRequirement(Range(">=3.6.2"), "setup.py:1"),
+        cmake_min=SourceRequirement(Version("3.5"), "CMakeLists.txt:1"),
+        gcc_min=SourceRequirement(Version("5"), "c10/util/C++17.h:3"),
+        clang_min=SourceRequirement(Version("4"), "c10/util/C++17.h:7"),
+        cuda_min=SourceRequirement(Version("9.0"), "cmake/public/cuda.cmake:2"),
+        cudnn_min=SourceRequirement(Version("7"), "cmake/public/cuda.cmake:5"),
+        cxx_standard=SourceRequirement(14, "CMakeLists.txt:4"),
+        abi=SourceRequirement(AbiChoice.ENVIRONMENT, "setup.py"),
+        build_backend=SourceRequirement("setuptools", "setup.py"),
     )
     assert str(tree.release) == "1.8.0"
 
 
 def test_the_strictest_of_several_places_counts(tmp_path: Path) -> None:
     tree = read(tmp_path, MIDDLE)
-    assert tree.gcc_min == Asked(Version("9.3"), "CMakeLists.txt:15")
-    assert tree.cxx_standard == Asked(17, "CMakeLists.txt:4")
-    assert tree.python == Asked(Range(">=3.9.0"), "setup.py:1")
-    assert tree.cmake_min == Asked(Version("3.18"), "CMakeLists.txt:1")
-    assert tree.build_backend == Asked("setuptools", "pyproject.toml")
-    assert tree.cuda_min == Asked(Version("11.0"), "cmake/public/cuda.cmake:2")
-    assert tree.cudnn_min == Asked(Version("8.1"), "cmake/public/cuda.cmake:5")
+    assert tree.gcc_min == SourceRequirement(Version("9.3"), "CMakeLists.txt:15")
+    assert tree.cxx_standard == SourceRequirement(17, "CMakeLists.txt:4")
+    assert tree.python == SourceRequirement(Range(">=3.9.0"), "setup.py:1")
+    assert tree.cmake_min == SourceRequirement(Version("3.18"), "CMakeLists.txt:1")
+    assert tree.build_backend == SourceRequirement("setuptools", "pyproject.toml")
+    assert tree.cuda_min == SourceRequirement(Version("11.0"), "cmake/public/cuda.cmake:2")
+    assert tree.cudnn_min == SourceRequirement(Version("8.1"), "cmake/public/cuda.cmake:5")
     assert str(tree.release) == "2.6.0"
 
 
@@ -162,14 +162,14 @@ def test_submodules_that_are_not_there(tmp_path: Path) -> None:
 
 def test_the_era_of_scikit_build_core(tmp_path: Path) -> None:
     tree = read(tmp_path, NEW)
-    assert tree.python == Asked(Range(">=3.11"), "pyproject.toml")
-    assert tree.cmake_min == Asked(Version("3.27"), "pyproject.toml")
-    assert tree.gcc_min == Asked(Version("11.3"), "CMakeLists.txt:4")
+    assert tree.python == SourceRequirement(Range(">=3.11"), "pyproject.toml")
+    assert tree.cmake_min == SourceRequirement(Version("3.27"), "pyproject.toml")
+    assert tree.gcc_min == SourceRequirement(Version("11.3"), "CMakeLists.txt:4")
     assert tree.clang_min == Missing("nothing checks the version of clang")
-    assert tree.cuda_min == Asked(Version("12.6"), "cmake/public/cuda.cmake:1")
-    assert tree.cxx_standard == Asked(20, "CMakeLists.txt:3")
-    assert tree.build_backend == Asked("scikit-build-core", "pyproject.toml")
-    assert tree.abi == Asked(AbiChoice.COMPILER, "cmake/EnvVarForwarding.cmake")
+    assert tree.cuda_min == SourceRequirement(Version("12.6"), "cmake/public/cuda.cmake:1")
+    assert tree.cxx_standard == SourceRequirement(20, "CMakeLists.txt:3")
+    assert tree.build_backend == SourceRequirement("scikit-build-core", "pyproject.toml")
+    assert tree.abi == SourceRequirement(AbiChoice.COMPILER, "cmake/EnvVarForwarding.cmake")
 
 
 def test_a_tree_that_passes_the_abi_on_says_so(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_tree_that_passes_the_abi_on_says_so(tmp_path: Path) -> None:
 def test_what_the_readme_names_counts_when_nothing_is_enforced(tmp_path: Path) -> None:
     files = {name: MIDDLE[name] for name in ("version.txt", "README.md")} | {"CMakeLists.txt": "project(Torch CXX C)\n"}
     tree = read(tmp_path, files)
-    assert tree.gcc_min == Asked(Version("9.4.0"), "README.md:1")
+    assert tree.gcc_min == SourceRequirement(Version("9.4.0"), "README.md:1")
     assert tree.cmake_min == Missing("CMakeLists.txt has no cmake_minimum_required")
     assert tree.cxx_standard == Missing("CMakeLists.txt sets no C++ standard")
     assert tree.python == Missing("neither pyproject.toml nor setup.py names the Python versions")
@@ -202,18 +202,18 @@ def test_what_the_readme_names_counts_when_nothing_is_enforced(tmp_path: Path) -
 )
 def test_build_backend(tmp_path: Path, project: str, backend: str) -> None:
     found = read(tmp_path, OLD | {"pyproject.toml": project}).build_backend
-    assert isinstance(found, Asked)
+    assert isinstance(found, SourceRequirement)
     assert found.value == backend
 
 
 @pytest.mark.parametrize("setup", ["      python_requires='>=3.6.1',\n", 'python_requires=">=3.6.1"\n'])
 def test_python_requires_in_setup_py(tmp_path: Path, setup: str) -> None:
-    assert read(tmp_path, OLD | {"setup.py": setup}).python == Asked(Range(">=3.6.1"), "setup.py:1")
+    assert read(tmp_path, OLD | {"setup.py": setup}).python == SourceRequirement(Range(">=3.6.1"), "setup.py:1")
 
 
 def test_a_range_that_can_t_be_read_is_passed_over(tmp_path: Path) -> None:
     tree = read(tmp_path, OLD | {"pyproject.toml": '[project]\nrequires-python = "new"\n'})
-    assert tree.python == Asked(Range(">=3.6.2"), "setup.py:1")
+    assert tree.python == SourceRequirement(Range(">=3.6.2"), "setup.py:1")
 
 
 @pytest.mark.parametrize(
@@ -238,10 +238,10 @@ def test_from_release() -> None:
     assert row is not None
     tree = from_release("2.14.1", row.asked(), row.basis.source)
     assert tree.root is None
-    assert tree.python == Asked(Range(">=3.10"), row.basis.source)
-    assert tree.gcc_min == Asked(Version("11.3.0"), row.basis.source)
-    assert tree.cuda_min == Asked(Version("12.6"), row.basis.source)
-    assert isinstance(tree.clang_min, Missing)
+    assert tree.python == SourceRequirement(Range(">=3.10"), row.basis.source)
+    assert tree.gcc_min == SourceRequirement(Version("11.3.0"), row.basis.source)
+    assert tree.cuda_min == SourceRequirement(Version("12.6"), row.basis.source)
+    assert tree.clang_min == SourceRequirement(Version("16"), row.basis.source)
     assert tree.abi.value is AbiChoice.COMPILER
     assert str(tree.release) == "2.14.1"
 
@@ -264,3 +264,29 @@ def test_to_json(tmp_path: Path) -> None:
     assert data["clang_min"] == {"missing": "nothing checks the version of clang"}
     assert data["abi"]["value"] == "compiler"
     assert data["missing_submodules"] == []
+
+
+def test_the_strictest_of_several_checks_counts(tmp_path: Path) -> None:
+    """As in the trunk of June 2026: clang in CMakeLists.txt, and cuDNN in two files."""
+    lists = """\
+project(Torch CXX C)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
+  message(
+    FATAL_ERROR
+      "Clang-16 or newer is required to compile PyTorch, but found ${CMAKE_CXX_COMPILER_VERSION}"
+  )
+endif()
+"""
+    files = {
+        "version.txt": "2.13.0a0\n",
+        "CMakeLists.txt": lists,
+        "cmake/public/cuda.cmake": 'message(FATAL_ERROR "PyTorch requires cuDNN 8.1 and above.")\n',
+        "cmake/Dependencies.cmake": '\nmessage(FATAL_ERROR "PyTorch needs CuDNN-8.5 or above")\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    tree = read_source(tmp_path)
+    assert isinstance(tree, SourceTree)
+    assert tree.clang_min == SourceRequirement(Version("16"), "CMakeLists.txt:5")
+    assert tree.cudnn_min == SourceRequirement(Version("8.5"), "cmake/Dependencies.cmake:2")

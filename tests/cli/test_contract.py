@@ -89,7 +89,7 @@ def test_check_driver(project: Project) -> None:
     assert set(found["data"]["driver"]) in ({"missing"}, {"value", "origin"})
     assert (row["target"], row["cuda"], row["minimum_driver"], row["build"]) == ("cuda130", "13.0", "580", True)
     assert row["verdict"] in ("native", "minor-version", "forward", "impossible", "unknown")
-    assert found["ok"] is row["run"]
+    assert found["ok"] is (row["run"] is True)
     for finding in found["findings"]:
         assert set(finding) == {"code", "severity", "subject", "message", "evidence", "source", "fix"}
 

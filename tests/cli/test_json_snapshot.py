@@ -4,21 +4,19 @@
 """
 
 import json
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
-from tenv import __version__
 from tenv.cli.main import COMMANDS
-from tests.support.fakes import MINORS
 from tests.support.projects import Project, call
+from tests.support.steady import steady
+
+pytestmark = pytest.mark.snapshots
 
 HOSTS = Path(__file__).parent.parent / "posts" / "hosts"
 UBUNTU = str(HOSTS / "ubuntu-22.04.json")
@@ -43,6 +41,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "activate-bash": ("activate", "tiny", "--shell", "bash"),
     "deactivate": ("deactivate", "--shell", "bash"),
     "hook": ("hook", "zsh"),
+    "completion": ("completion", "tcsh"),
     "run": ("run", "--json", "nosuch", "true"),
     "shell": ("shell", "nosuch"),
     "env": ("env", "tiny"),
@@ -73,7 +72,7 @@ def test_json(locked: Project, name: str, snapshot: SnapshotAssertion, monkeypat
     _prepare(locked, words[0])
     ended = call(*words) if "--json" in words else call(*words, "--json")
     printed = {"status": ended.status, "stdout": json.loads(ended.out), "stderr": ended.err}
-    assert _steady(printed, locked) == snapshot(extension_class=JSONSnapshotExtension)
+    assert steady(printed, locked) == snapshot(extension_class=JSONSnapshotExtension)
 
 
 def _prepare(project: Project, command: str) -> None:
@@ -82,37 +81,3 @@ def _prepare(project: Project, command: str) -> None:
         project.ok("create", "tiny")
     if command == "merge-driver":
         subprocess.run(["git", "init", "-q", str(project.folder)], check=True)
-
-
-_VARYING = {"seconds", "bytes", "freed", "log"}
-"""Keys whose values differ from run to run."""
-
-
-def _steady(value: Any, project: Project) -> Any:
-    """Return printed values with what differs from run to run and from machine to machine named instead."""
-    if isinstance(value, dict):
-        if value.get("name") == "MAX_JOBS":  # of this machine's cores and memory
-            value = {**value, "value": "<jobs>", "reason": "<machine>"}
-        return {key: f"<{key}>" if key in _VARYING else _steady(item, project) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_steady(item, project) for item in value]
-    return _steady_text(value, project) if isinstance(value, str) else value
-
-
-def _steady_text(text: str, project: Project) -> str:
-    places = {
-        str(project.folder): "<project>",
-        str(HOSTS.parent.parent.parent): "<checkout>",
-        os.environ["UV_CACHE_DIR"]: "<uv cache>",
-        os.environ["HOME"]: "<home>",
-        project.index.url.removesuffix("/simple"): "<index>",
-        os.environ["PATH"]: "<path>",
-        __version__: "<version>",
-        sys.prefix: "<python>",
-    }
-    for found, name in places.items():
-        text = text.replace(found, name)
-    text = re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", text)
-    if MINORS[0] != "3.11":
-        text = text.replace(MINORS[0], "3.11").replace(MINORS[1], "3.12")
-    return text

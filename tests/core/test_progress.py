@@ -13,6 +13,9 @@ class Recorded:
     def __init__(self) -> None:
         self.steps: list[tuple[str, int | None]] = []
 
+    def phase(self, name: str) -> None:
+        self.steps.append((name, None))
+
     def step(self, title: str, total: int | None = None) -> None:
         self.steps.append((title, total))
 
@@ -37,3 +40,9 @@ def test_downloads_in_the_background_count_where_bytes_do(title: str, total: int
     Joined(progress, expected=50).step(title, total)
     assert progress.steps == [(title, heard)]
     assert isinstance(progress.steps[0][1], Bytes) is isinstance(heard, Bytes)
+
+
+def test_a_named_step_is_handed_on() -> None:
+    progress = Recorded()
+    Joined(progress).phase("installing tiny")
+    assert progress.steps == [("installing tiny", None)]

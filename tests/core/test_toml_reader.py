@@ -98,5 +98,5 @@ def test_a_file_that_is_no_toml_is_told(tmp_path: Path, content: bytes, message:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="can't be read: Is a directory"):
+    with pytest.raises(ManifestError, match="can't be read: is not a regular file"):
         read_toml(tmp_path)

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tenv.environment.installed_files import Archives, CondaPackages, Wheels, foreign_files
+from tenv.sources.archives.installed import InstalledArchives
+from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.owners import unmanaged_files
+from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import make_wheel, unpack
 
 SITE = "lib/python3.12/site-packages"
@@ -119,14 +122,14 @@ def test_a_note_that_can_not_be_read_is_told(prefix: Path, text: str) -> None:
 
 def test_the_files_of_an_archive_are_those_of_its_record(prefix: Path) -> None:
     archive(prefix, "magma", "opt/magma/include/magma.h")
-    archives = Archives(prefix)
+    archives = InstalledArchives(prefix)
     assert set(archives.names()) == {"magma"}
     assert [*archives.files(["magma", "gone"])] == ["opt/magma/include/magma.h", "opt/magma/link"]
 
 
 def test_an_archive_is_held_with_all_its_files_and_links(prefix: Path) -> None:
     archive(prefix, "magma", "opt/magma/include/magma.h")
-    archives = Archives(prefix)
+    archives = InstalledArchives(prefix)
     assert archives.hold({})
     assert archives.hold({"magma": ("2.6", "a")})
     assert not archives.hold({"magma": ("2.6", "b")})
@@ -138,13 +141,15 @@ def test_an_archive_is_held_with_all_its_files_and_links(prefix: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": 3}', '{"name": "magma", "files": 3, "links": null}'])
 def test_an_archive_whose_record_can_not_be_read_is_not_there(prefix: Path, text: str) -> None:
     archive(prefix, "magma").write_text(text)
-    assert not Archives(prefix).hold({"magma": ("2.6", "a")})
-    assert [*Archives(prefix).files(["magma"])] == []
+    assert not InstalledArchives(prefix).hold({"magma": ("2.6", "a")})
+    assert [*InstalledArchives(prefix).files(["magma"])] == []
 
 
 def test_every_file_of_an_archive_is_expected_with_its_digest(prefix: Path) -> None:
     archive(prefix, "magma", "opt/magma/include/magma.h")
-    assert [(row.name, row.owner, row.digest) for row in Archives(prefix).expected({"magma": ("2.6", "a")})] == [
+    assert [
+        (row.name, row.owner, row.digest) for row in InstalledArchives(prefix).expected({"magma": ("2.6", "a")})
+    ] == [
         ("tenv-meta/archives/magma.json", "magma", ""),
         ("opt/magma/include/magma.h", "magma", "sha256:f"),
         ("opt/magma/link", "magma", "pointer:x"),
@@ -157,7 +162,7 @@ def test_a_package_that_is_not_there_is_one_file_that_is_missing(prefix: Path) -
     told = [
         *Wheels(prefix).expected({"alpha": ("2.0", ""), "beta": ("1.0", "")}),
         *CondaPackages(prefix).expected({"zlib": ("1.3", "h0_0", "")}),
-        *Archives(prefix).expected({"magma": ("2.7", "b")}),
+        *InstalledArchives(prefix).expected({"magma": ("2.7", "b")}),
     ]
     assert [(row.name, row.owner) for row in told] == [
         ("alpha 2.0", "alpha"),
@@ -172,7 +177,7 @@ def test_what_is_not_tenvs_is_told_from_what_it_makes(prefix: Path) -> None:
     note(prefix, "ours", "bin/ours")
     note(prefix, "strange", "bin/strange")
     archive(prefix, "magma", "opt/magma/include/magma.h")
-    assert foreign_files(prefix, ["alpha"], ["ours"]) == (
+    assert unmanaged_files(prefix, {"wheels": ["alpha"], "conda": ["ours"]}) == (
         "bin/strange",
         "conda-meta/strange-1.2-h0_0.json",
         f"{SITE}/By_Hand-2.0.dist-info/METADATA",

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from tenv.environment.installed_files import CondaPackages, Expected, Wheels
+from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check, describe_made, expect_made
+from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import make_wheel, unpack
 
 SITE = "lib/python3.12/site-packages"

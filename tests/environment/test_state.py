@@ -16,7 +16,7 @@ WHOLE = State(
     manifest="2" * 64,
     platform="linux-64",
     python="3.12",
-    packages={"alpha": ("1.0", "0" * 64)},
+    owned={"wheels": {"alpha": ("1.0", "0" * 64)}},
     foreign=("notes.txt",),
     bytes=12,
     written_by="0.0.1",
@@ -113,12 +113,14 @@ def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
     (tmp_path / "mine" / "a").write_text("")
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("/nowhere")
-    for name, inside in (("mine", "a"), ("file", "file"), ("link", "link")):
+    for name, said in (
+        ("mine", "holds something else (such as a), so nothing is installed there"),
+        ("file", "holds something else (such as file), so nothing is installed there"),
+        ("link", "is a link, so nothing is written or removed there"),
+    ):
         with pytest.raises(ForeignFolderError) as caught:
             Environment(tmp_path / name).check_ours()
-        assert caught.value.message == (
-            f"{tmp_path / name} holds something else (such as {inside}), so nothing is installed there"
-        )
+        assert caught.value.message == f"{tmp_path / name} {said}"
 
 
 def test_the_last_three_locks_are_kept_and_the_same_one_once(environment: Environment) -> None:

@@ -14,7 +14,7 @@ def test_the_list(project: Project) -> None:
     assert ended.status == 0
     assert [line.split()[0] for line in ended.out.splitlines()] == ["TABLE", *LAYOUTS]
     rows = call("facts", "--json").data
-    assert set(rows[0]) == {"name", "about", "rows", "unconfirmed", "own"}
+    assert set(rows[0]) == {"name", "about", "date", "rows", "unconfirmed", "own"}
     assert rows[0]["name"] == "cuda_driver"
 
 

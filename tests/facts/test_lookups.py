@@ -3,8 +3,9 @@
 import pytest
 
 from tenv.core.versions import Version
-from tenv.facts.cuda_driver import ForwardVerdict
 from tenv.facts.cuda_gpu_arch import GpuClass, sm_of
+from tenv.facts.forward_compat import ForwardVerdict
+from tenv.facts.gpu_names import find_by_name
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts, load_facts
 
@@ -26,15 +27,15 @@ def facts() -> Facts:
     ],
 )
 def test_forward(facts: Facts, cuda: str, driver: str, verdict: ForwardVerdict, package: str) -> None:
-    row = facts.cuda_driver.forward(Version(cuda), Version(driver))
+    row = facts.cuda_driver.forward.find(Version(cuda), Version(driver))
     assert row is not None
     assert (row.verdict, row.package) == (verdict, package)
     assert row.basis.confirmed
 
 
-@pytest.mark.parametrize(("cuda", "driver"), [("11.8", "535"), ("12.8", "525.60.13"), ("13.4", "550.54")])
+@pytest.mark.parametrize(("cuda", "driver"), [("11.8", "440.33"), ("12.8", "460.32.03"), ("13.4", "525.60.13")])
 def test_no_forward(facts: Facts, cuda: str, driver: str) -> None:
-    assert facts.cuda_driver.forward(Version(cuda), Version(driver)) is None
+    assert facts.cuda_driver.forward.find(Version(cuda), Version(driver)) is None
 
 
 def test_archs(facts: Facts) -> None:
@@ -50,7 +51,7 @@ def test_archs(facts: Facts) -> None:
 def test_the_toolkits_of_an_architecture(facts: Facts) -> None:
     found = facts.cuda_gpu_arch.range(Version("7.0"))
     assert found is not None
-    assert [row.major_minor for row in found] == ["10.0", "12.9"]
+    assert [row.major_minor for row in found] == ["9.0", "12.9"]
     assert facts.cuda_gpu_arch.range(Version("99.0")) is None
     assert facts.cuda_gpu_arch.family(Version("99.0")) is None
 
@@ -77,21 +78,23 @@ def test_the_toolkits_of_an_architecture(facts: Facts) -> None:
     ],
 )
 def test_gpu(facts: Facts, name: str, capability: str, gpu_class: GpuClass) -> None:
-    gpu = facts.cuda_gpu_arch.gpu(name)
+    gpu = find_by_name(name, facts)
     assert gpu is not None
-    assert (gpu.capability, gpu.gpu_class) == (Version(capability), gpu_class)
+    assert (gpu.capability, gpu.kind) == (Version(capability), gpu_class)
 
 
-@pytest.mark.parametrize("name", ["", "NVIDIA", "RTX 4000", "NVIDIA TITAN X (Pascal)", "GTX 960M", "Radeon VII"])
+@pytest.mark.parametrize(
+    "name", ["", "NVIDIA", "RTX 4000", "GeForce GT 730", "GeForce GTX 86...", "NVIDIA GeForce ...", "Radeon VII"]
+)
 def test_no_gpu(facts: Facts, name: str) -> None:
-    assert facts.cuda_gpu_arch.gpu(name) is None
+    assert find_by_name(name, facts) is None
 
 
 @pytest.mark.parametrize("pci_id", ["10de:2182", "10DE:2182", "0x10de 0x2182", "0x10de:0x2182", " 10de:2182\n"])
 def test_pci(facts: Facts, pci_id: str) -> None:
     device = facts.gpu_pci.device(pci_id)
     assert device is not None
-    assert (device.name, device.gpu) == ("GeForce GTX 1660 Ti", "GeForce GTX 1660 Ti")
+    assert (device.name, device.capability, device.kind) == ("GeForce GTX 1660 Ti", Version("7.5"), "GeForce")
 
 
 @pytest.mark.parametrize("pci_id", ["", "2182", "1002:2182", "10de:ffff", "10de:21822"])
@@ -119,6 +122,49 @@ def test_host_compilers(facts: Facts) -> None:
 )
 def test_glibc_conflict(facts: Facts, cuda: str, glibc: str, fails: bool) -> None:
     assert (facts.cuda_host_compiler.glibc_conflict(Version(cuda), Version(glibc)) is not None) is fails
+
+
+@pytest.mark.parametrize(
+    ("cuda", "glibc", "platform", "gcc", "fails"),
+    [
+        ("12.4", "2.38", "linux-aarch64", "13.2", True),
+        ("12.4", "2.38", "linux-aarch64", None, True),
+        ("12.4", "2.38", "linux-aarch64", "8.5", False),
+        ("12.4", "2.37", "linux-aarch64", "13.2", False),
+        ("12.5", "2.39", "linux-aarch64", "13.2", False),
+        ("12.4", "2.39", "linux-64", "13.2", False),
+    ],
+)
+def test_vector_functions_of_aarch64(
+    facts: Facts, cuda: str, glibc: str, platform: str, gcc: str | None, fails: bool
+) -> None:
+    found = facts.cuda_host_compiler.glibc_conflict(
+        Version(cuda), Version(glibc), platform, Version(gcc) if gcc else None
+    )
+    assert (found is not None) is fails
+
+
+@pytest.mark.parametrize(
+    ("cuda", "gcc", "glibc", "fails"),
+    [
+        ("11.5", "11.3.0", None, True),
+        ("11.4", "11.4.0", None, True),
+        ("11.6", "11.4.0", None, False),
+        ("11.5", "11.2.0", None, False),
+        ("11.5", "11.2.0", "2.35", True),
+        ("11.5", "11.2.0", "2.17", False),
+        ("11.5", "10.5.0", "2.35", False),
+        ("9.1", "6.4.0", None, True),
+        ("9.2", "6.4.0", None, False),
+        ("9.1", "5.5.0", None, False),
+        ("11.3", "10.3.0", None, True),
+        ("11.3", "10.2.0", None, False),
+        ("11.3", "10.4.0", None, False),
+    ],
+)
+def test_gcc_that_passes_and_fails(facts: Facts, cuda: str, gcc: str, glibc: str | None, fails: bool) -> None:
+    found = facts.cuda_host_compiler.broken_by(Version(cuda), Version(gcc), Version(glibc) if glibc else None)
+    assert (found is not None) is fails
 
 
 def test_what_was_inferred_about_glibc_is_not_confirmed(facts: Facts) -> None:
@@ -196,7 +242,7 @@ def test_what_a_release_asks_for(facts: Facts) -> None:
         "gcc_min": "9.4.0",
         "clang_min": "9",
         "cuda_min": "11.0",
-        "cudnn_min": "8.1",
+        "cudnn_min": "8.5",
         "cxx_standard": "17",
         "build_backend": "setuptools",
     }

@@ -6,7 +6,7 @@ import pytest
 
 from tenv.core.errors import Exit, FactsError
 from tenv.core.versions import Version
-from tenv.facts.cuda_driver import ForwardVerdict
+from tenv.facts.forward_compat import ForwardVerdict
 from tenv.facts.tables import default_overrides, load_facts
 
 NEW = """\
@@ -54,7 +54,7 @@ def test_a_row_is_replaced_as_a_whole(tmp_path: Path) -> None:
 def test_a_package_names_its_branches_itself(tmp_path: Path) -> None:
     text = '[[forward_compat_row]]\npackage = "cuda-compat-13-5"\ncuda = "13.5"\nsource = "s"\n'
     table = load_facts([write(tmp_path, text + 'by_branch = { "580" = "C", "620" = "N" }\n')]).cuda_driver
-    row = table.forward(Version("13.5"), Version("620.1"))
+    row = table.forward.find(Version("13.5"), Version("620.1"))
     assert row is not None
     assert (row.verdict, row.basis.confirmed) == (ForwardVerdict.NATIVE, False)
 

@@ -38,7 +38,9 @@ def conda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
         monkeypatch.chdir(project.folder)
         monkeypatch.setenv("PWD", str(project.folder))
         asked = "".join(f'{name} = "*"\n' for name in names)
-        project.manifest.write_text(f'platforms = ["{current_platform()}"]\nchannels = ["x"]\n[dependencies]\n{asked}')
+        project.manifest.write_text(
+            f'platforms = ["{current_platform()}"]\nchannels = ["{channel.root}"]\n[dependencies]\n{asked}'
+        )
         write_lock(find_places(project.folder).find("tiny"), channel, names)
         yield project
         project.end_all()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenv.environment.installed_files import Wheels
+from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import Fault, unpack
 from tests.support.projects import Project, call, finish, snapshot, until
 

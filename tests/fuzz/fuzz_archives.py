@@ -22,12 +22,12 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "src")]
 
 from tenv.core.errors import ArchiveRefusedError, NetworkError  # noqa: E402 (after the path is set)
-from tenv.sources.archives.formats.interface import KINDS, Limits  # noqa: E402
+from tenv.sources.archives.formats.interface import KINDS, ArchiveLimits  # noqa: E402
 from tenv.sources.archives.redist import parse_manifest  # noqa: E402
 from tenv.sources.archives.unpack import unpack  # noqa: E402
 from tests.support.redist import Member, pack  # noqa: E402
 
-LIMITS = Limits(entries=500, bytes=8 << 20, ratio=100, free=1 << 20, memory=64 << 20)
+LIMITS = ArchiveLimits(entries=500, bytes=8 << 20, ratio=100, free=1 << 20, memory=64 << 20)
 SLOW = 20.0
 KINDS_OF_MEMBERS = (
     *(tarfile.REGTYPE,) * 6,

@@ -1,7 +1,9 @@
 """Machines made of folders: every probe looks below `root`, and nothing of the machine that runs the tests is seen."""
 
+import functools
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,11 +105,20 @@ def program(path: Path, script: str) -> Path:
 
 
 def library(path: Path, source: str, *options: str) -> Path:
-    assert COMPILER is not None
     path.parent.mkdir(parents=True, exist_ok=True)
-    code = put(path.with_name(f"{path.name}.c"), source)
-    subprocess.run([COMPILER, "-shared", "-fPIC", "-O0", "-o", path, code, *options], check=True)
+    path.write_bytes(_compiled(source, options))
+    path.chmod(0o755)
     return path
+
+
+@functools.cache
+def _compiled(source: str, options: tuple[str, ...]) -> bytes:
+    """Return a library's bytes; the same one is compiled once for all tests of a process."""
+    assert COMPILER is not None
+    with tempfile.TemporaryDirectory() as folder:
+        code, made = put(Path(folder, "library.c"), source), Path(folder, "library.so")
+        subprocess.run([COMPILER, "-shared", "-fPIC", "-O0", "-o", made, code, *options], check=True)
+        return made.read_bytes()
 
 
 def nvml(

@@ -1,4 +1,3 @@
-import time
 from pathlib import Path
 
 import pytest
@@ -69,10 +68,8 @@ def test_libcuda_that_fails(tmp_path: Path, body: str, said: str) -> None:
 
 @needs_compiler
 def test_libcuda_that_hangs(tmp_path: Path) -> None:
-    libcuda(tmp_path, "sleep(60); return 0;")
-    start = time.monotonic()
+    libcuda(tmp_path, "for (;;) pause();")
     assert reason(probe(places(tmp_path, timeout=0.5))).endswith("gave no answer within 0.5 s")
-    assert time.monotonic() - start < 10
 
 
 @needs_compiler

@@ -1,4 +1,3 @@
-import time
 from pathlib import Path
 
 import pytest
@@ -179,12 +178,10 @@ def test_smi_that_can_not_be_started(tmp_path: Path) -> None:
 
 def test_smi_that_hangs(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
-    smi(tmp_path, "exec sleep 60")
-    start = time.monotonic()
+    smi(tmp_path, "exec sleep infinity")
     assert probe(places(tmp_path, timeout=0.2)) == Fact(
         Version("570.133.20"), "/sys/module/nvidia/version", OriginKind.KERNEL
     )
-    assert time.monotonic() - start < 30
 
 
 @needs_compiler
@@ -218,7 +215,7 @@ def test_nvml_errors_are_told(tmp_path: Path, init: str, version: str, said: str
 
 @needs_compiler
 def test_nvml_that_hangs(tmp_path: Path) -> None:
-    library = nvml(tmp_path, init="sleep(60); return 0;")
+    library = nvml(tmp_path, init="for (;;) pause();")
     said = reason(probe(places(tmp_path, library=library, timeout=0.5)))
     assert said.startswith(f"NVML: asking {library}: ")
     assert "gave no answer within 0.5 s; nvidia-smi: " in said

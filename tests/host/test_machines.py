@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -221,17 +220,15 @@ def test_nvml_that_loads_and_fails_leaves_it_to_smi(tmp_path: Path, init: str) -
 
 
 def test_everything_hangs_and_the_report_comes(tmp_path: Path) -> None:
-    library = nvml(tmp_path, init="sleep(60); return 0;")
-    program(tmp_path / "bin/nvidia-smi", "exec sleep 60")
+    library = nvml(tmp_path, init="for (;;) pause();")
+    program(tmp_path / "bin/nvidia-smi", "exec sleep infinity")
     for name in ("gcc", "g++", "cc", "clang"):
-        program(tmp_path / "bin" / name, "exec sleep 60")
+        program(tmp_path / "bin" / name, "exec sleep infinity")
     put(tmp_path / "usr/local/cuda/bin/nvcc.profile")
-    program(tmp_path / "usr/local/cuda/bin/nvcc", "exec sleep 60")
-    program(tmp_path / "sbin/ldconfig", "exec sleep 60")
+    program(tmp_path / "usr/local/cuda/bin/nvcc", "exec sleep infinity")
+    program(tmp_path / "sbin/ldconfig", "exec sleep infinity")
     pci(tmp_path, "0000:01:00.0", "0x2182")
-    start = time.monotonic()
     found = report(places(tmp_path, library=library, timeout=0.4))
-    assert time.monotonic() - start < 8
     assert value(found.driver).count("gave no answer within 0.4 s") == 2
     assert gpus(found) == [("", "", None, "10de:2182", False)]
     assert found.compilers == Fact((), origin(found.compilers), OriginKind.SEARCH)
@@ -239,21 +236,13 @@ def test_everything_hangs_and_the_report_comes(tmp_path: Path) -> None:
 
 def test_a_child_that_can_not_be_killed_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a driver holds its caller inside the kernel; here, killing is put off."""
-    import subprocess
-
-    stuck: list[subprocess.Popen[str]] = []
-    kill = subprocess.Popen.kill
-
-    def put_off(child: "subprocess.Popen[str]") -> None:
-        stuck.append(child)
-
-    monkeypatch.setattr(subprocess.Popen, "kill", put_off)
-    start = time.monotonic()
-    done = process.run([str(program(tmp_path / "stuck", "exec sleep 60"))], timeout=0.2)
+    stuck: list[Any] = []
+    monkeypatch.setattr(process, "_send", lambda child, _: stuck.append(child))
+    done = process.run([str(program(tmp_path / "stuck", "exec sleep infinity"))], timeout=0.2)
     assert isinstance(done, Missing)
-    assert time.monotonic() - start < 5
+    assert [child.poll() for child in stuck] == [None]
     for child in stuck:
-        kill(child)
+        child.kill()
         child.wait()
 
 

@@ -1,4 +1,4 @@
-import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,7 +76,8 @@ def test_one_toolkit_by_all_its_ways(tmp_path: Path) -> None:
     nvcc(root)
     (tmp_path / "usr/local/cuda").symlink_to("cuda-13.0")
     found = only(places(tmp_path, CUDA_HOME=f"{tmp_path}/usr/local/cuda/", PATH=f"{tmp_path}/usr/local/cuda/bin"))
-    assert found == Toolkit(
+    assert found.absent, "an nvcc alone is no whole toolkit"
+    assert replace(found, absent=None) == Toolkit(
         str(root),
         led("CUDA_HOME", "nvcc on PATH", "/usr/local/cuda", "/usr/local/cuda-13.0"),
         found.version,
@@ -227,7 +228,7 @@ def test_a_version_json_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("exec sleep 60", "gave no answer within 0.3 s"),
+        ("exec sleep infinity", "gave no answer within 0.3 s"),
         ("echo 'Segmentation fault'; exit 139", "--version names no release (exit status 139)"),
         ("echo 'no license' >&2; exit 1", "--version names no release (exit status 1: no license)"),
     ],
@@ -236,9 +237,7 @@ def test_an_nvcc_that_fails(tmp_path: Path, script: str, said: str) -> None:
     root = tmp_path / "usr/local/cuda"
     nvcc(root)
     program(root / "bin/nvcc", script)
-    start = time.monotonic()
     found = only(places(tmp_path, timeout=0.3))
-    assert time.monotonic() - start < 5
     assert (found.version, found.problems[0].text.endswith(said)) == (None, True)
     assert found.problems[0].kind is ProblemKind.NVCC_FAILS
 

@@ -52,7 +52,7 @@ cuda = "13.0"
 [archives]
 cusparselt = "0.6.3.99"
 cudnn      = "9.10.2.99"
-cuda       = "13.0.99"
+cuda       = { version = "13.0.99", components = ["cuda_crt", "cuda_cudart", "cuda_nvcc", "libnvvm"] }
 magma      = { url = "URL/magma-cuda130-2.6.1-1.tar.bz2", sha256 = "SHA256" }
 """
 

@@ -164,4 +164,5 @@ def test_what_the_scripts_set_is_explained(made: Made) -> None:
 
     assert "kept: the C library's headers that the environment's compiler is made for" in explain("CONDA_BUILD_SYSROOT")
     assert "left out, since PyTorch's build chooses optimisation and instruction sets itself" in explain("CXXFLAGS")
-    assert f"NVCC_PREPEND_FLAGS=-ccbin={made.prefix}/bin/x86_64-conda-linux-gnu-g++" in explain("NVCC_PREPEND_FLAGS")
+    compiler = made.prefix / "bin" / "x86_64-conda-linux-gnu-g++"
+    assert f"NVCC_PREPEND_FLAGS=$NVCC_PREPEND_FLAGS -ccbin={compiler}" in explain("NVCC_PREPEND_FLAGS")

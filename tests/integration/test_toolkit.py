@@ -1,6 +1,7 @@
 """The toolkit folder, as CMake's own FindCUDAToolkit takes it."""
 
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,3 +115,16 @@ def test_another_toolkit_that_the_host_names_is_not_taken(bench: Bench, tmp_path
     for project in ("toolkit", "driver"):
         build = misled.configure("cuda130", project, tmp_path / project)
         assert [value for value in build.cache().values() if str(decoy) in value] == []
+
+
+def test_a_program_that_nvcc_alone_links_runs_outside_the_environment(bench: Bench, tmp_path: Path) -> None:
+    source = tmp_path / "blas.cu"
+    source.write_text(
+        "#include <cublas_v2.h>\n#include <cstdio>\n__global__ void kernel() {}\n"
+        'int main() { int value; cublasGetProperty(MAJOR_VERSION, &value); std::printf("%d\\n", value); }\n'
+    )
+    bench.run("cuda130", "nvcc", str(source), "-lcublas", "-o", str(tmp_path / "blas"))
+    done = subprocess.run([tmp_path / "blas"], env={"PATH": "/usr/bin"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "13\n"
+    bench.run("cuda130", "nvcc", "-dc", str(source), "-o", str(tmp_path / "blas.o"))
+    bench.run("cuda130", "nvcc", "-dlink", str(tmp_path / "blas.o"), "-o", str(tmp_path / "linked.o"))

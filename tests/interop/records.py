@@ -151,8 +151,6 @@ packages:
   url: {HOME}/linux-64/bzip2-1.0.8-hd590300_5.conda
   sha256: 242c0c324507ee172c0e0dd2045814e746bb303d1eb78870d182ceb0abc726a8
   md5: 69b8b6202a07720f448be700e300ccf4
-  depends:
-  - libgcc-ng >=12
   license: bzip2-1.0.6
   license_family: BSD
   size: 254228

@@ -71,7 +71,7 @@ def test_a_pixi_toml_beside_the_lock_says_what_was_asked_for(tmp_path: Path) -> 
         '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64", "win-64"]\n'
         '[dependencies]\nbzip2 = ">=1,<3"\n[target.linux.dependencies]\npython = "~=3.11.2"\n'
         '[target.unix.pypi-dependencies]\nalpha = { version = ">=1", extras = ["more"] }\n'
-        'nowhere = { path = "." }\n[activation.env]\nUSE_MPI = "0"\n'
+        'nowhere = { path = "." }\n[target.win-64.dependencies]\ntzdata = "*"\n[activation.env]\nUSE_MPI = "0"\n'
     )
     said = done("import", str(file), "--name", "asked").err
     found = manifest("asked")

@@ -10,7 +10,7 @@ from tenv.core.names import channel_word
 from tenv.core.versions import CondaRange, Range
 from tenv.interop.drafts import with_cuda
 from tenv.interop.interface import Draft
-from tenv.interop.packages import other_channels
+from tenv.interop.package_rows import other_channels
 from tenv.interop.requests import top_level
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tests.support.projects import Ended, call
@@ -47,7 +47,7 @@ python = "3.12.*"
 numpy = ">2,<3"
 
 [activation]
-env = { A = "1", LD_LIBRARY_PATH = "$CONDA_PREFIX/lib" }
+env = { A = "1", PATH = "$CONDA_PREFIX/opt:$PATH", LDFLAGS = "$LDFLAGS -s", B = "${CONDA_PREFIX}/b", C = "$USER" }
 
 [feature.cuda]
 platforms = ["gpu"]
@@ -74,12 +74,19 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
         "platforms": ["linux-64"],
         "channels": ["conda-forge"],
         "dependencies": {"python": "3.12.*", "numpy": ">2,<3"},
-        "activation": {"env": {"A": "1"}},
+        "activation": {
+            "env": {
+                "A": "1",
+                "PATH": {"prepend": "$TENV_PREFIX/opt"},
+                "LDFLAGS": {"append": "-s"},
+                "B": "$TENV_PREFIX/b",
+            }
+        },
     }
     assert lost == [
         "a target is one environment: `default` is taken, cuda, old are not",
         "platforms that are not taken: osx-arm64",
-        "`LD_LIBRARY_PATH` can't be held, since a variable of a target stands as it is: $CONDA_PREFIX/lib",
+        "`C` can't be held, since a shell would have to evaluate it: $USER",
         "a pixi.toml has no hashes, so no lock is made of it: `tenv lock` makes a lock",
     ]
     assert not Path("locks").exists()

@@ -1,4 +1,4 @@
-"""The draft of the known causes of failed builds, and the logs to try it on, are whole and well-formed.
+"""The known causes of failed builds, and the logs to try it on, are whole and well-formed.
 
 `failures/NAME.log` is an excerpt of a failed build as public threads show it, and `NAME.toml` beside it says where it
 comes from, which row of the table names its cause, which line is the decisive one and what noise stands around it. The
@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-TABLE = HERE.parent.parent / "src" / "tenv" / "facts" / "data" / "build_failures.toml"
+ROOT = HERE.parent.parent
+TABLE = ROOT / "src" / "tenv" / "facts" / "data" / "build_failures.toml"
 FAILURES = sorted(path.stem for path in (HERE / "failures").glob("*.log"))
 GOOD = sorted(path.stem for path in (HERE / "good").glob("*.log"))
 
@@ -60,6 +61,7 @@ def test_a_row_is_whole(name: str) -> None:
     assert set(row) >= REQUIRED
     assert set(row) <= REQUIRED | OPTIONAL
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+    assert (ROOT / "docs" / "rules" / f"{row['code']}.md").is_file()
     assert set(row["of"]) <= OF
     assert row["of"]
     assert set(row["phase"]) <= PHASES

@@ -14,6 +14,7 @@ from typing import Any
 from tenv.checks.host_options import find_gpu
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
+from tenv.host.toolkit_headers import FUNCTIONS
 
 __all__ = ["CASES", "Case", "cases", "host_report", "manifest", "project"]
 
@@ -61,7 +62,7 @@ def host_report(case: Case) -> dict[str, Any]:
             for key in ("module", "driver_kind", "l4t", "jetpack", "python", "cmake")
             if key in case
         },
-        **{key: _fact(case[key]) for key in ("linked_libstdcxx", "prebuilt_glibcxx") if key in case},
+        **{key: _fact(case[key]) for key in ("prebuilt_glibcxx",) if key in case},
     }
 
 
@@ -198,18 +199,20 @@ def _toolkit(toolkit: Mapping[str, Any]) -> dict[str, Any]:
         "compiles": "nvcc" not in lacks,
         "home": "/usr" if own else "",
         "environment": "",
-        "patched": toolkit.get("patched", []),
+        "patched": [name for name in FUNCTIONS if any(name in text for text in toolkit.get("patched", []))],
     }
 
 
 def _compilers(case: Case) -> Iterator[dict[str, Any]]:
     for at, compiler in enumerate(case.get("compilers", ())):
         kind, version = compiler["kind"], compiler["version"]
+        default = compiler.get("default", at == 0)
         yield {
             "kind": kind,
             "path": f"/usr/bin/{kind}-{version.partition('.')[0]}",
             "version": version,
-            "default": compiler.get("default", at == 0),
+            "default": default,
+            "glibcxx": case.get("linked_libstdcxx") if default else None,
             "found_by": "g++ on nvcc's own PATH" if compiler.get("nvcc") else f"{kind} on PATH",
             "nvcc": compiler.get("nvcc", False),
         }

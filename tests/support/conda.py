@@ -222,7 +222,7 @@ def write_lock(target: Target, channel: Channel, names: Sequence[str], wheels: S
     """Write the lock that a solver would write if it chose the newest packages of some names for this platform."""
     platform = current_platform()
     records = [_record(channel, name) for name in names]
-    lock = from_manifest(target.manifest, {platform: tuple(wheels)})
+    lock = from_manifest(target.manifest, {"wheels": {platform: tuple(wheels)}})
     text = write_conda_part(target.name, target.manifest.platforms, [channel.root], {platform: records})
     target.lock_home.parent.mkdir(parents=True, exist_ok=True)
     target.lock_home.write_bytes(render_lock(lock, text))

@@ -17,7 +17,7 @@ __all__ = ["Conda", "nothing_changed", "other_lock", "wheel_of"]
 
 MANIFEST = f"""\
 platforms = ["{current_platform()}"]
-channels  = ["http://127.0.0.1/channel"]
+channels  = ["CHANNEL"]
 
 [dependencies]
 """
@@ -37,7 +37,7 @@ class Conda:
     def lock(self, *names: str, wheels: tuple[Wheel, ...] = ()) -> None:
         """Lock the newest package of each name, and ask for them."""
         self.channel.refresh()
-        parts = [MANIFEST, *(f'{name} = "*"\n' for name in names)]
+        parts = [MANIFEST.replace("CHANNEL", self.channel.root), *(f'{name} = "*"\n' for name in names)]
         parts += ["[pypi-dependencies]\n", *(f'{wheel.name} = "*"\n' for wheel in wheels)] if wheels else []
         self.project.manifest.write_text("".join(parts))
         write_lock(find_places(self.project.folder).find("tiny"), self.channel, names, wheels)

@@ -42,7 +42,9 @@ def lock(
     def of(kind: type) -> Any:
         return {platform: tuple(row for row in packages if isinstance(row, kind)) for platform in platforms}
 
-    return Lock("t", tuple(platforms), of(Wheel), requirements, {}, "m", conda=of(CondaPackage), archives=of(Archive))
+    return Lock(
+        "t", tuple(platforms), of(Wheel), requirements, {}, "0" * 64, conda=of(CondaPackage), archives=of(Archive)
+    )
 
 
 def manifest(**wheels: str) -> Manifest:
@@ -60,4 +62,4 @@ def manifest(**wheels: str) -> Manifest:
 
 def lock_of(asked: Manifest, *wheels: Wheel) -> Lock:
     """Return the lock that answers a manifest."""
-    return from_manifest(asked, {"linux-64": wheels})
+    return from_manifest(asked, {"wheels": {"linux-64": wheels}})

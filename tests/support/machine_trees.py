@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tenv.host.absent_parts import HEADERS, LIBRARIES
 from tests.host.builders import program, put
 
 __all__ = ["add_library", "make_debian", "make_gcc", "make_mpi", "make_toolkit"]
@@ -23,7 +24,8 @@ def make_toolkit(root: Path, release: str = "99.1", *, described: str = "", head
     program(root / "bin" / "nvcc", f"echo '{_SAYS.format(release=release)}'")
     for name in ("bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink", "nvvm/bin/cicc"):
         program(root / name, f"echo {name}")
-    put(root / "include" / "cuda.h")
+    _add_parts(root, root / "lib64")
+    put(root / "nvvm" / "libdevice" / "libdevice.10.bc")
     put(root / "include" / "cuda_runtime_api.h", f"#define CUDART_VERSION {int(major) * 1000 + int(minor) * 10}\n")
     put(root / "include" / "crt" / "host_config.h", "/* limits */\n")
     put(root / "lib64" / f"libcudart.so.{release}.105", "cudart")
@@ -45,11 +47,21 @@ def make_debian(root: Path, release: str = "99.1") -> Path:
     put(root / "etc" / "nvcc.profile")
     (home / "bin" / "nvcc.profile").symlink_to(root / "etc" / "nvcc.profile")
     put(home / "libdevice" / "libdevice.10.bc")
+    _add_parts(usr, usr / "lib" / "x86_64-linux-gnu")
     program(usr / "bin" / "nvcc", f'exec {home}/bin/nvcc "$@"')
     program(usr / "bin" / "ptxas", "echo ptxas")
     put(usr / "include" / "cuda_runtime_api.h", f"#define CUDART_VERSION {int(major) * 1000 + int(minor) * 10}\n")
     put(usr / "lib" / "x86_64-linux-gnu" / f"libcudart.so.{release}.89")
     return usr
+
+
+def _add_parts(root: Path, libraries: Path) -> None:
+    """Add what builds look for in a toolkit, without numbers: links and headers of its development packages."""
+    for name in LIBRARIES:
+        ending = "a" if name in ("cudart_static", "cudadevrt") else "so"
+        put((libraries / "stubs" if name == "cuda" else libraries) / f"lib{name}.{ending}")
+    for name in HEADERS:
+        put(root / "include" / name)
 
 
 def make_gcc(folder: Path, version: str = "12.2.0", suffix: str = "", *, whole: bool = True) -> Path:

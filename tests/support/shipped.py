@@ -51,5 +51,6 @@ class Shipped:
 def row(verdicts: Verdicts, driver: DriverVerdict) -> str:
     """Return verdicts on one line: both answers, the driver's verdict, and each finding's code and severity."""
     codes = (f"{finding.code}:{finding.severity}" for finding in verdicts.findings)
-    answers = ("build" if verdicts.build else "no build", "run" if verdicts.run else "no run", str(driver.verdict))
+    words = {True: "", False: "no ", None: "unknown "}
+    answers = (f"{words[verdicts.build]}build", f"{words[verdicts.run]}run", str(driver.verdict))
     return " ".join([", ".join(answers), *codes])

@@ -22,7 +22,7 @@ from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.sources.conda.choose import Conda
 from tenv.targets.manifest import Manifest
-from tenv.targets.search import Place, Places, find_places
+from tenv.targets.search import Place, SearchPath, find_places
 from tests.support.channels import EXCERPT, Channels, differences, read_folder, records_of
 from tests.support.projects import Project, call, write_config
 from tests.support.redist import Server
@@ -30,8 +30,8 @@ from tests.support.trap import MENDED, TRAP, read_trap
 
 ROOT = Path(__file__).parent.parent.parent
 WHOLE = os.environ.get("TENV_TEST_CHANNELS", "")
-LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda126", "cuda128", "legacy")
-NOT_LOCKED = ("cuda117", "cuda124", "pydebug")
+LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129")
+NOT_LOCKED = ("pydebug",)
 
 NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
 
@@ -130,9 +130,10 @@ def test_all_of_cuda_in_cuda121_is_12_1() -> None:
 @pytest.mark.parametrize(
     ("name", "cuda", "nvcc", "gcc", "magma"),
     [
-        ("cuda118", "11.8", "11.8.", "11.", "magma-cuda118"),
+        ("cuda124", "12.4", "12.4.", "12.", "libmagma"),
         ("cuda126", "12.6", "12.6.", "13.", "libmagma"),
         ("cuda128", "12.8", "12.8.", "14.", "libmagma"),
+        ("cuda129", "12.9", "12.9.", "14.", "libmagma"),
     ],
 )
 def test_cuda_of_one_minor_with_what_goes_with_it(name: str, cuda: str, nvcc: str, gcc: str, magma: str) -> None:
@@ -146,6 +147,40 @@ def test_cuda_of_one_minor_with_what_goes_with_it(name: str, cuda: str, nvcc: st
     assert all(found[part].startswith(nvcc) for part in numbered), {part: found[part] for part in numbered}
 
 
+def test_the_target_for_arm_servers_is_the_same_cuda() -> None:
+    here, arm = versions("cuda129"), versions("cuda129", "linux-aarch64")
+    parts = {
+        "cuda-nvcc",
+        "cuda-nvrtc-dev",
+        "libcusolver-dev",
+        "libcusparse-dev",
+        "libcufile-dev",
+        "cudnn",
+    }
+    assert {name: arm[name] for name in parts} == {name: here[name] for name in parts}
+    assert arm["gxx_linux-aarch64"].startswith("14.")
+    assert "mkl-static" not in arm
+    assert "openblas" in arm
+
+
+@pytest.mark.parametrize("name", ["cuda124", "cuda126", "cuda128", "cuda129"])
+def test_what_pytorch_needs_of_cuda_12_is_in_the_lock(name: str) -> None:
+    for platform in shipped(name).platforms:
+        lacking = {
+            "cuda-cudart-dev", "cuda-cupti-dev", "cuda-driver-dev", "cuda-nvml-dev", "cuda-nvrtc-dev", "cuda-nvtx",
+            "cuda-profiler-api", "libcublas-dev", "libcufft-dev", "libcufile-dev", "libcurand-dev", "libcusolver-dev",
+            "libcusparse-dev", "libnvjitlink-dev",
+        } - set(versions(name, platform))  # fmt: skip
+        assert not lacking
+
+
+@pytest.mark.parametrize("name", ["cpu-1.10", "cuda118", "cuda121", "cuda124"])
+def test_old_releases_are_locked_for_old_glibc(name: str) -> None:
+    assert shipped(name).requirements["glibc"] == "2.17"
+    for package in shipped(name).conda["linux-64"]:
+        assert not package.name.startswith("sysroot_") or package.version == "2.17"
+
+
 def test_the_other_targets_hold_what_they_are_for() -> None:
     cpu = versions("cpu-1.10")
     assert cpu["python"].startswith("3.8.")
@@ -154,10 +189,10 @@ def test_the_other_targets_hold_what_they_are_for() -> None:
     windows = versions("cuda102-win", "win-64")
     assert {"vs2019_win-64", "mkl", "mkl-include", "ninja", "sccache"} <= set(windows)
     assert shipped("cuda102-win").requests["win-64"]["system"] == {"cuda-toolkit": ["10.2.*"]}
-    legacy = versions("legacy")
-    assert legacy["python"].startswith("3.6.")
-    assert manifest("legacy").environment["NO_CUDA"] == "1"
-    assert [wheel.version for wheel in shipped("legacy").wheels["linux-64"]] == ["3.14.4.post1"]
+    legacy = {wheel.name: wheel.version for wheel in shipped("legacy").wheels["linux-64"]}
+    assert (legacy["cmake"], legacy["numpy"], legacy["mkl"]) == ("3.14.4.post1", "1.16.6", "2019.0")
+    assert {minor for wheel in shipped("legacy").wheels["linux-64"] for minor in wheel.python} == {"3.6"}
+    assert manifest("legacy").environment["NO_CUDA"].text == "1"
 
 
 @pytest.mark.parametrize(("name", "version"), [("cuda118", "0.4.0.7"), ("cuda121", "0.5.2.1")])
@@ -165,7 +200,7 @@ def test_the_cusparselt_of_a_lock_is_that_of_the_facts(name: str, version: str) 
     lock, table = shipped(name), load_facts().cusparselt
     assert set(lock.archives) == set(lock.platforms)
     for platform, archives in lock.archives.items():
-        (archive,) = archives
+        (archive,) = (row for row in archives if row.name == "cusparselt")
         known = [row for row in table.archives if row.version.text == version]
         row = next(row for row in known if row.platform == NVIDIA_PLATFORMS[platform])
         assert (archive.name, archive.version, archive.trust) == ("cusparselt", version, "facts")
@@ -197,11 +232,11 @@ def test_cuda121_is_locked_the_same_when_nvidia_s_own_list_is_there(
     assert (listed["sha256"], int(listed["size"])) == (archive.sha256, archive.size)
 
 
-@pytest.mark.parametrize("name", ["cuda118", "cuda121", "cuda126", "cuda128"])
+@pytest.mark.parametrize("name", ["cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129"])
 def test_a_target_is_solved_from_the_records_as_it_is_shipped(name: str, real: Channels, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(ROOT / "manifests", project / "manifests")
-    places = Places(project, (Place(find_places(ROOT).places[0].origin, project),), tmp_path)
+    places = SearchPath(project, (Place(find_places(ROOT).places[0].origin, project),), tmp_path)
     answer = Conda(Network(real.mirrors())).resolve(places.find(name).manifest, {}, Silent())
     chosen = {record.name: (record.version, record.build) for record in answer["linux-64"]}
     assert chosen == {package.name: (package.version, package.build) for package in shipped(name).conda["linux-64"]}
@@ -213,13 +248,13 @@ def test_the_toolkit_of_the_nvidia_channel_brings_another_nvcc_when_nobody_takes
     answer = Conda(Network(real.mirrors())).resolve(read_trap(tmp_path), {}, Silent())
     found = {record.name: record.version for record in answer["linux-64"]}
     assert found["cuda-toolkit"] == "12.1.0"
-    assert found["cuda-nvcc"] == "12.8.61"
+    assert found["cuda-nvcc"].startswith("12.8.")
 
 
 def test_such_a_toolkit_is_refused_and_what_is_said_mends_it(real: Channels, project: Project) -> None:
     project.manifest.write_text(TRAP)
     err = project.fails(5, "no-solution", "lock", "tiny")
-    assert "TE301 cuda-nvcc 12.8.61 on linux-64: is of CUDA 12.8 inside a CUDA 12.1 toolkit" in err
+    assert "TE301 cuda-nvcc 12.8.93 on linux-64: is of CUDA 12.8 inside a CUDA 12.1 toolkit" in err
     assert "more (`--verbose` has all)" in err
     assert len(err.splitlines()) < 15
     assert err.endswith(

@@ -74,7 +74,7 @@ USE_MPI = "0"
     assert manifest.wheels["num-py"].extras == ("a", "b")
     assert manifest.archives["magma-extra"].to == "opt/magma"
     assert str(manifest.system["gcc"]) == ">=11,<13"
-    assert manifest.environment == {"USE_MPI": "0"}
+    assert manifest.variables() == {"USE_MPI": "0"}
     assert "only-here" not in manifest.on("linux-64").wheels
     assert "only-here" in manifest.on("win-64").wheels
     assert "num-py" in manifest.on("win-64").wheels
@@ -198,7 +198,7 @@ def test_a_child_is_laid_over_its_parent_key_by_key(folder: Folder) -> None:
         "c": "1",
         "d": "1",
     }
-    assert manifest.environment == {"X": "1", "Y": "2"}
+    assert manifest.variables() == {"X": "1", "Y": "2"}
     assert (str(manifest.requirements.cuda), str(manifest.requirements.glibc)) == ("13.0", "2.28")
     assert manifest.description == "child"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tenv.toolchain.driver_stub import STUB_ERROR, Machine, declared_functions, stub_library
+from tenv.toolchain.driver_stub import STUB_ERROR, ProcessorFamily, declared_functions, stub_library
 
 SONAME = "libcuda.so.1"
 PAGE = 0x10000
@@ -56,9 +56,9 @@ class Load(NamedTuple):
     alignment: int
 
 
-def host() -> Machine:
+def host() -> ProcessorFamily:
     try:
-        return Machine(platform.machine())
+        return ProcessorFamily(platform.machine())
     except ValueError:
         pytest.skip(f"no stub can be run on {platform.machine()}")
 
@@ -116,9 +116,9 @@ def test_a_function_that_the_stub_lacks_does_not_link(tmp_path: Path, linker: st
     assert "cuNoSuchFunction" in done.stderr
 
 
-@pytest.mark.parametrize("machine", Machine)
+@pytest.mark.parametrize("machine", ProcessorFamily)
 @pytest.mark.parametrize("count", [0, 1, 700])
-def test_readelf_has_nothing_to_say_against_it(tmp_path: Path, machine: Machine, count: int) -> None:
+def test_readelf_has_nothing_to_say_against_it(tmp_path: Path, machine: ProcessorFamily, count: int) -> None:
     path = tmp_path / SONAME
     path.write_bytes(stub_library(SONAME, many(count), machine))
     arguments = [tool("readelf"), "-W", "-a", str(path)]
@@ -146,11 +146,11 @@ def test_the_error_is_that_of_a_stub_library() -> None:
 @pytest.mark.parametrize(
     ("machine", "digest"),
     [
-        (Machine.X86_64, "15db24c37645c5d7e6007c5ea035ada8cb28d06bf7fdeca52be3f8cd2839824d"),
-        (Machine.AARCH64, "e81331d55feef7c105d17a48487cddf262a00fd079c0a6ca6483c0d30f663ec7"),
+        (ProcessorFamily.X86_64, "15db24c37645c5d7e6007c5ea035ada8cb28d06bf7fdeca52be3f8cd2839824d"),
+        (ProcessorFamily.AARCH64, "e81331d55feef7c105d17a48487cddf262a00fd079c0a6ca6483c0d30f663ec7"),
     ],
 )
-def test_the_bytes_are_the_same_everywhere(machine: Machine, digest: str) -> None:
+def test_the_bytes_are_the_same_everywhere(machine: ProcessorFamily, digest: str) -> None:
     data = stub_library(SONAME, ["cuInit", "cuMemAlloc", "cuMemAlloc_v2"], machine)
     assert hashlib.sha256(data).hexdigest() == digest
 
@@ -159,19 +159,19 @@ def test_order_and_repetition_do_not_matter() -> None:
     names = many(100)
     shuffled = names * 2
     random.Random(7).shuffle(shuffled)
-    data = stub_library(SONAME, shuffled, Machine.X86_64)
-    assert data == stub_library(SONAME, iter(names), Machine.X86_64)
+    data = stub_library(SONAME, shuffled, ProcessorFamily.X86_64)
+    assert data == stub_library(SONAME, iter(names), ProcessorFamily.X86_64)
     assert exported(data) == sorted(names)
 
 
 @pytest.mark.parametrize(
     ("machine", "number", "code"),
     [
-        (Machine.X86_64, 62, bytes.fromhex("b822000000c3")),
-        (Machine.AARCH64, 183, bytes.fromhex("40048052c0035fd6")),
+        (ProcessorFamily.X86_64, 62, bytes.fromhex("b822000000c3")),
+        (ProcessorFamily.AARCH64, 183, bytes.fromhex("40048052c0035fd6")),
     ],
 )
-def test_header_and_code_are_those_of_the_machine(machine: Machine, number: int, code: bytes) -> None:
+def test_header_and_code_are_those_of_the_machine(machine: ProcessorFamily, number: int, code: bytes) -> None:
     data = stub_library(SONAME, ["cuInit"], machine)
     assert data[:16] == b"\x7fELF\x02\x01\x01" + bytes(9)
     assert struct.unpack_from("<HHI", data, 16) == (3, number, 1)  # ET_DYN
@@ -179,9 +179,9 @@ def test_header_and_code_are_those_of_the_machine(machine: Machine, number: int,
     assert data[text.offset : text.offset + text.size] == code
 
 
-@pytest.mark.parametrize("machine", Machine)
+@pytest.mark.parametrize("machine", ProcessorFamily)
 @pytest.mark.parametrize("count", [0, 1, 700, 5000])
-def test_segments_share_no_page_of_64_kib(machine: Machine, count: int) -> None:
+def test_segments_share_no_page_of_64_kib(machine: ProcessorFamily, count: int) -> None:
     segments = list(loads(stub_library(SONAME, many(count), machine)))
     assert [load.flags for load in segments] == [4, 5, 6]  # R, RX, RW
     assert all(load.alignment == PAGE for load in segments)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenv.toolchain.discover import Toolchain
-from tenv.toolchain.smoke_tests import Probe, plan, run
+from tenv.toolchain.smoke_tests import Probe, plan, run, toolkit_probe
 
 
 @pytest.fixture
@@ -52,6 +52,16 @@ def test_nvcc_s_program_is_run_only_where_a_gpu_is(bare: Toolchain) -> None:
     toolchain = replace(bare, nvcc=Path("/t/bin/nvcc"))
     assert planned(toolchain)["nvcc"].commands == (("/t/bin/nvcc", "-o", "probe", "probe.cu"),)
     assert planned(toolchain, gpu=True)["nvcc"].commands[1:] == (("./probe",),)
+
+
+def test_cmake_is_asked_for_the_parts_of_a_toolkit(bare: Toolchain) -> None:
+    toolchain = replace(bare, nvcc=Path("/t/bin/nvcc"), cmake=Path("/t/cmake"))
+    (probe,) = (one for one in plan(toolchain, CXX, (), gpu=False, parts=("cublas", "cuFile")) if one.name == "toolkit")
+    assert probe.commands == (("/t/cmake", "-S", ".", "-B", "build"),)
+    assert "foreach(part IN ITEMS cublas cuFile)" in probe.files["CMakeLists.txt"]
+    assert toolkit_probe(toolchain, ()) is None
+    assert toolkit_probe(replace(toolchain, cmake=None), ("cublas",)) is None
+    assert toolkit_probe(replace(toolchain, nvcc=None), ("cublas",)) is None
 
 
 def test_cmake_builds_with_the_environment_s_ninja_where_it_has_one(bare: Toolchain) -> None:

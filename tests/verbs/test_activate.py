@@ -70,3 +70,28 @@ def test_a_toolkit_of_wheels_becomes_one_folder(project: Project, monkeypatch: p
     assert values["CUDACXX"] == str(root / "bin" / "nvcc")
     assert values["PATH"] == os.pathsep.join([str(project.prefix / "bin"), str(root / "bin")])
     assert "release 13.0" in project.run("run", "tiny", "--", "nvcc", "--version").out
+
+
+def test_variables_of_a_manifest_are_expanded_in_the_environment(project: Project) -> None:
+    text = """
+[activation.env]
+OWN = "$TENV_PREFIX/own $$HOME"
+PATH = { append = "/opt/it's last" }
+GONE = { unset = true }
+"""
+    project.manifest.write_text(project.manifest.read_text() + text)
+    project.ok("create", "tiny")
+    shown = 'printf "%s|%s|%s" "$OWN" "${PATH##*:}" "${GONE-none}"'
+    ended = project.run("run", "tiny", "--", "sh", "-c", shown, environment={"GONE": "x"})
+    assert ended.out == f"{project.prefix}/own $HOME|/opt/it's last|none"
+    told = project.ok("env", "tiny", "--explain", "OWN").out
+    line = project.manifest.read_text().splitlines().index('OWN = "$TENV_PREFIX/own $$HOME"') + 1
+    assert f"the manifest of tiny says so ([activation.env], manifests/tiny.toml:{line})" in told
+    both = project.ok("env", "tiny", "--explain", "PATH").out
+    assert "PATH=$PATH:/opt/it's last" in both
+    assert f"PATH={project.prefix}/bin" in both
+
+
+def test_a_manifest_that_would_replace_path_is_refused(project: Project) -> None:
+    project.manifest.write_text(project.manifest.read_text() + '\n[activation.env]\nPATH = "/x:$PATH"\n')
+    assert 'PATH = { prepend = "FOLDER" }' in project.fails(3, "manifest", "lock", "tiny")

@@ -84,8 +84,9 @@ def test_each_reason_is_one_line(auto: Any) -> None:
     assert lines == [
         "auto: cuda124, since CUDA 12.4 runs natively on driver 550.54.14, for PyTorch 2.11",
         "auto: not cuda132, since it is for PyTorch >=2.12, and this is 2.11",
-        "auto: not cuda130, since CUDA 13.0: the driver is too old to run it: that needs NVIDIA driver 580 or newer "
-        "(TE103)",
+        "auto: not cuda130, since CUDA 13.0: the driver is too old to run it: that needs NVIDIA driver 580 or newer; "
+        "cuda-compat-13-0 does not help: forward compatibility is closed to GeForce GPUs "
+        "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804) (TE103)",
     ]
 
 
@@ -181,18 +182,24 @@ def test_a_gpu_that_is_left_unused_is_told(auto: Any) -> None:
         {"name": H100, "compute_capability": "9.0", "memory": None},
         {"name": "Tesla V100", "compute_capability": "7.0", "memory": None},
     ]
-    assert said(auto("595.58.03", gpus=gpus))[0] == (
-        "auto: cuda132, since CUDA 13.2 runs natively on driver 595.58.03, and leaves Tesla V100 unused, for which it "
-        "has no code (TE201)"
+    assert said(auto("580.65.06", gpus=gpus))[0] == (
+        "auto: cuda132, since CUDA 13.2 runs by minor-version compatibility on driver 580.65.06, and leaves Tesla V100 "
+        "unused, for which it has no code (TE201)"
     )
-    assert said(auto("595.58.03", gpus=gpus[1:]))[0].startswith("auto: cuda124, since CUDA 12.4 runs natively")
+    assert said(auto("580.65.06", gpus=gpus[1:]))[0].startswith("auto: cuda124, since CUDA 12.4 runs natively")
+    assert auto("595.58.03", gpus=gpus[1:]).status == 4  # branch 590 has dropped the V100
 
 
 def test_a_gpu_that_is_newer_than_the_toolkit_is_told(auto: Any) -> None:
-    assert said(auto("570.86.10", "NVIDIA GeForce RTX 5090", capability="12.0"))[0] == (
-        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10, and does not know NVIDIA GeForce RTX 5090: "
-        "code of an older architecture runs there (TE202)"
+    gpus = [
+        {"name": H100, "compute_capability": "9.0", "memory": None},
+        {"name": "NVIDIA GeForce RTX 5090", "compute_capability": "12.0", "memory": None},
+    ]
+    assert said(auto("570.86.10", gpus=gpus))[0] == (
+        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10, and leaves NVIDIA GeForce RTX 5090 unused, "
+        "for which it has no code (TE202)"
     )
+    assert auto("570.86.10", gpus=gpus[1:]).status == 4
 
 
 def test_on_a_platform_of_no_target_no_other_machine_is_advised(auto: Any) -> None:

@@ -29,7 +29,7 @@ def ask(file: str, *words: str) -> dict[str, Any]:
         (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda117", "native", 0),
         (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda118", "minor-version", 0),
         (report("515.76", "NVIDIA GeForce GTX 1660 Ti"), "cuda121", "impossible", 1),
-        (report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"), "cuda130", "forward", 0),
+        (report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"), "cuda130", "forward", 1),
         (report("535.104.12", "NVIDIA GeForce RTX 4090", "8.9"), "cuda130", "impossible", 1),
         (report("525.60.13"), "cuda121", "minor-version", 0),
         (report(), "cuda121", "unknown", 1),
@@ -44,7 +44,7 @@ def test_the_hosts_of_reports(host: dict[str, Any], target: str, verdict: str, s
     ended = call("check-driver", target, "--host-report", file, "--json")
     (row,) = ended.data["targets"]
     assert (row["target"], row["verdict"], row["build"], ended.status) == (target, verdict, True, status)
-    assert row["run"] is (status == 0)
+    assert row["run"] is (None if verdict in ("unknown", "forward") else status == 0)
     assert ended.data["toolkits"] == []
     assert call("check-driver", target, "--host-report", file, "--build-only").status == 0
 
@@ -105,6 +105,7 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
 def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
     monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
+    monkeypatch.setattr("tenv.host.container.probe", lambda *_: Missing("none"))
     said = call("check-driver", "cuda121").out
     assert "no NVIDIA driver could be read for the GeForce GTX 1660 Ti of this machine" in said
     assert "fix: install NVIDIA driver 525.60.13 or newer" in said
@@ -139,7 +140,7 @@ def test_an_override_that_nobody_knows_is_no_yes(tmp_path: Path, monkeypatch: py
         file = write(tmp_path / "host.json", report())
         found = json.loads(call("check-driver", "cuda121", "--host-report", file, "--json").out)
         (row,) = found["data"]["targets"]
-        assert (row["verdict"], row["run"]) == ("unknown", False)
+        assert (row["verdict"], row["run"]) == ("unknown", None)
         assert [finding["code"] for finding in found["findings"]] == codes
 
 
@@ -164,7 +165,7 @@ def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
-    monkeypatch.setattr("tenv.host.collect.collect", lambda *_: whole)
+    monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: whole.gpus)
     monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
 
@@ -194,10 +195,10 @@ def test_the_machine_s_toolkit_decides_and_without_one_nothing_is_known(here: Pa
     file = write(tmp_path / "without.json", report("535.104.12"))
     ended = call("check-driver", "own", "--host-report", file, "--json")
     (row,) = ended.data["targets"]
-    assert (row["cuda"], row["verdict"], row["run"], ended.status) == ("", "unknown", False, 1)
+    assert (row["cuda"], row["verdict"], row["run"], ended.status) == ("", "unknown", None, 1)
     assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE309"]
     checked = call("check", "own", "--host-report", file, "--json")
-    assert (checked.data["build"], checked.data["run"]) == (False, False)
+    assert (checked.data["build"], checked.data["run"]) == (False, None)
     assert [finding["code"] for finding in json.loads(checked.out)["findings"]] == ["TE309"]
 
 
@@ -213,10 +214,10 @@ def test_of_another_platform_nothing_else_is_said(here: Path, tmp_path: Path) ->
     ("manifest", "build", "run", "codes"),
     [
         ('platforms = ["linux-64"]\n', True, True, []),
-        ('platforms = ["win-64"]\n', False, True, ["TE705"]),
-        ('platforms = ["win-64"]\n[requirements]\ncuda = "10.2"\n', False, True, ["TE705"]),
+        ('platforms = ["win-64"]\n', False, False, ["TE705"]),
+        ('platforms = ["win-64"]\n[requirements]\ncuda = "10.2"\n', False, False, ["TE705"]),
         ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.1.*"\n', True, True, []),
-        ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n', False, False, ["TE309"]),
+        ('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n', False, None, ["TE309"]),
         (
             'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.4.*"\n',
             *(False, True, ["TE309"]),
@@ -235,15 +236,15 @@ def test_build_is_no_where_the_manifest_alone_forbids_it(
     assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == codes
     assert call("check-driver", "own", "--host-report", file, "--build-only").status == (0 if build else 1)
     told = call("check-driver", "own", "--host-report", file).out.splitlines()[2].split()
-    assert told[-3:-1] == ["yes" if answer else "no" for answer in (build, run)]
+    assert told[-3:-1] == [{True: "yes", False: "no", None: "unknown"}[answer] for answer in (build, run)]
     assert call("check", "own", "--host-report", file, "--json").data["build"] is build
 
 
-def test_a_toolkit_that_nobody_looked_for_is_no_no(here: Path, tmp_path: Path) -> None:
+def test_a_toolkit_that_nobody_looked_for_is_unknown(here: Path, tmp_path: Path) -> None:
     (here / "manifests" / "own.toml").write_text('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "12.4.*"\n')
     file = write(tmp_path / "host.json", report("535.104.12", toolkits=""))
     ended = call("check-driver", "own", "--host-report", file, "--json", "--build-only")
-    assert (ended.data["targets"][0]["build"], ended.status) == (True, 0)
+    assert (ended.data["targets"][0]["build"], ended.status) == (None, 1)
     assert [finding["severity"] for finding in json.loads(ended.out)["findings"]] == ["warning"]
 
 
@@ -262,5 +263,5 @@ def test_a_fleet_tells_where_nothing_is_built(here: Path, tmp_path: Path) -> Non
     (here / "manifests" / "other.toml").write_text('platforms = ["win-64"]\n')
     file = write(tmp_path / "m" / "a.json", report("535.104.12"))
     ended = call("check-driver", "other", "--against", file)
-    assert (ended.status, ended.out.splitlines()[1].split()[-3:]) == (0, ["native,", "no", "build"])
+    assert (ended.status, ended.out.splitlines()[1].split()[-2:]) == (1, ["no", "native"])
     assert call("check-driver", "--against", file).status == 0

@@ -133,8 +133,8 @@ def test_the_cache_is_compared_with_its_digests(conda: Conda, word: str) -> None
 def test_a_damaged_cache_is_repaired_from_the_mirror(conda: Conda) -> None:
     conda.lock("data")
     conda.create()
-    there = conda.project.lock.read_text()
-    conda.project.lock.write_text(there.replace(conda.channel.root, "https://channel.invalid"))
+    for file in (conda.project.lock, conda.project.manifest):
+        file.write_text(file.read_text().replace(conda.channel.root, "https://channel.invalid"))
     write_config(f'[mirrors]\n"https://channel.invalid" = ["{conda.channel.root}"]\n')
     file = cache_folder() / "data-1-0" / "share" / "data.txt"
     file.unlink()

@@ -68,7 +68,8 @@ def test_the_json_has_the_keys_of_the_contract(updated: Project) -> None:
     [row] = found["data"]["changed"]
     assert (row["name"], row["kind"], row["old"], row["new"]) == ("beta", "wheel", "1.0", "1.1")
     [files] = row["platforms"].values()
-    assert set(files["old"]) == {"version", "build", "channel", "size", "digest"}
+    assert set(files["old"]) == {"version", "build", "channel", "size", "digest", "values"}
+    assert [one["name"] for one in row["fields"]] == ["version", "file", "sha256", "size"]
 
 
 def test_real_locks_in_the_terms_of_the_field() -> None:

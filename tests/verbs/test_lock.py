@@ -119,7 +119,7 @@ def test_drops_what_is_no_longer_asked_for(project: Project) -> None:
     project.ok("lock", "tiny")
     project.edit('gamma = "*"\n', "")
     err = project.fails(7, "lock-stale", "lock", "tiny", "--check")
-    assert "  linux-64: gamma is locked but no longer wanted\n" in err
+    assert "  linux-64: gamma is locked and nothing asks for it\n" in err
     project.ok("lock", "tiny")
     assert "gamma" not in versions(project)
 
@@ -129,7 +129,7 @@ def test_is_stale_when_an_extra_is_added(locked: Project) -> None:
     locked.edit('alpha  = ">=1"', 'alpha  = { version = ">=1", extras = ["more"] }')
     before = locked.lock.read_bytes()
     err = locked.fails(7, "lock-stale", "lock", "tiny", "--check")
-    assert "  linux-64: alpha was locked without the extra more\n" in err
+    assert "  linux-64: alpha 1.0 requires gamma, which is not in the lock\n" in err
     assert "hint: `tenv lock tiny` brings it up to date" in err
     assert locked.lock.read_bytes() == before
     locked.ok("lock", "tiny")
@@ -220,7 +220,7 @@ def test_a_lock_with_conflict_marks_is_told_and_left_alone(locked: Project, word
 
 @pytest.mark.parametrize("words", [("lock", "tiny"), ("create", "tiny"), ("create", "tiny", "--frozen")])
 def test_a_lock_of_a_newer_tenv_is_told_and_left_alone(locked: Project, words: tuple[str, ...]) -> None:
-    newer = locked.lock.read_text().replace("schema: 1", "schema: 2").replace("written-by: ", "written-by: 9")
+    newer = locked.lock.read_text().replace("schema: 2", "schema: 3").replace("written-by: ", "written-by: 9")
     locked.lock.write_text(newer)
     err = locked.fails(7, "lock-newer", *words)
     assert "was written by tenv 9" in err

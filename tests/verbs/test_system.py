@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenv.environment.state import Environment
-from tenv.install.system_tools import alarm, changes
+from tenv.sources.system.taken import alarm, changes
 from tests.support.fakes import change_byte
 from tests.support.machine_trees import make_gcc, make_toolkit
 from tests.support.projects import Project, call

@@ -8,11 +8,11 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.targets.variable_requests import Action
 
 __all__ = ["ACTIVATION", "Action", "Activation", "Change", "Watch", "read_activation"]
 
@@ -22,14 +22,6 @@ ACTIVATION = "activation.json"
 _SCHEMA = 1
 
 
-class Action(StrEnum):
-    """What happens to a variable."""
-
-    SET = "set"
-    PREPEND = "prepend"
-    UNSET = "unset"
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """One variable's change.
@@ -37,18 +29,33 @@ class Change:
     Attributes:
         name: The variable.
         action: What happens to it.
-        value: The new value, or what is put before the old one; empty for `unset`.
+        value: The new value, or what is put before or after the old one; empty for `unset`.
         reason: Who wants it and why, in one sentence.
+        separator: What stands between the old value and what is put before or after it.
     """
 
     name: str
     action: Action
     value: str
     reason: str
+    separator: str = os.pathsep
 
     def to_json(self) -> dict[str, str]:
-        """Return the change as plain values."""
-        return {"name": self.name, "action": self.action.value, "value": self.value, "reason": self.reason}
+        """Return the change as plain values; the separator only where it is not that of paths."""
+        row = {"name": self.name, "action": self.action.value, "value": self.value, "reason": self.reason}
+        return row if self.separator == os.pathsep else {**row, "separator": self.separator}
+
+    def on(self, old: str | None) -> str | None:
+        """Return what becomes of a value; None stands for a variable that is not set."""
+        match self.action:
+            case Action.SET:
+                return self.value
+            case Action.PREPEND:
+                return f"{self.value}{self.separator}{old}" if old else self.value
+            case Action.APPEND:
+                return f"{old}{self.separator}{self.value}" if old else self.value
+            case Action.UNSET:
+                return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class Activation:
     Attributes:
         target: The target.
         prefix: The environment's folder.
-        changes: The changes; each variable stands in it once.
+        changes: The changes; a variable stands in it once, or twice where a list is added to at both ends.
         watches: What shells look at before they make them.
         left_out: What activation scripts of packages set and this activation does not, each with the reason.
     """
@@ -90,14 +97,9 @@ class Activation:
         """Return an environment with the changes made."""
         new = dict(environment)
         for change in self.changes:
-            old = new.get(change.name)
-            match change.action:
-                case Action.SET:
-                    new[change.name] = change.value
-                case Action.PREPEND:
-                    new[change.name] = f"{change.value}{os.pathsep}{old}" if old else change.value
-                case Action.UNSET:
-                    new.pop(change.name, None)
+            value = change.on(new.pop(change.name, None))
+            if value is not None:
+                new[change.name] = value
         return new
 
     def to_json(self) -> str:
@@ -131,4 +133,10 @@ def read_activation(path: Path) -> Activation:
 
 
 def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
-    return tuple(Change(row["name"], Action(row["action"]), row["value"], row["reason"]) for row in rows)
+    rows = list(rows)
+    if any(not isinstance(value, str) for row in rows for value in row.values()):
+        raise TypeError("a change that is no text")
+    return tuple(
+        Change(row["name"], Action(row["action"]), row["value"], row["reason"], row.get("separator", os.pathsep))
+        for row in rows
+    )

@@ -1,15 +1,17 @@
 """The variables that builds of PyTorch read: derived from the toolchain, the machine, the packages and the manifest."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.conda_scripts import Effect, decide
 from tenv.host.interface import Missing
-from tenv.host.machine import Machine
+from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
+from tenv.targets.variable_requests import separator_of
 from tenv.toolchain.discover import Toolchain
 
 __all__ = ["Archs", "derive", "jobs"]
@@ -23,7 +25,7 @@ CPP_JOB_BYTES = 2 * _GIB
 """Memory for the heaviest C++ files of PyTorch: an estimate of ours, no figure of PyTorch's."""
 
 
-def jobs(machine: Machine, *, cuda: bool) -> tuple[int, str]:
+def jobs(machine: BuildResources, *, cuda: bool) -> tuple[int, str]:
     """Return how many compile jobs the machine carries at once, and why."""
     cores = machine.cores
     each = CUDA_JOB_BYTES if cuda else CPP_JOB_BYTES
@@ -54,9 +56,10 @@ class Archs:
 def derive(
     manifest: Manifest,
     toolchain: Toolchain,
-    machine: Machine,
+    machine: BuildResources,
     archs: Archs | None = None,
     effects: Sequence[Effect] = (),
+    home: str = "",
 ) -> Activation:
     """Return what activating a prefix changes: what packages and the toolchain need, then what the manifest says.
 
@@ -66,6 +69,10 @@ def derive(
         machine: What a build here may use.
         archs: What to compile for; None to leave that to PyTorch, which asks the GPUs that it sees.
         effects: What the activation scripts of the conda packages do.
+        home: The user's home, which a value of the manifest may name.
+
+    Raises:
+        ManifestError: A value of the manifest names a variable that is not set in this environment.
     """
     changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
     kept, left_out = _of_packages(effects, changes)
@@ -77,14 +84,66 @@ def derive(
         )
         value = ";".join(archs.names)
         changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, reason)
-    for name, value in manifest.environment.items():
-        replaced = changes.get(name)
-        reason = f"the manifest of {manifest.name} says so ([activation.env])"
-        if replaced and replaced.action is not Action.UNSET:
-            reason += f", instead of `{replaced.value}`, which tenv derives: {replaced.reason}"
-        changes[name] = Change(name, Action.SET, value, reason)
+    changes |= {name: _beside_own(changes[name]) for name in _FLAGS if name in changes}
+    behind = []
+    for change in _wanted(manifest, dict(changes), home):
+        derived = changes.get(change.name)
+        if derived and {derived.action, change.action} == {Action.PREPEND, Action.APPEND}:
+            behind.append(change)
+        else:
+            changes[change.name] = change
     left_out = tuple(change for change in left_out if change.name not in changes)
-    return Activation(manifest.name, toolchain.prefix, tuple(changes.values()), left_out=left_out)
+    return Activation(manifest.name, toolchain.prefix, (*changes.values(), *behind), left_out=left_out)
+
+
+def _wanted(manifest: Manifest, derived: Mapping[str, Change], home: str) -> Iterator[Change]:
+    """Yield what the manifest says, in its order; it wins over what tenv derives."""
+    values = {name: change.value for name, change in derived.items() if change.action is Action.SET}
+    values |= {"HOME": home} if home else {}
+    for name, request in manifest.environment.items():
+        replaced = derived.get(name)
+        value = request.expanded(values)
+        line = f", {request.line}" if request.line else ""
+        reason = f"the manifest of {request.manifest or manifest.name} says so ([activation.env]{line})"
+        change = Change(name, request.action, value, reason)
+        if request.action in (Action.PREPEND, Action.APPEND):
+            change = _joined(replace(change, separator=separator_of(name)), replaced)
+        elif replaced and replaced.action is not Action.UNSET:
+            reason += f", instead of `{replaced.value}`, which tenv derives: {replaced.reason}"
+            change = replace(change, reason=reason)
+        if change.action is Action.SET:
+            values[name] = change.value
+        yield change
+
+
+def _joined(change: Change, derived: Change | None) -> Change:
+    """Return an addition to a list together with what tenv adds to it on the same side, or sets it to."""
+    if derived is None or derived.action not in (Action.SET, change.action):
+        return change
+    value = Change(change.name, change.action, change.value, "", change.separator).on(derived.value) or ""
+    return replace(derived, value=value, separator=change.separator, reason=f"{change.reason}; {derived.reason}")
+
+
+_FLAGS = {
+    "LDFLAGS": Action.PREPEND,
+    "LDFLAGS_LD": Action.PREPEND,
+    "NVCC_PREPEND_FLAGS": Action.APPEND,
+    "NVCC_APPEND_FLAGS": Action.APPEND,
+}
+"""Lists of options that a person sets as well, with the side on which the environment's own stand.
+
+The linker takes the first folder that has a library, nvcc the last `-ccbin`.
+"""
+
+
+def _beside_own(change: Change) -> Change:
+    """Return a list of options that leaves those of the user in it."""
+    if change.action is not Action.SET:
+        return change
+    action = _FLAGS[change.name]
+    where = "before" if action is Action.PREPEND else "after"
+    reason = f"{change.reason}; it stands {where} what you have set yourself"
+    return Change(change.name, action, change.value.strip(), reason, " ")
 
 
 def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple[dict[str, Change], tuple[Change, ...]]:
@@ -109,7 +168,7 @@ def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple
     return kept, tuple(left_out)
 
 
-def _derived(manifest: Manifest, toolchain: Toolchain, machine: Machine) -> Iterator[Change]:
+def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) -> Iterator[Change]:
     prefix = str(toolchain.prefix)
     yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
     yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
@@ -182,6 +241,21 @@ def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
         yield Change("MPI_HOME", Action.SET, str(toolchain.mpi), f"the MPI {of_machine}; read by CMake's FindMPI")
 
 
+def _run_path(toolchain: Toolchain) -> Iterator[Change]:
+    """Yield what makes a program that nvcc links find the environment's libraries when it runs.
+
+    nvcc hands `-Xlinker` to the host's linker alone. CMake and PyTorch link with the host compiler, so what they build
+    stays as it is. The loader knows the folders of a toolkit of the system by itself.
+    """
+    if os.name != "posix" or toolchain.cuda is None or "cuda-toolkit" in toolchain.system:
+        return
+    # The flat toolkits of the nvidia channel lie in the prefix itself, which has no lib64.
+    folder = toolchain.cuda / ("lib" if toolchain.cuda == toolchain.prefix else "lib64")
+    if re.fullmatch(r"[\w@%+=:./~-]+", str(folder)):  # nvcc splits its variables at blanks and commas
+        reason = "a program that nvcc links finds the environment's CUDA libraries when it runs (RUNPATH)"
+        yield Change("NVCC_APPEND_FLAGS", Action.SET, f"-Xlinker=-rpath -Xlinker={folder}", reason)
+
+
 def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
     if toolchain.cuda:
         root = str(toolchain.cuda)
@@ -196,6 +270,7 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
         yield Change("CUDA_ROOT", Action.SET, root, reason.format("CUDA"))
     if toolchain.nvcc:
         yield Change("CUDACXX", Action.SET, str(toolchain.nvcc), "the compiler of CMake's CUDA language")
+        yield from _run_path(toolchain)
     libraries = (
         ("CUDNN_ROOT", toolchain.cudnn, "FindCUDNN.cmake", "cuDNN"),
         ("CUSPARSELT_ROOT", toolchain.cusparselt, "FindCUSPARSELT.cmake", "cuSPARSELt"),

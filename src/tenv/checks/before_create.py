@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.judge import Judge, find_source
 from tenv.checks.pytorch_source import SourceTree
+from tenv.checks.rules.arch_list import VARIABLE
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.core.errors import UnfitHostError
 from tenv.facts.tables import Facts
 from tenv.host.report import HostReport
+from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.search import Target
@@ -24,11 +26,15 @@ class Surroundings:
         host: The machine.
         source: The PyTorch that shall be built; None when none is named.
         facts: The tables.
+        arch_list: TORCH_CUDA_ARCH_LIST of the caller's environment.
+        here: Whether the machine is this one, with nothing assumed.
     """
 
     host: HostReport
     source: SourceTree | None
     facts: Facts
+    arch_list: str = ""
+    here: bool = False
 
 
 def look_around(context: Context, pytorch: str = "", options: HostOptions | None = None) -> Surroundings:
@@ -45,10 +51,12 @@ def look_around(context: Context, pytorch: str = "", options: HostOptions | None
     """
     facts = user_facts(context)
     source = find_source(pytorch, facts)  # first, since it fails faster than probes end
-    return Surroundings(report(context, options or HostOptions()), source, facts)
+    options = options or HostOptions()
+    host, archs = report(context, options), context.environ.get(VARIABLE, "")
+    return Surroundings(host, source, facts, archs, here=options == HostOptions())
 
 
-def require_build(target: Target, around: Surroundings, *, locked: bool) -> tuple[Finding, ...]:
+def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tuple[Finding, ...]:
     """Return what there is to say about making an environment of a target, when no rule is against it.
 
     What is said about building comes in full. Of what is said about running only errors come, as warnings: the
@@ -57,14 +65,15 @@ def require_build(target: Target, around: Surroundings, *, locked: bool) -> tupl
     Args:
         target: The target.
         around: What it is judged by.
-        locked: Whether its lock is the one that will be installed.
+        lock: The lock that will be installed; None where it is about to be made.
 
     Raises:
         UnfitHostError: It can't be built here; the findings come with the error.
     """
-    verdicts = Judge(target, around.source, around.facts, locked=locked)(around.host)
+    judge = Judge(target, around.source, around.facts, locked=lock is not None, lock=lock, arch_list=around.arch_list)
+    verdicts = judge(around.host)
     findings = verdicts.about(Scope.BUILD, Scope.BOTH)
-    if not verdicts.build:
+    if verdicts.build is False:
         codes = tuple(dict.fromkeys(found.code for found in findings if found.severity is Severity.ERROR))
         raise UnfitHostError(
             f"PyTorch can't be built with `{target.name}` on this machine ({', '.join(codes)})",

@@ -9,9 +9,11 @@ from tenv.checks.before_create import Surroundings
 from tenv.checks.driver_report import judge_target
 from tenv.checks.judge import Judge, Verdicts
 from tenv.checks.rules.common import cuda_on, takes_toolkit
-from tenv.checks.rules.driver import Verdict, driver_of, of_windows, useless_override
+from tenv.checks.rules.driver import Verdict
+from tenv.checks.rules.driver_findings import FORWARD
 from tenv.checks.rules.gpu import TOO_NEW, TOO_OLD
 from tenv.checks.rules.interface import Finding, Scope, Severity
+from tenv.checks.rules.judged_driver import driver_of, useless_override
 from tenv.core.errors import ManifestError, NoTargetError, UsageError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, ReasonKind
@@ -20,12 +22,17 @@ from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import AUTO, Target
+from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
-__all__ = ["Candidate", "Choice", "choose"]
+__all__ = ["Candidate", "TargetChoice", "choose", "rank"]
 
 _NO_CUDA = Version("0")
 _ANY_REVISION = Version("99")
-_HOW = {Verdict.NATIVE: "natively", Verdict.MINOR_VERSION: "by minor-version compatibility"}
+_HOW = {
+    Verdict.NATIVE: "natively",
+    Verdict.MINOR_VERSION: "by minor-version compatibility",
+    Verdict.FORWARD: "by forward compatibility",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TargetChoice:
     """The target that was chosen.
 
     Attributes:
@@ -92,7 +99,7 @@ class Choice:
             yield f"{AUTO}: not {candidate.target}, since {candidate.reason}"
 
 
-def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -> Choice:
+def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -> TargetChoice:
     """Return the best target: with a GPU the one with the newest CUDA that can be built and runs, else one without.
 
     A machine with a GPU never gets a target without CUDA: that would be found out after hours.
@@ -107,13 +114,12 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
         UsageError: CONDA_OVERRIDE_CUDA should stand for the driver, and is of no use.
         ManifestError: A target is called `auto`.
     """
-    table, windows = around.facts.cuda_driver, of_windows(around.host)
-    driver, useless = driver_of(around.host, table, windows), useless_override(around.host, table, windows)
+    driver, useless = driver_of(around.host, around.facts), useless_override(around.host, around.facts)
     if useless and isinstance(driver, Missing):  # a target without CUDA is not what the variable meant
         raise UsageError(f"{useless.subject} {useless.message} ({useless.evidence})", hint=useless.fix)
     around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
-    targets = sorted(_targets(context, around.host, say), key=_rank, reverse=True)
+    targets = sorted(_targets(context, around.host, say), key=rank, reverse=True)
     candidates = [_look(target, manifest, around, gpu=gpu, seen=seen) for target, manifest in targets]
     wanted = [candidate for candidate in candidates if candidate.gpu is gpu]
     others = [candidate for candidate in candidates if candidate.gpu is not gpu]
@@ -125,19 +131,25 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
         raise _none(wanted, others, ranking, gpu=gpu, seen=seen)
     taken = wanted[best]
     revision = f", for PyTorch {around.source.version.value}" if around.source else ""
-    return Choice(taken.target, f"{taken.reason}{revision}", ranking, tuple(wanted[:best]))
+    return TargetChoice(taken.target, f"{taken.reason}{revision}", ranking, tuple(wanted[:best]))
 
 
-def _rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, Version]:
+def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Version]:
     """Return what makes a target better than another, where both suit.
 
     The newest CUDA comes first, and those last that take whatever release the machine has; of one release it is the
-    target that brings the toolkit, and else the one that is for newer revisions.
+    target that brings the toolkit, of those one without conda, and else the one that is for newer revisions.
     """
     manifest = found[1]
     numbers = [number for number in map(Version.find, str(manifest.pytorch or "").split(",")) if number]
     newest = max(numbers, default=_ANY_REVISION)
-    return not takes_toolkit(manifest), manifest.requirements.cuda or _NO_CUDA, not manifest.system, newest
+    return (
+        not takes_toolkit(manifest),
+        manifest.requirements.cuda or _NO_CUDA,
+        toolkit_kind(manifest) is not ToolkitKind.SYSTEM,
+        not manifest.dependencies,
+        newest,
+    )
 
 
 def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> Iterator[tuple[Target, Manifest]]:
@@ -187,20 +199,18 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
             True, f"{seen}, and it needs none" if not gpu else f"it has no CUDA and would leave {seen} unused"
         )
     how = f"{words} runs {_HOW.get(driver.verdict, driver.verdict.value)} on driver {_driver(around.host)}"
-    if driver.verdict is Verdict.FORWARD and driver.finding:
+    if driver.verdict is Verdict.FORWARD and driver.finding and not verdicts.run:
         words = f"{words} runs by forward compatibility alone on driver {_driver(around.host)}"
         return candidate(False, words, driver.finding.fix)
     return candidate(True, f"{how}{_unserved(verdicts)}")
 
 
 def _unserved(verdicts: Verdicts) -> str:
-    """Return which GPUs a target that suits has no code for, or none that is made for them."""
-    unused, new = (
-        ", ".join(dict.fromkeys(found.subject for found in verdicts.findings if found.code == code))
-        for code in (TOO_OLD, TOO_NEW)
-    )
-    told = f", and leaves {unused} unused, for which it has no code ({TOO_OLD})" if unused else ""
-    return f"{told}, and does not know {new}: code of an older architecture runs there ({TOO_NEW})" if new else told
+    """Return which GPUs a target that suits has no code for."""
+    unused = [found for found in verdicts.findings if found.code in (TOO_OLD, TOO_NEW)]
+    names = ", ".join(dict.fromkeys(found.subject for found in unused))
+    codes = ", ".join(dict.fromkeys(found.code for found in unused))
+    return f", and leaves {names} unused, for which it has no code ({codes})" if unused else ""
 
 
 def _driver(host: HostReport) -> str:
@@ -214,14 +224,15 @@ def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]
         return f"it is for {', '.join(target.manifest.platforms)}, and this is {platform}", ""
     if source and wanted and str(source.release) not in wanted:
         return f"it is for PyTorch {wanted}, and this is {source.version.value}", ""
-    judge = Judge(target, source, around.facts)
+    judge = Judge(target, source, around.facts, arch_list=around.arch_list)
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
         return problem, f"`tenv lock {target.name}` makes a lock"
     verdicts = judge(around.host)
     if not verdicts.build:
         return _worst(verdicts.against(Scope.BUILD, Scope.BOTH))
-    return verdicts if verdicts.run else _worst(verdicts.against(Scope.RUN))
+    against = [found for found in verdicts.against(Scope.RUN, Scope.BOTH) if found.code != FORWARD]
+    return verdicts if verdicts.run or not against else _worst(tuple(against))
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:

@@ -7,51 +7,66 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.checks.host_options import HostOptions, report
-from tenv.checks.rules.common import cuda_on, identify, takes_toolkit
-from tenv.checks.rules.driver import DriverVerdict, Verdict, driver_of, judge, of_windows, useless_override
-from tenv.checks.rules.from_machine import PLATFORM, lacking_toolkit, other_platform
-from tenv.checks.rules.interface import Finding, Severity
+from tenv.checks.rules.arch_list import VARIABLE, named_archs
+from tenv.checks.rules.common import cuda_on, takes_toolkit
+from tenv.checks.rules.driver import DriverVerdict, Verdict
+from tenv.checks.rules.driver_family import DRIVER_RULES
+from tenv.checks.rules.driver_rules import stand
+from tenv.checks.rules.from_machine import PLATFORM, SCOPES, lacking_toolkit, other_platform
+from tenv.checks.rules.interface import Case, Finding, Scope, decide
+from tenv.checks.rules.judged_driver import driver_of, useless_override
 from tenv.core.errors import ManifestError
 from tenv.core.threads import ahead
 from tenv.core.versions import Version
-from tenv.facts.cuda_driver import CudaDriverTable, ForwardVerdict
+from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import Facts
-from tenv.host import gpus, toolkits
+from tenv.host import compat, container, cuda_api, gpus, toolkits
 from tenv.host.cuda_api import override
-from tenv.host.driver import probe
-from tenv.host.interface import Fact, Missing, fact_to_json
+from tenv.host.driver import jetson_linux, probe
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
+from tenv.host.kernel_module import driver_kind, module
 from tenv.host.machine import current_platform
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.host.report import HostReport
+from tenv.host.scan import Scan
 from tenv.host.system import host_platform, wsl
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.search import Target
 
 if TYPE_CHECKING:
-    from tenv.checks.fleet import Asked
+    from tenv.checks.fleet import MachineVerdicts
 
-__all__ = ["Report", "Row", "check", "check_fleet", "find_targets", "judge_host", "judge_target", "newest_toolkits"]
+__all__ = [
+    "Report",
+    "TargetVerdict",
+    "check",
+    "check_fleet",
+    "find_targets",
+    "judge_target",
+    "newest_toolkits",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TargetVerdict:
     """The verdict on one target or one release of the toolkit.
 
     Attributes:
         target: The target's name; empty for a toolkit.
         cuda: The CUDA release, or None.
         verdict: The verdict.
-        obstacle: What the manifest alone has against the machine: its platform, or that it lacks the CUDA toolkit that
-            the target takes from it.
+        found: What there is to say about it, each with the verdict that an error of it decides: what the manifest alone
+            has against the machine, then what the driver, the loader and the GPUs have. Of a target for other
+            platforms it is that alone.
     """
 
     target: str
     cuda: Version | None
     verdict: DriverVerdict
-    obstacle: Finding | None = None
+    found: tuple[tuple[Scope, Finding], ...] = ()
 
     @property
     def minimum(self) -> str:
@@ -59,24 +74,19 @@ class Row:
         return str(self.verdict.minimum.driver) if self.verdict.minimum else ""
 
     @property
-    def build(self) -> bool:
+    def build(self) -> bool | None:
         """Whether nothing that can be told so fast is against building it there; `check` asks every rule."""
-        return self.obstacle is None or self.obstacle.severity is not Severity.ERROR
+        return decide(Scope.BUILD, self.found)
 
     @property
-    def run(self) -> bool:
-        """Whether this driver is known to run what it builds."""
-        return self.verdict.run
+    def run(self) -> bool | None:
+        """Whether driver, loader and GPUs run what it builds; None where that is not known."""
+        return decide(Scope.RUN, self.found)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What there is to say about it; of a target for other platforms that alone."""
-        told = (self.obstacle,) if self._foreign else (self.obstacle, self.verdict.finding)
-        return tuple(dict.fromkeys(finding for finding in told if finding is not None))
-
-    @property
-    def _foreign(self) -> bool:
-        return self.obstacle is not None and self.obstacle.code == PLATFORM
+        """What there is to say about it."""
+        return tuple(dict.fromkeys(finding for _, finding in self.found))
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain values."""
@@ -103,8 +113,8 @@ class Report:
     """
 
     driver: Fact[Version] | Missing
-    rows: tuple[Row, ...]
-    toolkits: tuple[Row, ...] = ()
+    rows: tuple[TargetVerdict, ...]
+    toolkits: tuple[TargetVerdict, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     def driver_text(self) -> str:
@@ -131,26 +141,27 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
         options: Which host is meant, where it is not this one.
     """
     if options and options != HostOptions():
-        return _judge_all(report(context, options), find_targets(context, name), user_facts(context), not name)
+        return _judge_all(context, report(context, options), find_targets(context, name), user_facts(context), not name)
     # nvcc answers while the manifests are read; among all targets there is one that takes the machine's toolkit.
     asked = None if name else ahead(partial(toolkits.probe, Places(environ=context.environ)))
     targets, facts = find_targets(context, name), user_facts(context)
     host = _probed(context)
     if any(map(_takes_toolkit, targets)):
         host = replace(host, toolkits=asked() if asked else toolkits.probe(Places(environ=context.environ)))
-    found = _judge_all(host, targets, facts, with_toolkits=not name)
-    if any(_asks_for_gpus(row, found.driver, facts.cuda_driver) for row in (*found.rows, *found.toolkits)):
-        return _judge_all(report(context, HostOptions()), targets, facts, with_toolkits=not name)
-    return found
+    return _judge_all(context, host, targets, facts, with_toolkits=not name)
 
 
-def _judge_all(host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool) -> Report:
-    rows = tuple(_row(target, host, facts) for target in targets)
+def _judge_all(
+    context: Context, host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool
+) -> Report:
+    archs = context.environ.get(VARIABLE, "")
+    rows = tuple(_row(target, host, facts, archs) for target in targets)
     releases = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
-    toolkits = tuple(Row("", cuda, judge_host(cuda, host, facts)) for cuda in releases)
-    table, windows = facts.cuda_driver, of_windows(host)
-    useless = useless_override(host, table, windows)
-    return Report(driver_of(host, table, windows), rows, toolkits, (useless,) if useless else ())
+    toolkits = tuple(_of_toolkit(cuda, host, facts) for cuda in releases)
+    useless, driver = useless_override(host, facts), driver_of(host, facts)
+    if isinstance(driver, Fact) and isinstance(host.driver, Fact):
+        driver = host.driver  # a Jetson is judged by a desktop driver that offers the same
+    return Report(driver, rows, toolkits, (useless,) if useless else ())
 
 
 def _takes_toolkit(target: Target) -> bool:
@@ -158,21 +169,9 @@ def _takes_toolkit(target: Target) -> bool:
     return "cuda-toolkit" in target.manifest.on(current_platform()).system
 
 
-def _asks_for_gpus(row: Row, driver: Fact[Version] | Missing, table: CudaDriverTable) -> bool:
-    """Tell whether the GPUs decide or are named in the fix.
-
-    That is so where the driver is too old and there is a cuda-compat package for it, and where a target's code must be
-    built for the GPUs' own architectures.
-    """
-    if row.cuda is None or isinstance(driver, Missing):
-        return False
-    if row.verdict.verdict is Verdict.MINOR_VERSION:
-        return bool(row.target)
-    forward = table.forward(row.cuda, driver.value) if row.verdict.verdict is Verdict.IMPOSSIBLE else None
-    return forward is not None and forward.verdict is ForwardVerdict.COMPATIBLE
-
-
-def check_fleet(context: Context, name: str | None, path: Path, options: HostOptions) -> "Iterator[Asked[Row]]":
+def check_fleet(
+    context: Context, name: str | None, path: Path, options: HostOptions
+) -> "Iterator[MachineVerdicts[TargetVerdict]]":
     """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
 
     Args:
@@ -184,22 +183,12 @@ def check_fleet(context: Context, name: str | None, path: Path, options: HostOpt
     Raises:
         UsageError: There is no report, or another host is named too.
     """
-    from tenv.checks.fleet import Memos, ask, refuse_host_options  # noqa: PLC0415 (late: one machine needs none)
+    from tenv.checks.fleet import Memos, ask, refuse_host_options  # late: one machine needs none
 
     refuse_host_options(options)
     facts = user_facts(context)
-    return ask(path, Memos(partial(_row, target, facts=facts) for target in find_targets(context, name)))
-
-
-def judge_host(cuda: Version | None, host: HostReport, facts: Facts) -> DriverVerdict:
-    """Return how a host's driver stands to a toolkit."""
-    table, windows = facts.cuda_driver, of_windows(host)
-    driver = driver_of(host, table, windows)
-    judged = judge(cuda, driver, table, windows)
-    if judged.verdict is Verdict.NATIVE or isinstance(host.gpus, Missing) or not host.gpus.value:
-        return judged  # the tables of GPUs are not read
-    gpus = [identify(gpu, facts) for gpu in host.gpus.value]
-    return judge(cuda, driver, table, windows, gpus, facts.cuda_gpu_arch)
+    archs = context.environ.get(VARIABLE, "")
+    return ask(path, Memos(partial(_row, target, facts=facts, archs=archs) for target in find_targets(context, name)))
 
 
 def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVerdict:
@@ -209,8 +198,8 @@ def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVe
     """
     cuda = cuda_on(manifest, host)
     if cuda is None and takes_toolkit(manifest):
-        return DriverVerdict(Verdict.UNKNOWN, None, lacking_toolkit(manifest, host), run=False)
-    return judge_host(cuda, host, facts)
+        return DriverVerdict(Verdict.UNKNOWN, None, lacking_toolkit(manifest, host))
+    return stand(cuda, host, facts, manifest)
 
 
 def newest_toolkits(table: CudaDriverTable) -> tuple[Version, ...]:
@@ -226,26 +215,64 @@ def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
     return (context.places.find(name),) if name else tuple(_all_targets(context))
 
 
-def _row(target: Target, host: HostReport, facts: Facts) -> Row:
+def _row(target: Target, host: HostReport, facts: Facts, archs: str) -> TargetVerdict:
     platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
     manifest = target.manifest.on(platform)
     obstacle = other_platform(manifest, platform, host) or lacking_toolkit(manifest, host)
-    return Row(target.name, cuda_on(manifest, host), judge_target(manifest, host, facts), obstacle)
+    cuda, verdict = cuda_on(manifest, host), judge_target(manifest, host, facts)
+    if obstacle is not None and obstacle.code == PLATFORM:
+        return TargetVerdict(target.name, cuda, verdict, ((SCOPES[PLATFORM], obstacle),))
+    own = [(SCOPES[obstacle.code], obstacle)] if obstacle else []
+    return TargetVerdict(target.name, cuda, verdict, (*own, *_asked(manifest, platform, host, facts, archs)))
+
+
+def _of_toolkit(cuda: Version, host: HostReport, facts: Facts) -> TargetVerdict:
+    """Return the verdict on a release of the toolkit, judged as a target that has nothing else."""
+    platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
+    alone = Manifest("", "", requirements=Requirements(cuda, None))
+    return TargetVerdict("", cuda, stand(cuda, host, facts), _asked(alone, platform, host, facts, ""))
+
+
+def _asked(
+    manifest: Manifest, platform: str, host: HostReport, facts: Facts, archs: str
+) -> tuple[tuple[Scope, Finding], ...]:
+    """Return what the rules about driver, loader and GPUs find, each with the verdict that its rule decides."""
+    if cuda_on(manifest, host) is None:
+        return ()
+    case = Case(manifest, platform, None, host, None, facts, named_archs(manifest, archs))
+    return tuple((rule.scope, finding) for rule in DRIVER_RULES for finding in rule(case))
 
 
 def _probed(context: Context) -> HostReport:
-    """Return a report on this machine in which only what targets' drivers are judged by was asked for."""
-    nothing = HostReport.unknown()
-    nvidia = Nvidia(Places(environ=context.environ))
-    driver = probe(None, nvidia)
+    """Return a report on this machine in which only what targets' drivers are judged by was asked for.
+
+    The driver's own tools are asked once for all that they tell; the rest are files.
+    """
+    nothing, scan = HostReport.unknown(), Scan(Places(environ=context.environ))
+    driver = probe(None, scan.nvidia)
     return replace(
         nothing,
         driver=driver,
-        cuda=override(context.environ) or nothing.cuda,
-        gpus=nothing.gpus if isinstance(driver, Fact) else gpus.probe(None, nvidia),
-        wsl=wsl(nvidia.places),
-        platform=host_platform(nvidia.places),
+        module=module(scan.places),
+        driver_kind=driver_kind(scan.places),
+        l4t=jetson_linux(scan.places),
+        cuda=_offered(context, driver, scan.nvidia) or nothing.cuda,
+        compat=compat.probe(scan.loader, driver),
+        gpus=gpus.probe(None, scan.nvidia),
+        wsl=wsl(scan.places),
+        container=container.probe(scan.places),
+        platform=host_platform(scan.places),
     )
+
+
+def _offered(context: Context, driver: Fact[Version] | Missing, nvidia: Nvidia) -> Fact[Version] | Missing | None:
+    """Return the CUDA that the driver offers, where that says more than its number; libcuda is asked on a Jetson."""
+    if (said := override(context.environ)) is not None:
+        return said
+    if isinstance(driver, Missing) and driver.kind is ReasonKind.JETSON:
+        return cuda_api.probe(None, nvidia)
+    told = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
+    return Fact(told, "NVML", OriginKind.NVML) if isinstance(told, Version) else None
 
 
 def _all_targets(context: Context) -> Iterator[Target]:

@@ -16,14 +16,17 @@ from typing import Any, Generic, TextIO, TypeVar, cast
 from tenv.checks.host_options import HostOptions
 from tenv.core.errors import HostReportError, UsageError
 from tenv.host.interface import Missing, fact_to_json
+from tenv.host.pasted.clean_text import decode
 from tenv.host.report import HostReport
+from tenv.host.report_file import is_json, parse
 from tenv.host.report_json import from_json
 
-__all__ = ["Asked", "Memos", "ask", "refuse_host_options"]
+__all__ = ["MachineVerdicts", "Memos", "ask", "refuse_host_options"]
 
 T = TypeVar("T")
 
-_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_SUFFIXES = (".json", ".jsonl", ".ndjson", ".txt")
+_TEXT = ".txt"
 _CHUNK = 1 << 20
 _BLANKS = re.compile(r"\s*")
 _REMEMBERED = 4096
@@ -31,7 +34,7 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class MachineVerdicts(Generic[T]):
     """What is to be said of one machine.
 
     Attributes:
@@ -161,12 +164,13 @@ def refuse_host_options(options: HostOptions) -> None:
         )
 
 
-def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[Asked[T]]:
+def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[MachineVerdicts[T]]:
     """Yield what is to be said of each machine, in the order of the files.
 
     Args:
         path: A folder with a file a machine, or a file with one report, a list of reports or a report a line; each
-            report as ``tenv host --json`` prints it.
+            report as ``tenv host --json`` prints it, or one pasted text a file. In a folder, a ``.txt`` that is no
+            report is left aside.
         question: What is asked about a machine.
 
     Raises:
@@ -174,10 +178,11 @@ def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[A
     """
     files = _files(path)
 
-    def every() -> Iterator[Asked[T]]:
+    def every() -> Iterator[MachineVerdicts[T]]:
         for file in files:
             for source, item in _items(file, file.name if path.is_dir() else str(file)):
-                yield _one(source, item, question)
+                if not (isinstance(item, HostReportError) and file.suffix == _TEXT and path.is_dir()):
+                    yield _one(source, item, question)
 
     return every()
 
@@ -199,16 +204,18 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _one(source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]]) -> Asked[T]:
+def _one(
+    source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]]
+) -> MachineVerdicts[T]:
     try:
         if isinstance(item, HostReportError):
             raise item
-        report = from_json(item, source)
+        report = item if isinstance(item, HostReport) else from_json(item, source)
     except HostReportError as error:
-        return Asked(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
+        return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
     name = source if isinstance(report.hostname, Missing) else report.hostname.value
     gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
-    return Asked(name, source, fact_to_json(report.driver), gpus, tuple(question(report)))
+    return MachineVerdicts(name, source, fact_to_json(report.driver), gpus, tuple(question(report)))
 
 
 def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
@@ -216,7 +223,9 @@ def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportEr
     try:
         with file.open(encoding="utf-8-sig", errors="replace") as opened:
             text: TextIO = opened if opened.seekable() else io.StringIO(opened.read())  # a pipe is read once
-            if _is_lines(file, text):
+            if file.suffix not in (".json", ".jsonl", ".ndjson") and not is_json(_first(text, 1)):
+                yield shown, _pasted(file, text, shown)
+            elif _is_lines(file, text):
                 yield from _lines(text, shown)
             elif _first(text, 1).startswith("["):
                 yield from _list(text, shown)
@@ -224,6 +233,15 @@ def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportEr
                 yield shown, _parsed(text.read(), shown)
     except OSError as error:
         yield shown, HostReportError(f"{shown}: can't be read: {error.strerror or error}")
+
+
+def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":
+    """Return the report that a pasted text stands for; one that can be read twice is decoded by its marks."""
+    try:
+        raw = decode(file.read_bytes()) if file.is_file() else text.read()
+        return parse(raw, shown).report
+    except HostReportError as error:
+        return error
 
 
 def _first(text: TextIO, number: int) -> str:

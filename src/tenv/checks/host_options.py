@@ -1,12 +1,10 @@
 """Report what this machine offers, or a machine that a report or an assumption describes."""
 
-import json
-import sys
+import re
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from tenv.core.errors import HostReportError, UsageError
+from tenv.core.errors import UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.cuda_api import override
@@ -17,8 +15,9 @@ from tenv.project.context import Context
 
 if TYPE_CHECKING:
     from tenv.host.assume import Lookup
+    from tenv.host.report_file import Given
 
-__all__ = ["HostOptions", "find_gpu", "name_gpus", "read_report", "report"]
+__all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,26 @@ class HostOptions:
     """Which host is meant, where it is not this one.
 
     Attributes:
-        host_report: A file that ``tenv host --json`` wrote, ``-`` for standard input; empty for this machine.
+        host_report: A file that ``tenv host --json`` wrote or somebody pasted, ``-`` for standard input; empty for this
+            machine.
         assume_driver: The kernel driver's version to assume, or an empty string.
         assume_gpu: The name of the GPU to assume, or an empty string.
+        given: What the file says, where it has been read.
     """
 
     host_report: str = ""
     assume_driver: str = ""
     assume_gpu: str = ""
+    given: "Given | None" = None
+
+
+def read(options: HostOptions) -> HostOptions:
+    """Return the options with what the file of the report says; raises HostReportError when it can't be read."""
+    if not options.host_report or options.given:
+        return options
+    from tenv.host.report_file import read_file  # late: who judges this machine reads no report
+
+    return replace(options, given=read_file(options.host_report))
 
 
 def report(context: Context, options: HostOptions, lookup: "Lookup | None" = None) -> HostReport:
@@ -48,12 +59,12 @@ def report(context: Context, options: HostOptions, lookup: "Lookup | None" = Non
         HostReportError: The report can't be read.
         UsageError: What is to be assumed can't be.
     """
-    from tenv.host.assume import assume_cuda, assume_driver, assume_gpu  # noqa: PLC0415
-    from tenv.host.collect import collect  # noqa: PLC0415 (late: `check-driver` asks no more than a driver)
+    from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
+    from tenv.host.collect import collect  # late: `check-driver` asks no more than a driver
 
     driver = _version(options.assume_driver)
-    if options.host_report:
-        found = read_report(options.host_report)
+    if given := read(options).given:
+        found = given.report
         # As in conda and pixi, the variable wins over whatever was detected.
         if (said := override(context.environ)) is not None:
             found = assume_cuda(found, said)
@@ -66,30 +77,6 @@ def report(context: Context, options: HostOptions, lookup: "Lookup | None" = Non
     return name_gpus(found)
 
 
-def read_report(name: str, stdin: TextIO | None = None) -> HostReport:
-    """Return the report in a file.
-
-    Args:
-        name: The file, ``-`` for standard input.
-        stdin: What stands in for standard input.
-
-    Raises:
-        HostReportError: It can't be read as a report.
-    """
-    from tenv.host.report_json import from_json  # noqa: PLC0415 (late: who judges this machine reads no report)
-
-    source = "standard input" if name == "-" else name
-    hint = "`tenv host --json > FILE` writes one"
-    try:
-        text = (stdin or sys.stdin).read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
-        data = json.loads(text)
-    except OSError as error:
-        raise HostReportError(f"{source}: can't be read: {error.strerror or error}", hint=hint) from error
-    except (ValueError, RecursionError) as error:
-        raise HostReportError(f"{source}: not JSON: {error}", hint=hint) from error
-    return from_json(data, source)
-
-
 def _version(text: str) -> Version | None:
     try:
         return Version(text.encode("ascii", "backslashreplace").decode()) if text else None
@@ -98,13 +85,30 @@ def _version(text: str) -> Version | None:
 
 
 def find_gpu(name: str) -> tuple[str, Version, str] | None:
-    """Return a GPU's full name, compute capability and PCI id from the tables, None when they do not have it."""
-    facts = load_facts()
-    gpu = facts.cuda_gpu_arch.gpu(name)
-    if gpu is None:
+    """Return a GPU's full name, compute capability and PCI id from the tables, None when they do not have it.
+
+    Args:
+        name: Its name, also cut short (``GeForce GTX 108...``), its PCI id (``10de:2182``), or a compute capability
+            alone (``8.6``), which stands for a GPU without a name.
+    """
+    from tenv.facts.gpu_names import find_by_id, find_by_name
+
+    facts, asked = load_facts(), name.strip()
+    if re.fullmatch(r"\d{1,2}\.\d", asked, re.ASCII):
+        capability = Version(asked)
+        rows = facts.cuda_gpu_arch
+        known = rows.family(capability) is not None or rows.range(capability) is not None
+        return (f"a GPU of compute capability {asked}", capability, "") if known else None
+    if re.fullmatch(r"(0x)?[0-9a-f]{4}[:\s]\s*(0x)?[0-9a-f]{4}", asked, re.IGNORECASE):
+        listed = find_by_id(asked, facts)
+        return (listed.name, listed.capability, listed.pci_id) if listed else None
+    found = find_by_name(asked, facts)
+    if found is None:
         return None
-    pci_id = next((device.pci_id for device in facts.gpu_pci.devices if device.gpu == gpu.name), "")
-    return gpu.name, gpu.capability, pci_id
+    devices = facts.gpu_pci.devices if not found.pci_id else ()
+    alike = (row.pci_id for row in devices if row.name == found.name and row.capability == found.capability)
+    pci_id = found.pci_id or next(alike, "")
+    return found.name, found.capability, pci_id
 
 
 def name_gpus(report: HostReport) -> HostReport:
@@ -115,9 +119,9 @@ def name_gpus(report: HostReport) -> HostReport:
 
     def named(gpu: Gpu) -> Gpu:
         device = None if gpu.name else facts.gpu_pci.device(gpu.pci_id)
-        row = facts.cuda_gpu_arch.gpu(device.gpu) if device else None
-        capability = gpu.compute_capability or (row.capability if row else None)
-        return replace(gpu, name=device.name, compute_capability=capability) if device else gpu
+        if device is None:
+            return gpu
+        return replace(gpu, name=device.name, compute_capability=gpu.compute_capability or device.capability)
 
     gpus = tuple(map(named, report.gpus.value))
     origin = report.gpus.origin

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from tenv.checks.driver_report import find_targets
-from tenv.checks.fleet import Asked, Memos, ask, refuse_host_options
+from tenv.checks.fleet import MachineVerdicts, Memos, ask, refuse_host_options
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
+from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.from_machine import PLATFORM
-from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity
+from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
 from tenv.core.errors import FactsError, TenvError, UsageError
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
-from tenv.host.toolkits import compiler_limits
+from tenv.host.toolkit_headers import compiler_limits, patched
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
@@ -44,8 +45,8 @@ class Verdicts:
     Attributes:
         target: The target's name.
         platform: The platform that was asked about.
-        build: Whether it can be built there.
-        run: Whether what it builds is known to run there.
+        build: Whether it can be built there; None where that is not known.
+        run: Whether what it builds runs there; None where that is not known.
         findings: What the rules have to say.
         pytorch: The version of PyTorch that was asked about, or an empty string.
         lock_problem: Why the lock was not looked at, or an empty string.
@@ -53,8 +54,8 @@ class Verdicts:
 
     target: str
     platform: str
-    build: bool
-    run: bool
+    build: bool | None
+    run: bool | None
     findings: tuple[Finding, ...]
     pytorch: str
     lock_problem: str
@@ -94,7 +95,16 @@ class Judge:
         questions: What is asked about a machine: what each rule finds.
     """
 
-    def __init__(self, target: Target, source: SourceTree | None, facts: Facts, *, locked: bool = True) -> None:
+    def __init__(
+        self,
+        target: Target,
+        source: SourceTree | None,
+        facts: Facts,
+        *,
+        locked: bool = True,
+        lock: Lock | None = None,
+        arch_list: str = "",
+    ) -> None:
         """Take the target.
 
         Args:
@@ -102,11 +112,14 @@ class Judge:
             source: The PyTorch that shall be built; None when none is named.
             facts: The tables.
             locked: Whether the lock counts; not so where it is about to be made anew.
+            arch_list: TORCH_CUDA_ARCH_LIST of the caller's environment.
+            lock: The lock, where the caller has read it.
         """
         self._target = target
         self._source = source
         self._facts = facts
-        self.lock, self.lock_problem = _read_lock(target) if locked else (None, "it is not looked at")
+        self._arch_list = arch_list
+        self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not looked at")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
         self.questions: tuple[Callable[[HostReport], tuple[Finding, ...]], ...] = tuple(
@@ -120,18 +133,16 @@ class Judge:
     def conclude(self, host: HostReport, answers: Sequence[Iterable[Finding]]) -> Verdicts:
         """Return the verdicts on a machine that follow from the answers to `questions`.
 
-        A verdict is a yes where no error is against it and nothing leaves it open.
+        A verdict is a no where an error is against it, and else unknown where something leaves it open.
         """
         found = [(rule.scope, one) for rule, told in zip(self._rules, answers, strict=True) for one in told]
         if foreign := [one for one in found if one[1].code == PLATFORM]:
             found = foreign  # what the target asks for there says nothing of this platform
-        against = {scope for scope, finding in found if finding.severity is Severity.ERROR}
-        against |= {finding.unknown.scope for _, finding in found if finding.unknown}
         return Verdicts(
             target=self._target.name,
             platform=_platform(host),
-            build=against.isdisjoint((Scope.BUILD, Scope.BOTH)),
-            run=against.isdisjoint((Scope.RUN, Scope.BOTH)),
+            build=decide(Scope.BUILD, found),
+            run=decide(Scope.RUN, found),
             findings=tuple(finding for _, finding in found),
             pytorch=self._source.version.value if self._source else "",
             lock_problem=self.lock_problem,
@@ -139,7 +150,9 @@ class Judge:
 
     def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
         platform = _platform(host)
-        return tuple(rule(Case(self._manifest(platform), platform, self.lock, host, self._source, self._facts)))
+        manifest = self._manifest(platform)
+        named = named_archs(manifest, self._arch_list)
+        return tuple(rule(Case(manifest, platform, self.lock, host, self._source, self._facts, named)))
 
     def _manifest(self, platform: str) -> Manifest:
         if platform not in self._on:
@@ -179,7 +192,7 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
     host = report(context, options)
     if not options.host_report:
         host = with_environment(host, context.environment(target.name, None).prefix)
-    return Judge(target, source, facts)(host)
+    return Judge(target, source, facts, arch_list=context.environ.get(VARIABLE, ""))(host)
 
 
 def with_environment(host: HostReport, prefix: Path) -> HostReport:
@@ -189,13 +202,15 @@ def with_environment(host: HostReport, prefix: Path) -> HostReport:
     if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
         return host
     found_by = (FoundBy(Lead.ENVIRONMENT, "the environment"),)
-    own = Toolkit(str(toolchain.cuda), found_by, toolchain.cuda_version, compilers=limits)
+    own = Toolkit(
+        str(toolchain.cuda), found_by, toolchain.cuda_version, compilers=limits, patched=patched(toolchain.cuda)
+    )
     return replace(host, toolkits=replace(host.toolkits, value=(own, *host.toolkits.value)))
 
 
 def check_fleet(
     context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
-) -> Iterator[Asked[Verdicts]]:
+) -> Iterator[MachineVerdicts[Verdicts]]:
     """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
 
     Args:
@@ -211,7 +226,8 @@ def check_fleet(
     refuse_host_options(options)
     facts = user_facts(context)
     source = find_source(pytorch, facts)
-    judges = _Judges([Judge(target, source, facts) for target in find_targets(context, name)])
+    archs = context.environ.get(VARIABLE, "")
+    judges = _Judges([Judge(target, source, facts, arch_list=archs) for target in find_targets(context, name)])
     return ask(path, lambda host: tuple(judges(host)))
 
 
@@ -262,8 +278,8 @@ def _platform(host: HostReport) -> str:
     return host.platform.value if isinstance(host.platform, Fact) else current_platform()
 
 
-def _read_lock(target: Target) -> tuple[Lock | None, str]:
+def _read_lock(target: Target, lock: Lock | None) -> tuple[Lock | None, str]:
     try:
-        return read_lock(target.lock_file, target.name), ""
+        return lock or read_lock(target.lock_file, target.name), ""
     except TenvError as error:
         return None, error.message

@@ -17,7 +17,7 @@ import tomli
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 
-__all__ = ["AbiChoice", "Asked", "SourceTree", "from_release", "is_pytorch", "read_source"]
+__all__ = ["AbiChoice", "SourceRequirement", "SourceTree", "from_release", "is_pytorch", "read_source"]
 
 T = TypeVar("T")
 
@@ -34,11 +34,19 @@ _GCC = (
         re.MULTILINE,
     ),
 )
+_CLANG = (
+    re.compile(rf"Clang-{_NUMBER} or newer is required"),
+    re.compile(
+        rf"^\s*if\(\s*CMAKE_CXX_COMPILER_ID\s+STREQUAL\s+\"Clang\"\s+AND\s+"
+        rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR",
+        re.MULTILINE,
+    ),
+)
 _GCC_HEADER = re.compile(rf"We need GCC {_NUMBER} or later")
 _CLANG_HEADER = re.compile(rf"We need Clang {_NUMBER} or later")
 _GCC_README = re.compile(rf"gcc {_NUMBER} or newer is required", re.IGNORECASE)
 _CUDA = re.compile(rf"PyTorch requires CUDA {_NUMBER} (?:and|or) above")
-_CUDNN = re.compile(rf"PyTorch requires cuDNN {_NUMBER} (?:and|or) above")
+_CUDNN = re.compile(rf"PyTorch (?:requires|needs) [Cc]uDNN[ -]{_NUMBER} (?:and|or) above")
 _SETUP_PYTHON = re.compile(r"^python_min_version\s*=\s*\(([\d,\s]+)\)", re.MULTILINE)
 _SETUP_REQUIRES = re.compile(r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']")
 _REQUIRED_CMAKE = re.compile(rf"cmake\s*(?:>=|~=)\s*{_NUMBER}")
@@ -55,7 +63,7 @@ class AbiChoice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class SourceRequirement(Generic[T]):
     """Something that a source tree asks for.
 
     Attributes:
@@ -87,16 +95,16 @@ class SourceTree:
     """
 
     root: Path | None
-    version: Asked[str]
-    python: Asked[Range] | Missing
-    cmake_min: Asked[Version] | Missing
-    gcc_min: Asked[Version] | Missing
-    clang_min: Asked[Version] | Missing
-    cuda_min: Asked[Version] | Missing
-    cudnn_min: Asked[Version] | Missing
-    cxx_standard: Asked[int] | Missing
-    abi: Asked[AbiChoice]
-    build_backend: Asked[str] | Missing
+    version: SourceRequirement[str]
+    python: SourceRequirement[Range] | Missing
+    cmake_min: SourceRequirement[Version] | Missing
+    gcc_min: SourceRequirement[Version] | Missing
+    clang_min: SourceRequirement[Version] | Missing
+    cuda_min: SourceRequirement[Version] | Missing
+    cudnn_min: SourceRequirement[Version] | Missing
+    cxx_standard: SourceRequirement[int] | Missing
+    abi: SourceRequirement[AbiChoice]
+    build_backend: SourceRequirement[str] | Missing
     missing_submodules: tuple[str, ...] = ()
 
     @property
@@ -111,7 +119,7 @@ class SourceTree:
         return {"root": str(self.root or ""), **values, "missing_submodules": list(self.missing_submodules)}
 
 
-def _to_json(asked: Asked[Any] | Missing) -> dict[str, Any]:
+def _to_json(asked: SourceRequirement[Any] | Missing) -> dict[str, Any]:
     if isinstance(asked, Missing):
         return {"missing": asked.reason}
     value = asked.value if isinstance(asked.value, int) else str(asked.value)
@@ -138,13 +146,13 @@ class _Files:
         except OSError:
             return ""
 
-    def find(self, name: str, pattern: re.Pattern[str]) -> list[Asked[str]]:
+    def find(self, name: str, pattern: re.Pattern[str]) -> list[SourceRequirement[str]]:
         """Return what a pattern's only group matches in a file, each with its line."""
         text = self.text(name)
         found = []
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start(1)) + 1
-            found.append(Asked(match.group(1), f"{name}:{line}"))
+            found.append(SourceRequirement(match.group(1), f"{name}:{line}"))
         return found
 
     def table(self, name: str) -> dict[str, Any]:
@@ -179,13 +187,13 @@ def read_source(path: Path) -> SourceTree | Missing:
     backend = _backend(files)
     return SourceTree(
         root=path,
-        version=Asked(version, "version.txt"),
+        version=SourceRequirement(version, "version.txt"),
         python=_python(files),
         cmake_min=_cmake(files),
         gcc_min=_gcc(files),
-        clang_min=_highest(files.find("c10/util/C++17.h", _CLANG_HEADER), "nothing checks the version of clang"),
+        clang_min=_clang(files),
         cuda_min=_highest(files.find("cmake/public/cuda.cmake", _CUDA), "cmake/public/cuda.cmake names no version"),
-        cudnn_min=_highest(files.find("cmake/public/cuda.cmake", _CUDNN), "cmake/public/cuda.cmake names no version"),
+        cudnn_min=_cudnn(files),
         cxx_standard=_standard(files),
         abi=_abi(files, backend),
         build_backend=backend,
@@ -206,14 +214,14 @@ def from_release(version: str, values: Mapping[str, str], origin: str) -> Source
     """
     _release(version)
 
-    def asked(name: str, parse: Callable[[str], T]) -> Asked[T] | Missing:
+    def asked(name: str, parse: Callable[[str], T]) -> SourceRequirement[T] | Missing:
         text = values.get(name, "")
-        return Asked(parse(text), origin) if text else Missing(f"{origin} does not say")
+        return SourceRequirement(parse(text), origin) if text else Missing(f"{origin} does not say")
 
     backend = asked("build_backend", str)
     return SourceTree(
         root=None,
-        version=Asked(version, "the version that was given"),
+        version=SourceRequirement(version, "the version that was given"),
         python=asked("python", Range),
         cmake_min=asked("cmake_min", Version),
         gcc_min=asked("gcc_min", Version),
@@ -221,13 +229,13 @@ def from_release(version: str, values: Mapping[str, str], origin: str) -> Source
         cuda_min=asked("cuda_min", Version),
         cudnn_min=asked("cudnn_min", Version),
         cxx_standard=asked("cxx_standard", int),
-        abi=Asked(_abi_of(backend), origin),
+        abi=SourceRequirement(_abi_of(backend), origin),
         build_backend=backend,
     )
 
 
-def _highest(found: Iterable[Asked[str]], reason: str) -> Asked[Version] | Missing:
-    versions = [Asked(Version(asked.value), asked.origin) for asked in found]
+def _highest(found: Iterable[SourceRequirement[str]], reason: str) -> SourceRequirement[Version] | Missing:
+    versions = [SourceRequirement(Version(asked.value), asked.origin) for asked in found]
     return max(versions, key=lambda asked: asked.value) if versions else Missing(reason)
 
 
@@ -238,22 +246,22 @@ def _section(table: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     return table
 
 
-def _python(files: _Files) -> Asked[Range] | Missing:
+def _python(files: _Files) -> SourceRequirement[Range] | Missing:
     declared = _section(files.table("pyproject.toml"), "project").get("requires-python")
-    found = [Asked(declared, "pyproject.toml")] if isinstance(declared, str) else []
+    found = [SourceRequirement(declared, "pyproject.toml")] if isinstance(declared, str) else []
     found += files.find("setup.py", _SETUP_REQUIRES)
     for asked in files.find("setup.py", _SETUP_PYTHON):
         numbers = [part.strip() for part in asked.value.split(",") if part.strip()]
-        found.append(Asked(f">={'.'.join(numbers)}", asked.origin))
+        found.append(SourceRequirement(f">={'.'.join(numbers)}", asked.origin))
     for asked in found:
         try:
-            return Asked(Range(asked.value), asked.origin)
+            return SourceRequirement(Range(asked.value), asked.origin)
         except ValueError:
             continue
     return Missing("neither pyproject.toml nor setup.py names the Python versions")
 
 
-def _cmake(files: _Files) -> Asked[Version] | Missing:
+def _cmake(files: _Files) -> SourceRequirement[Version] | Missing:
     """Return the oldest CMake: of what CMake enforces itself and what the build backend installs or asks for."""
     project = files.table("pyproject.toml")
     found = files.find("CMakeLists.txt", _CMAKE)[:1]
@@ -263,43 +271,62 @@ def _cmake(files: _Files) -> Asked[Version] | Missing:
     texts = [item for item in requires if isinstance(item, str)] if isinstance(requires, list) else []
     for text in [*texts, f"cmake{named}" if named else ""]:
         if match := _REQUIRED_CMAKE.match(text):
-            found.append(Asked(match[1], "pyproject.toml"))
+            found.append(SourceRequirement(match[1], "pyproject.toml"))
     return _highest(found, "CMakeLists.txt has no cmake_minimum_required")
 
 
-def _gcc(files: _Files) -> Asked[Version] | Missing:
+def _gcc(files: _Files) -> SourceRequirement[Version] | Missing:
     """Return the oldest GCC that is not refused; what the README names counts only when nothing refuses one."""
     found = [asked for pattern in _GCC for asked in files.find("CMakeLists.txt", pattern)]
     found += files.find("c10/util/C++17.h", _GCC_HEADER)
     return _highest(found or files.find("README.md", _GCC_README), "nothing names a version of GCC")
 
 
-def _standard(files: _Files) -> Asked[int] | Missing:
+def _clang(files: _Files) -> SourceRequirement[Version] | Missing:
+    found = [asked for pattern in _CLANG for asked in files.find("CMakeLists.txt", pattern)]
+    found += files.find("c10/util/C++17.h", _CLANG_HEADER)
+    return _highest(found, "nothing checks the version of clang")
+
+
+def _cudnn(files: _Files) -> SourceRequirement[Version] | Missing:
+    """Return the oldest cuDNN; the one check goes into PyTorch's wheels, the other is for its own build alone."""
+    names = ("cmake/public/cuda.cmake", "cmake/Dependencies.cmake")
+    found = [asked for name in names for asked in files.find(name, _CUDNN)]
+    return _highest(found, f"neither {' nor '.join(names)} names a version")
+
+
+def _standard(files: _Files) -> SourceRequirement[int] | Missing:
     found = files.find("CMakeLists.txt", _CXX)
-    return Asked(int(found[0].value), found[0].origin) if found else Missing("CMakeLists.txt sets no C++ standard")
+    return (
+        SourceRequirement(int(found[0].value), found[0].origin)
+        if found
+        else Missing("CMakeLists.txt sets no C++ standard")
+    )
 
 
-def _backend(files: _Files) -> Asked[str] | Missing:
+def _backend(files: _Files) -> SourceRequirement[str] | Missing:
     name = _section(files.table("pyproject.toml"), "build-system").get("build-backend")
     if isinstance(name, str):
         known = {"setuptools": "setuptools", "scikit_build_core": "scikit-build-core"}
-        return Asked(known.get(name.partition(".")[0], name), "pyproject.toml")
+        return SourceRequirement(known.get(name.partition(".")[0], name), "pyproject.toml")
     if "scikit-build" in _section(files.table("pyproject.toml"), "tool"):
-        return Asked("scikit-build-core", "pyproject.toml")
+        return SourceRequirement("scikit-build-core", "pyproject.toml")
     if files.text("setup.py"):
-        return Asked("setuptools", "setup.py")
+        return SourceRequirement("setuptools", "setup.py")
     return Missing("there is no build backend in pyproject.toml, and no setup.py")
 
 
-def _abi(files: _Files, backend: Asked[str] | Missing) -> Asked[AbiChoice]:
+def _abi(files: _Files, backend: SourceRequirement[str] | Missing) -> SourceRequirement[AbiChoice]:
     if (files.root / "cmake" / "EnvVarForwarding.cmake").is_file():
         passed_on = "_GLIBCXX_USE_CXX11_ABI" in files.text("cmake/EnvVarForwarding.cmake")
-        return Asked(AbiChoice.ENVIRONMENT if passed_on else AbiChoice.COMPILER, "cmake/EnvVarForwarding.cmake")
-    return Asked(_abi_of(backend), backend.reason if isinstance(backend, Missing) else backend.origin)
+        return SourceRequirement(
+            AbiChoice.ENVIRONMENT if passed_on else AbiChoice.COMPILER, "cmake/EnvVarForwarding.cmake"
+        )
+    return SourceRequirement(_abi_of(backend), backend.reason if isinstance(backend, Missing) else backend.origin)
 
 
-def _abi_of(backend: Asked[str] | Missing) -> AbiChoice:
-    scikit = isinstance(backend, Asked) and backend.value == "scikit-build-core"
+def _abi_of(backend: SourceRequirement[str] | Missing) -> AbiChoice:
+    scikit = isinstance(backend, SourceRequirement) and backend.value == "scikit-build-core"
     return AbiChoice.COMPILER if scikit else AbiChoice.ENVIRONMENT
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from tenv.activation.shells.interface import Shell, find_shell, known_shells, refused
 from tenv.cli.command import command, target_argument
 from tenv.cli.output import Result, Voice, is_terminal
+from tenv.core.errors import UsageError
 
 __all__ = ["activate", "deactivate", "hook"]
 
@@ -15,16 +17,17 @@ _shell_option = click.option(
     "--shell", "shell_name", metavar="SHELL", help="The shell to speak to; your own when left out."
 )
 
-
-def _own_shell() -> str:
-    """Return the name of the user's shell, as far as its environment tells."""
-    from tenv.activation.shells.interface import known_shells  # noqa: PLC0415
-
-    name = Path(os.environ.get("SHELL", "")).name
-    return name if name in known_shells() else "sh"
+_SHELLS = f"Shells: {', '.join(known_shells())}."
 
 
-@command("activate", short_help='Print what activates an environment: eval "$(tenv activate TARGET)".')
+def _shell_of(name: str | None, target: str | None) -> Shell:
+    """Return how to speak to the shell of that name, or to the one that tenv was started from."""
+    from tenv.activation.shells.running import running_shell
+
+    return find_shell(name or running_shell(os.environ), target or "TARGET")
+
+
+@command("activate", short_help='Print what activates an environment: eval "$(tenv activate TARGET)".', epilog=_SHELLS)
 @target_argument
 @click.option(
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
@@ -35,39 +38,48 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_nam
 
     Without TARGET, the only environment here is taken.
     """
-    from tenv.activation.shells.interface import find_shell  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.activate import find_script  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.activate import find_activation, find_script
 
-    shell = find_shell(shell_name or _own_shell())
-    name, script = find_script(Context(), target, prefix, shell.SCRIPT, voice.say)
+    shell = _shell_of(shell_name, target)
+    context = Context()
+    name, script = find_script(context, target, prefix, shell.SCRIPT, voice.say)
+    if names := refused(shell, find_activation(context, target, prefix)):
+        raise UsageError(
+            f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; nothing was set",
+            hint=f"`tenv run {name} -- COMMAND` needs no shell",
+        )
     if is_terminal(sys.stdout) and not voice.json:
-        voice.say(f'this only prints the command; run: eval "$(tenv activate {name})"')
-        voice.say('or once, in your shell\'s start file: eval "$(tenv hook bash)"  (or zsh)')
+        voice.say(f"this only prints the command; run: {shell.use(f'tenv activate {name}')}")
+        voice.say(f"or once, in your shell's start file: {shell.use(f'tenv hook {shell.NAMES[0]}')}")
     return Result({"target": name, "script": str(script)}, text=shell.render_source(str(script)))
 
 
-@command("deactivate", short_help='Print what undoes the innermost activation: eval "$(tenv deactivate)".')
+@command(
+    "deactivate", short_help='Print what undoes the innermost activation: eval "$(tenv deactivate)".', epilog=_SHELLS
+)
 @_shell_option
-def deactivate(voice: Voice, *, shell_name: str | None) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Print the script that undoes the innermost activation of your shell."""
-    from tenv.activation.shells.interface import find_shell  # noqa: PLC0415
+def deactivate(voice: Voice, *, shell_name: str | None) -> Result:
+    """Print the script that undoes the innermost activation of your shell; on a terminal, the command that runs it."""
+    shell = _shell_of(shell_name, None)
+    text = shell.render_deactivation()
+    if not is_terminal(sys.stdout) or voice.json:
+        return Result({"script": text}, text=text)
+    voice.say("this only prints the command; with the hook in your shell's start file, `tenv deactivate` runs it:")
+    voice.say(shell.use(f"tenv hook {shell.NAMES[0]}"))
+    return Result({"script": text}, text=shell.use("tenv deactivate") + "\n")
 
-    text = find_shell(shell_name or _own_shell()).render_deactivation()
-    return Result({"script": text}, text=text)
 
-
-@command("hook", short_help='Print the shell function for your start file: eval "$(tenv hook bash)".')
+@command("hook", short_help='Print the shell function for your start file: eval "$(tenv hook bash)".', epilog=_SHELLS)
 @click.argument("shell_name", metavar="SHELL")
 def hook(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every command has a voice)
     """Print a shell function `tenv` with which `tenv activate` and `tenv deactivate` work by themselves.
 
     It sources stored scripts: no Python is started to activate an environment.
     """
-    from tenv.activation.shells.interface import find_shell  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.project.context import Context
 
     program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
     words = [sys.executable, "-m", "tenv"] if program.endswith("__main__.py") else [program]
-    text = find_shell(shell_name).render_hook(words, Context().places)
+    text = find_shell(shell_name).render_hook(words, Context().places.data / "envs")
     return Result({"script": text}, text=text)

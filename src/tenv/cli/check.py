@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command, target_argument
-from tenv.cli.host import host_options, pytorch_option
-from tenv.cli.output import Result, Voice, count, print_findings
+from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
+from tenv.cli.output import Result, Voice, count, out, print_findings
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.checks.fleet import Asked
+    from tenv.checks.fleet import MachineVerdicts
     from tenv.checks.judge import Verdicts
     from tenv.project.context import Context
 
-__all__ = ["against_option", "answer", "build_only_option", "check", "left_out", "show_machines", "summarize"]
+__all__ = ["against_option", "build_only_option", "cell", "check", "left_out", "show_machines", "summarize", "yes"]
 
 against_option = click.option(
     "--against",
@@ -35,9 +35,23 @@ build_only_option = click.option(
 """Which verdict the exit status tells."""
 
 
-def answer(found: Any, build_only: bool) -> bool:
-    """Return the verdict that the exit status tells: on running, which is what a target is for, or on building."""
-    return bool(found.build if build_only else found.run)
+def yes(answer: bool | None) -> str:
+    """Return a verdict as a word."""
+    return "unknown" if answer is None else "yes" if answer else "no"
+
+
+def cell(found: Any) -> str:
+    """Return both verdicts in one cell of a table; a question mark says that running is not known."""
+    if found.build is None:
+        return "unknown"
+    if found.run is None:
+        return "build?" if found.build else "no?"
+    return "+".join(name for name, answer in (("build", found.build), ("run", found.run)) if answer) or "no"
+
+
+def _is_fine(found: "Verdicts", build_only: bool) -> bool:
+    """Tell whether the verdicts that the exit status is about are both a yes; unknown is none."""
+    return found.build is True and (build_only or found.run is True)
 
 
 @command("check", short_help="Judge a target on this machine by every rule.")
@@ -45,6 +59,7 @@ def answer(found: Any, build_only: bool) -> bool:
 @pytorch_option
 @build_only_option
 @against_option
+@from_report_option
 @host_options
 def check(
     voice: Voice,
@@ -53,39 +68,44 @@ def check(
     pytorch: str,
     build_only: bool,
     against: Path | None,
+    target_from_report: bool,
     **options: Any,
 ) -> Result:
     """Judge whether TARGET can be built on this machine and whether what it builds runs here.
 
-    Status 1 when it is not known to run here, or with --build-only, when it can't be built here. With --against and
+    Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
     without TARGET, every target is judged on every machine, and the status is 0.
     """
-    from tenv.checks.host_options import HostOptions  # noqa: PLC0415
-    from tenv.checks.judge import check as judge  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.checks.host_options import HostOptions
+    from tenv.checks.judge import check as judge
+    from tenv.project.context import Context
 
     host = HostOptions(**options)
     if against is not None:
+        if target_from_report:
+            raise click.UsageError("--against and --target-from-report exclude each other")
         return _fleet(voice, target, pytorch, build_only, against, host)
-    found = judge(Context(), target, pytorch, host)
+    context = Context()
+    taken = taken_from_report(context, target, host, voice.say) if target_from_report else None
+    found = judge(context, taken.target if taken else target, pytorch, taken.options if taken else host)
     findings = [finding.to_json() for finding in found.findings]
     return Result(
-        found.to_json(),
+        {**found.to_json(), "target_from_report": taken.to_json()} if taken else found.to_json(),
         text=lambda: _show(found, findings),
         summary=(f"without the lock: {found.lock_problem}",) if found.lock_problem else (),
         findings=findings,
-        status=Exit.DONE if answer(found, build_only) else Exit.CHECK,
+        status=Exit.DONE if _is_fine(found, build_only) else Exit.CHECK,
     )
 
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
-    from tenv.checks.judge import check_fleet  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.checks.judge import check_fleet
+    from tenv.project.context import Context
 
     context = Context()
     machines = list(check_fleet(context, target, pytorch, against, host))
     failed = any(
-        machine.problem or not all(answer(found, build_only) for found in machine.answers) for machine in machines
+        machine.problem or not all(_is_fine(found, build_only) for found in machine.answers) for machine in machines
     )
     return Result(
         {"machines": [machine.to_json(_in_fleet) for machine in machines] if voice.json else []},
@@ -97,8 +117,9 @@ def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, aga
 
 def _show(found: "Verdicts", findings: Sequence[dict[str, str]]) -> None:
     asked = f" of PyTorch {found.pytorch}" if found.pytorch else ""
-    click.echo(f"build: {'yes' if found.build else 'no'}  ({found.target}{asked} on {found.platform})")
-    click.echo(f"run:   {'yes' if found.run else 'no'}")
+    out(f"build: {yes(found.build)}  ({found.target}{asked} on {found.platform})")
+    alone = "  (`--build-only` asks for building alone)" if found.build and found.run is None else ""
+    out(f"run:   {yes(found.run)}{alone}")
     print_findings(findings)
 
 
@@ -108,12 +129,11 @@ def _in_fleet(found: "Verdicts") -> dict[str, Any]:
 
 
 def _cell(found: "Verdicts") -> str:
-    verdict = "runs" if found.run else "builds" if found.build else "no"
     codes = dict.fromkeys(finding.code for finding in found.findings if finding.severity != "note")
-    return " ".join([verdict, *codes])
+    return " ".join([cell(found), *codes])
 
 
-def show_machines(asked: "Sequence[Asked[Any]]", cell: Callable[[Any], str]) -> None:
+def show_machines(asked: "Sequence[MachineVerdicts[Any]]", cell: Callable[[Any], str]) -> None:
     """Print a row a machine, with a column for each target."""
     names = next(([answer.target for answer in row.answers] for row in asked if not row.problem), [])
     problems = ("PROBLEM",) if any(row.problem for row in asked) else ()
@@ -128,7 +148,7 @@ def show_machines(asked: "Sequence[Asked[Any]]", cell: Callable[[Any], str]) -> 
     print_table(("MACHINE", "DRIVER", "GPU", *names, *problems), rows)
 
 
-def summarize(asked: "Sequence[Asked[Any]]", context: "Context") -> tuple[str, ...]:
+def summarize(asked: "Sequence[MachineVerdicts[Any]]", context: "Context") -> tuple[str, ...]:
     """Return what is said below the machines, of targets that have no column too."""
     broken = sum(bool(row.problem) for row in asked)
     judged = next(([answer.target for answer in row.answers] for row in asked if not row.problem), None)

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, answer, build_only_option, left_out, show_machines, summarize
+from tenv.cli.check import against_option, build_only_option, cell, left_out, show_machines, summarize, yes
 from tenv.cli.command import command
-from tenv.cli.host import host_options
-from tenv.cli.output import Result, Voice, print_findings
+from tenv.cli.host import from_report_option, host_options, taken_from_report
+from tenv.cli.output import Result, Voice, out, print_findings
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.checks.driver_report import Report, Row
+    from tenv.checks.driver_report import Report, TargetVerdict
 
 __all__ = ["check_driver"]
 
@@ -22,24 +22,38 @@ __all__ = ["check_driver"]
 @click.argument("target", required=False)
 @build_only_option
 @against_option
+@from_report_option
 @host_options
-def check_driver(voice: Voice, *, target: str | None, build_only: bool, against: Path | None, **options: Any) -> Result:
+def check_driver(
+    voice: Voice,
+    *,
+    target: str | None,
+    build_only: bool,
+    against: Path | None,
+    target_from_report: bool,
+    **options: Any,
+) -> Result:
     """Compare this machine's NVIDIA driver with what TARGET needs; without TARGET, with every target and CUDA toolkit.
 
     BUILD is what the manifest alone tells: its platforms, and the CUDA toolkit that it takes from the machine. `check`
-    asks every rule. Status 1 when what TARGET builds is not known to run here, or with --build-only, when it can't be
-    built here.
+    asks every rule. RUN counts the driver, the loader and the GPUs. Status 0 when RUN of TARGET is yes, or with
+    --build-only, when BUILD is; else 1.
     """
-    from tenv.checks.driver_report import check  # noqa: PLC0415
-    from tenv.checks.host_options import HostOptions  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.checks.driver_report import check
+    from tenv.checks.host_options import HostOptions
+    from tenv.project.context import Context
 
     host = HostOptions(**options)
     if against is not None:
+        if target_from_report:
+            raise click.UsageError("--against and --target-from-report exclude each other")
         return _fleet(voice, target, build_only, against, host)
     context = Context()
+    taken = taken_from_report(context, target, host, voice.say) if target_from_report else None
+    if taken:
+        target, host = taken.target, taken.options
     report = check(context, target, host)
-    failed = target is not None and not all(answer(row, build_only) for row in report.rows)
+    failed = target is not None and not all(_is_fine(row, build_only) for row in report.rows)
     useless = [finding.to_json() for finding in report.findings]
     findings = [*useless, *(finding.to_json() for row in report.rows for finding in row.findings)]
 
@@ -51,16 +65,19 @@ def check_driver(voice: Voice, *, target: str | None, build_only: bool, against:
 
     status = Exit.CHECK if failed else Exit.DONE
     left = () if target else left_out(context, [row.target for row in report.rows])
-    return Result(report.to_json(), text=show, summary=left, findings=findings, status=status)
+    data = {**report.to_json(), "target_from_report": taken.to_json()} if taken else report.to_json()
+    return Result(data, text=show, summary=left, findings=findings, status=status)
 
 
 def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, host: Any) -> Result:
-    from tenv.checks.driver_report import check_fleet  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.checks.driver_report import check_fleet
+    from tenv.project.context import Context
 
     context = Context()
     machines = list(check_fleet(context, target, against, host))
-    failed = any(machine.problem or not all(answer(row, build_only) for row in machine.answers) for machine in machines)
+    failed = any(
+        machine.problem or not all(_is_fine(row, build_only) for row in machine.answers) for machine in machines
+    )
     return Result(
         {"machines": [machine.to_json(lambda row: row.to_json()) for machine in machines] if voice.json else []},
         text=lambda: show_machines(machines, _cell),
@@ -69,24 +86,24 @@ def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, ho
     )
 
 
-def _cell(row: "Row") -> str:
-    return _verdict(row) if row.build else f"{_verdict(row)}, no build"
+def _cell(row: "TargetVerdict") -> str:
+    return f"{cell(row)} {_verdict(row)}"
 
 
 def _show(report: "Report") -> None:
-    click.echo(f"driver: {report.driver_text()}")
+    out(f"driver: {report.driver_text()}")
     print_table(
         ("TARGET", "CUDA", "MINIMUM DRIVER", "BUILD", "RUN", "VERDICT"),
         [
-            (row.target, row.cuda or "none", row.minimum or "none", _yes(row.build), _yes(row.run), _verdict(row))
+            (row.target, row.cuda or "none", row.minimum or "none", yes(row.build), yes(row.run), _verdict(row))
             for row in report.rows
         ],
     )
     if report.toolkits:
-        click.echo()
+        out()
         print_table(
             ("CUDA TOOLKIT", "MINIMUM DRIVER", "RUN", "VERDICT"),
-            [(row.cuda, row.minimum or "none", _yes(row.run), _verdict(row)) for row in report.toolkits],
+            [(row.cuda, row.minimum or "none", yes(row.run), _verdict(row)) for row in report.toolkits],
         )
 
 
@@ -96,14 +113,15 @@ def _explain(report: "Report") -> None:
         native = row.verdict.native
         if row.run and row.verdict.finding is None and native is not None:
             doubt = "" if native.basis.confirmed else " (not confirmed)"
-            click.echo(f"\nnative: CUDA {row.cuda} came with driver {native.driver}{doubt}, and this one is not older")
-            click.echo(f"  evidence: driver {report.driver_text()}")
-            click.echo(f"  source: {native.basis.source}")
+            out(f"\nnative: CUDA {row.cuda} came with driver {native.driver}{doubt}, and this one is not older")
+            out(f"  evidence: driver {report.driver_text()}")
+            out(f"  source: {native.basis.source}")
 
 
-def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"
+def _is_fine(row: "TargetVerdict", build_only: bool) -> bool:
+    """Tell whether the verdict that the exit status is about is a yes; unknown is none."""
+    return (row.build if build_only else row.run) is True
 
 
-def _verdict(row: "Row") -> str:
+def _verdict(row: "TargetVerdict") -> str:
     return row.verdict.verdict.value

@@ -1,32 +1,36 @@
 """``tenv clean``."""
 
+from collections.abc import Callable
+
 import click
 
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice, format_bytes
 from tenv.cli.table import print_table
+from tenv.targets.sections import SECTIONS
 
 __all__ = ["clean"]
 
 
+def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Add an option for each source that keeps what it has fetched."""
+    for section in reversed(SECTIONS):
+        if section.cache:
+            function = click.option(f"--{section.key}", is_flag=True, help=section.cache)(function)
+    return function
+
+
 @command("clean", short_help="Show what the caches hold, and free it.")
 @click.option("--leftovers", is_flag=True, help="Remove what interrupted removals left behind.")
-@click.option("--wheels", is_flag=True, help="Empty uv's cache of wheels, which every use of uv shares.")
-@click.option("--conda", is_flag=True, help="Empty the cache of conda packages, which pixi shares.")
-@click.option("--archives", is_flag=True, help="Empty the store of archives, packed and unpacked.")
+@_source_options
 @click.option("--all", "everything", is_flag=True, help="All of these.")
-def clean(voice: Voice, *, leftovers: bool, wheels: bool, conda: bool, archives: bool, everything: bool) -> Result:  # noqa: ARG001
+def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> Result:  # noqa: ARG001
     """Show what the caches hold; with an option, free it. Environments stay as they are."""
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.clean import clean_caches  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.clean import clean_caches
 
-    rows = clean_caches(
-        Context(),
-        leftovers=leftovers or everything,
-        wheels=wheels or everything,
-        conda=conda or everything,
-        archives=archives or everything,
-    )
+    keys = [key for key, wanted in named.items() if wanted or everything]
+    rows = clean_caches(Context(), keys, leftovers=leftovers or everything)
     data = [{"name": row.name, "path": str(row.path), "bytes": row.bytes, "freed": row.freed} for row in rows]
 
     def show() -> None:
@@ -36,5 +40,6 @@ def clean(voice: Voice, *, leftovers: bool, wheels: bool, conda: bool, archives:
         )
 
     freed = any(row.freed for row in rows)
-    hint = [] if freed else ["free it with `tenv clean --leftovers`, `--wheels`, `--conda`, `--archives` or `--all`"]
+    options = ", ".join(f"`--{key}`" for key in named)
+    hint = [] if freed else [f"free it with `tenv clean --leftovers`, {options} or `--all`"]
     return Result(data, text=show, summary=hint)

@@ -52,7 +52,7 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
     except TenvError as error:
         return voice.fail(name, error)
     except KeyboardInterrupt:
-        from tenv.core import process  # noqa: PLC0415 (late: short commands start no program)
+        from tenv.core import process  # late: short commands start no program
 
         process.end_all()  # nobody waits for them any more
         return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
@@ -81,7 +81,7 @@ def _finish(name: str, voice: Voice, result: Result) -> Exit:
 
 def _bug(name: str, voice: Voice, error: Exception) -> Exit:
     if os.environ.get("TENV_TRACEBACK"):
-        import traceback  # noqa: PLC0415 (late: for bugs alone)
+        import traceback  # late: for bugs alone
 
         traceback.print_exc()
     hint = "this is a bug of tenv; run it again with TENV_TRACEBACK=1 and report what it prints"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command
-from tenv.cli.host import host_options, pytorch_option
+from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress_bar import Terminal
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tenv.checks.before_create import Surroundings
-    from tenv.checks.choose_target import Choice
+    from tenv.checks.choose_target import TargetChoice
+    from tenv.checks.host_options import HostOptions
     from tenv.checks.rules.interface import Finding
+    from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
     from tenv.verbs.create import Created, LockMode
 
@@ -25,7 +27,7 @@ __all__ = ["create"]
 
 
 @command("create", short_help="Create or repair the environment of a target.")
-@click.argument("target")
+@click.argument("target", required=False)
 @click.option("--prefix", type=click.Path(path_type=Path), help="The folder to create it in.")
 @click.option("--locked", is_flag=True, help="Stop (status 7) when the lock does not satisfy the manifest.")
 @click.option("--frozen", is_flag=True, help="Use the lock as it is, whatever the manifest says.")
@@ -39,11 +41,12 @@ __all__ = ["create"]
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 @pytorch_option
 @click.option("--no-check", is_flag=True, help="Create it even where the rules say that it can't be built here.")
+@from_report_option
 @host_options
 def create(
     voice: Voice,
     *,
-    target: str,
+    target: str | None,
     prefix: Path | None,
     locked: bool,
     frozen: bool,
@@ -55,7 +58,8 @@ def create(
     no_wait: bool,
     pytorch: str,
     no_check: bool,
-    **host: str,
+    target_from_report: bool,
+    **host: Any,
 ) -> Result:
     """Create the environment of TARGET from its lock, or repair one, or find that there is nothing to do.
 
@@ -64,10 +68,13 @@ def create(
 
     TARGET `auto` takes the best one for this machine and the PyTorch checkout here, and says why.
     """
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.targets.search import AUTO  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.verbs import create as workflow  # noqa: PLC0415
+    from tenv.checks.host_options import HostOptions
+    from tenv.project.context import Context
+    from tenv.targets.search import AUTO  # late: loads what it needs
+    from tenv.verbs import create as workflow
 
+    if target is None and not target_from_report:
+        raise click.UsageError("Missing argument 'TARGET'.")
     mode = _mode(locked=locked, frozen=frozen)
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
@@ -75,31 +82,25 @@ def create(
         def tell(findings: "Sequence[Finding]") -> None:
             print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
 
-        around, choice = None, None
-        if target == AUTO or pytorch or any(host.values()):
-            around, choice = _look(context, pytorch, host, progress.say if target == AUTO else None)
+        options, taken, around, choice = HostOptions(**host), None, None, None
+        if target_from_report:
+            taken = taken_from_report(context, target, options, progress.say)
+            options = taken.options
+        if target == AUTO or pytorch or options != HostOptions():
+            around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
         if choice:
-            target = choice.target
             progress.say("\n".join(choice.lines()))
-        request = workflow.Request(
-            target,
-            prefix,
-            mode,
-            lock_file,
-            python,
-            exact,
-            wait=not no_wait,
-            repair=repair,
-            check=not no_check,
-            around=around,
+        name = choice.target if choice else taken.target if taken else str(target)
+        request = workflow.CreateRequest(
+            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair
         )
         made = workflow.create(context, request, tell)
     findings = [finding.to_json() for finding in made.findings]
-    return Result(_data(made, choice), summary=_summary(made, prefix), findings=findings)
+    return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":
-    from tenv.verbs.create import LockMode  # noqa: PLC0415
+    from tenv.verbs.create import LockMode
 
     if locked and frozen:
         raise click.UsageError("--locked and --frozen exclude each other")
@@ -107,18 +108,19 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
 
 
 def _look(
-    context: "Context", pytorch: str, host: dict[str, str], say: "Callable[[str], None] | None"
-) -> "tuple[Surroundings, Choice | None]":
+    context: "Context", pytorch: str, options: "HostOptions", say: "Callable[[str], None] | None"
+) -> "tuple[Surroundings, TargetChoice | None]":
     """Return what the target is judged by, and the best one where `say` is to hear of it."""
-    from tenv.checks.before_create import look_around  # noqa: PLC0415
-    from tenv.checks.choose_target import choose  # noqa: PLC0415
-    from tenv.checks.host_options import HostOptions  # noqa: PLC0415
+    from tenv.checks.before_create import look_around
+    from tenv.checks.choose_target import choose
 
-    around = look_around(context, pytorch, HostOptions(**host))
+    around = look_around(context, pytorch, options)
     return around, choose(context, around, say) if say else None
 
 
-def _data(made: "Created", choice: "Choice | None") -> dict[str, Any]:
+def _data(made: "Created", choice: "TargetChoice | None", taken: "FromReport | None") -> dict[str, Any]:
+    from tenv.targets.sections import SECTIONS
+
     state = made.state
     data = {
         "target": made.target,
@@ -126,22 +128,25 @@ def _data(made: "Created", choice: "Choice | None") -> dict[str, Any]:
         "state": state.status.value,
         "lock": str(made.lock),
         "lock_digest": state.lock,
-        "counts": {"conda": len(state.conda), "wheels": len(state.packages), "archives": len(state.archives)},
+        "counts": {section.key: len(state.of(section.key)) for section in SECTIONS if section.noun},
         "bytes": state.bytes,
         "seconds": round(made.seconds, 3),
         "changed": made.changed,
         "python": state.python,
     }
-    return {**data, "auto": choice.to_json()} if choice else data
+    data.update({"auto": choice.to_json()} if choice else {})
+    return {**data, "target_from_report": taken.to_json()} if taken else data
 
 
 def _summary(made: "Created", prefix: Path | None) -> list[str]:
+    from tenv.targets.sections import SECTIONS
+
     lines = [f"note: {note}" for note in made.notes]
     if not made.changed:
         return [*lines, f"{made.target} is ready in {made.prefix}: nothing to do"]
     name = made.target if prefix is None else f"--prefix {shlex.quote(str(prefix))} {made.target}"
     state = made.state
-    kinds = ((state.conda, "conda package"), (state.packages, "wheel"), (state.archives, "archive"))
+    kinds = ((state.of(section.key), section.noun) for section in SECTIONS)
     parts = [count(len(rows), noun) for rows, noun in kinds if rows] or ["0 wheels"]
     parts += [f"Python {state.python}"] if state.python else []
     size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)

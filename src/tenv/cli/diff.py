@@ -1,5 +1,6 @@
 """``tenv diff``, and how every command tells what changed in a lock."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -7,11 +8,12 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice, format_bytes, paint
+from tenv.cli.output import Result, Voice, format_bytes, out, paint
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.locks.diff import Difference, PackageChange, ValueChange
+    from tenv.locks.difference import Difference, ValueChange
+    from tenv.locks.package_changes import PackageChange
     from tenv.verbs.diff import Compared
 
 __all__ = ["diff", "outline", "print_difference"]
@@ -44,13 +46,13 @@ def diff(
     Each of the two is a lock file, a target, or a file of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone,
     what git has of it is compared with what is there now.
     """
-    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.verbs.diff import diff as compare  # noqa: PLC0415
+    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.verbs.diff import diff as compare
 
     found = compare(Context(), old, new, rev, platforms)
     return Result(
         {"old": found.old, "new": found.new, **found.difference.to_json()},
-        text=lambda: click.echo(_markdown(found)) if form == "markdown" else print_difference(found),
+        text=lambda: out(_markdown(found)) if form == "markdown" else print_difference(found),
         summary=() if found.difference else (f"{found.old} and {found.new} hold the same",),
         status=Exit.CHECK if exit_code and found.difference else Exit.DONE,
     )
@@ -59,15 +61,16 @@ def diff(
 def print_difference(found: "Compared") -> None:
     """Print a difference for people, to standard output."""
     if found.difference:
-        click.echo(f"{found.old} → {found.new}")
+        out(f"{found.old} → {found.new}")
     for line in _lines(found.difference):
-        click.echo(line)
+        out(line)
 
 
 def outline(difference: "Difference") -> list[str]:
     """Return a difference in a few lines for standard error, for commands that change a lock or follow one."""
     everywhere = tuple(difference.download)
     values = [
+        *_reaching(difference, everywhere),
         *_values("host: ", difference.host, everywhere),
         *_values("toolchain: ", difference.toolchain, everywhere),
     ]
@@ -82,11 +85,33 @@ def _lines(difference: "Difference") -> Iterator[str]:
             yield from lines
 
     everywhere = tuple(difference.download)
+    yield from headed("where files come from and go", _reaching(difference, everywhere))
     yield from headed("host", _values("", difference.host, everywhere))
     yield from headed("toolchain", _values("", difference.toolchain, everywhere))
+    yield from headed("asked for", _values("", difference.lock, everywhere))
     yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
     if difference:
         yield from headed("download", [f"  {row}" for row in _downloads(difference)])
+
+
+def _reaching(difference: "Difference", everywhere: tuple[str, ...]) -> list[str]:
+    """Return a line for each value that tells where a file comes from or goes, and for what new packages bring."""
+    cells = [
+        (row.name, one.name, f"{one.old or 'none'} → {one.new or 'none'}", _only(one.platforms, everywhere))
+        for row, one in difference.reaching
+    ]
+    for row in difference.added:
+        pieces = {platform: new.values for platform, (_, new) in row.pieces.items() if new}
+        for key in ("url", "to") if row.kind != "wheel" else ():
+            for value in dict.fromkeys(values[key] for values in pieces.values() if key in values):
+                where = tuple(platform for platform, values in pieces.items() if values.get(key) == value)
+                cells.append((row.name, key, value, _only(where, everywhere)))
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(2)]
+    return [f"  {name.ljust(widths[0])}  {key.ljust(widths[1])}  {said}{where}" for name, key, said, where in cells]
+
+
+def _only(platforms: tuple[str, ...], everywhere: tuple[str, ...]) -> str:
+    return f"  ({', '.join(platforms)})" if platforms and platforms != everywhere else ""
 
 
 def _tally(difference: "Difference") -> str:
@@ -102,8 +127,7 @@ def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, .
 def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
     parts = [f"{word} {', '.join(items)}" for word, items in (("dropped", row.dropped), ("added", row.added)) if items]
     said = "; ".join(parts) or f"{row.old or 'none'} → {row.new or 'none'}"
-    where = f"  ({', '.join(row.platforms)})" if row.platforms and row.platforms != everywhere else ""
-    return said + where
+    return said + _only(row.platforms, everywhere)
 
 
 def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
@@ -123,7 +147,11 @@ def _versions(row: "PackageChange") -> str:
     if row.old != row.new:
         return f"{row.old} → {row.new}"
     builds = {(old.build, new.build) for old, new in row.pieces.values() if old and new and old.build != new.build}
-    return f"{row.new}, build {' → '.join(builds.pop())}" if len(builds) == 1 else f"{row.new}, another file"
+    if len(builds) == 1:
+        return f"{row.new}, build {' → '.join(builds.pop())}"
+    if any(old and new and old.digest != new.digest for old, new in row.pieces.values()):
+        return f"{row.new}, another file"
+    return f"{row.new}, another {', '.join(dict.fromkeys(one.name for one in row.fields))}"
 
 
 def _sizes(row: "PackageChange") -> str:
@@ -154,12 +182,15 @@ def _markdown(found: "Compared") -> str:
     lines = [f"### `{found.old}` → `{found.new}`", ""]
     if not difference:
         return "\n".join([*lines, "They hold the same."])
-    for title, rows in (("the host must offer", difference.host), ("toolchain", difference.toolchain)):
+    if reaching := _reaching(difference, everywhere):
+        lines += ["**where files come from and go**", "", "```text", *reaching, "```", ""]
+    tables = (("the host must offer", difference.host), ("toolchain", difference.toolchain))
+    for title, rows in (*tables, ("asked for", difference.lock)):
         if rows:
             lines += [
                 f"| {title} | |",
                 "|---|---|",
-                *(f"| {row.title} | {_change(row, everywhere)} |" for row in rows),
+                *(f"| {_cell(row.title)} | {_cell(_change(row, everywhere))} |" for row in rows),
                 "",
             ]
     if difference.packages:
@@ -167,10 +198,15 @@ def _markdown(found: "Compared") -> str:
         lines += [f"<details><summary>packages: {_tally(difference)}</summary>", ""]
         lines += ["| | package | version | size | for |", "|---|---|---|--:|---|"]
         lines += [
-            f"| {word} | `{row.name}` | {_versions(row)} | {_sizes(row)} | {_where(row, everywhere)} |"
+            f"| {word} | `{_cell(row.name)}` | {_cell(_versions(row))} | {_sizes(row)} | {_where(row, everywhere)} |"
             for word, rows in kinds
             for row in rows
         ]
         lines += ["", "</details>", ""]
     lines += [f"- download, {row}" for row in _downloads(difference)]
     return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text that stays in its cell of a Markdown table and is no markup."""
+    return re.sub(r"([|<>\[\]`\\])", r"\\\1", text)

@@ -1,11 +1,13 @@
 """``tenv env``."""
 
+import os
 from pathlib import Path
 
 import click
 
+from tenv.activation.changes import Action
 from tenv.cli.command import command, target_argument
-from tenv.cli.output import Result, Voice
+from tenv.cli.output import Result, Voice, out
 from tenv.core.errors import UsageError
 
 __all__ = ["env"]
@@ -19,9 +21,9 @@ __all__ = ["env"]
 )
 def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path | None) -> Result:  # noqa: ARG001
     """Print every variable that activating the environment of TARGET changes, with the reason."""
-    from tenv.core.toml_reader import nearest  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.activate import find_activation  # noqa: PLC0415
+    from tenv.core.toml_reader import nearest
+    from tenv.project.context import Context
+    from tenv.verbs.activate import find_activation
 
     context = Context()
     activation = find_activation(context, target, prefix)
@@ -43,11 +45,25 @@ def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path |
 
 def _print(rows: list[dict[str, str | None]], *, explained: bool) -> None:
     for row in rows:
-        sign = {"set": "=", "prepend": "=", "unset": "", "left out": ""}[str(row["action"])]
-        rest = f":${row['name']}" if row["action"] == "prepend" else ""
-        value = {"unset": "(unset)", "left out": "(left as it is)"}.get(str(row["action"]), f"{row['value']}{rest}")
-        click.echo(f"{row['name']}{sign or ' '}{value}")
-        click.echo(f"    {row['reason']}")
+        out(f"{row['name']}{_shown(row)}")
+        out(f"    {row['reason']}")
         if explained:
             replaces = row["replaces"]
-            click.echo(f"    in this shell it is {'not set' if replaces is None else f'`{replaces}`'}")
+            out(f"    in this shell it is {'not set' if replaces is None else f'`{replaces}`'}")
+
+
+def _shown(row: dict[str, str | None]) -> str:
+    """Return what a variable becomes, as a person reads it."""
+    value, own = row["value"], f"${row['name']}"
+    separator = row.get("separator") or os.pathsep
+    match row["action"]:
+        case Action.PREPEND:
+            return f"={value}{separator}{own}"
+        case Action.APPEND:
+            return f"={own}{separator}{value}"
+        case Action.UNSET:
+            return " (unset)"
+        case Action.SET:
+            return f"={value}"
+        case _:
+            return " (left as it is)"

@@ -1,18 +1,59 @@
 """``tenv explain``."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
 
-from tenv.cli.command import command
-from tenv.cli.output import Result, Voice
+from tenv.cli.command import command, not_empty
+from tenv.cli.output import Result, Voice, print_findings
+
+if TYPE_CHECKING:
+    from tenv.verbs.explain_log import ExplainedLog
 
 __all__ = ["explain"]
 
 
-@command("explain", short_help="Print what a finding means: tenv explain CODE.")
-@click.argument("code")
-def explain(voice: Voice, *, code: str) -> Result:  # noqa: ARG001
-    """Print the page of the rule CODE, such as TE103: what it says, why, an example, the fix and the sources."""
-    from tenv.verbs.explain import explain as find  # noqa: PLC0415
+@command("explain", short_help="Print what a finding means, or why a build failed.")
+@click.argument("code", required=False)
+@click.option("--log", default="", callback=not_empty, metavar="FILE", help="The log of a build; `-` for stdin.")
+def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG001
+    """Print the page of the rule CODE, such as TE103: what it says, why, an example, the fix and the sources.
+
+    With --log, name the first step that failed in the log of a build, its first error, the cause, and what mends it.
+    The status is 0 with or without a cause.
+    """
+    if (code is None) is not bool(log):
+        raise click.UsageError("give either a CODE or `--log FILE`")
+    if code is None:
+        return _log(log)
+    from tenv.verbs.explain import explain as find
 
     page = find(code)
     return Result(page.to_json(), text=page.text)
+
+
+def _log(name: str) -> Result:
+    from tenv.project.context import Context
+    from tenv.verbs.explain_log import explain_log
+
+    found = explain_log(Context(), name)
+    findings = [finding.to_json() for finding in found.findings]
+
+    def show() -> None:
+        click.echo("\n".join(_lines(found)))
+        print_findings(findings)
+
+    return Result(found.to_json(), text=show, findings=findings)
+
+
+def _lines(found: "ExplainedLog") -> Iterator[str]:
+    diagnosis = found.diagnosis
+    if not diagnosis.failed:
+        yield f"{found.log}: nothing failed"
+        return
+    for label, line in (("step", diagnosis.step), ("error", diagnosis.error)):
+        if line is not None:
+            yield f"{label + ':':<7} line {line.number}: {line.text.strip()}"
+    if diagnosis.cause is None:
+        yield f"cause:  none of the {found.known} that tenv knows"

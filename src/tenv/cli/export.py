@@ -42,12 +42,12 @@ def export(
 
     What the format can't hold is said on standard error.
     """
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs import export as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.project.context import Context
+    from tenv.verbs import export as workflow  # late: loads what it needs
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-        request = workflow.Request(format, target, lock_file, platforms, python, requests, md5)
+        request = workflow.ExportRequest(format, target, lock_file, platforms, python, requests, md5)
         written = workflow.export(context, request)
     files = written.exported.files
     data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}

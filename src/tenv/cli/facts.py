@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice
+from tenv.cli.output import Result, Voice, out
 from tenv.cli.table import print_table
 
 __all__ = ["facts"]
@@ -18,8 +18,8 @@ def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
 
     Your own rows are read from the files and folders in TENV_FACTS and from the folder `facts` of your configuration.
     """
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.project.user_facts import list_tables, show_table  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.project.user_facts import list_tables, show_table
 
     if table is None:
         rows = list_tables(Context())
@@ -30,19 +30,19 @@ def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
 
 def _print_list(rows: list[dict[str, Any]]) -> None:
     print_table(
-        ("TABLE", "ROWS", "NOT CONFIRMED", "OWN", "WHAT IT ANSWERS"),
-        [(row["name"], row["rows"], row["unconfirmed"], row["own"], row["about"]) for row in rows],
+        ("TABLE", "DATE", "ROWS", "NOT CONFIRMED", "OWN", "WHAT IT ANSWERS"),
+        [(row["name"], row["date"], row["rows"], row["unconfirmed"], row["own"], row["about"]) for row in rows],
     )
 
 
 def _print_table(data: dict[str, Any]) -> None:
-    from tenv.facts.table_files import LAYOUTS  # noqa: PLC0415
+    from tenv.facts.table_files import LAYOUTS
 
     for number, (name, section) in enumerate(LAYOUTS[data["name"]].sections.items()):
         if number:
-            click.echo()
+            out()
         columns = (*section.key, *section.columns)
-        click.echo(f"[{name}]")
+        out(f"[{name}]")
         print_table(
             (*(column.upper() for column in columns), "CONFIRMED", "SOURCE"),
             [

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tenv.cli.command import command, not_empty
-from tenv.cli.output import Result, Voice
+from tenv.cli.output import Result, Voice, out
 
 if TYPE_CHECKING:
+    from tenv.checks.host_options import HostOptions
+    from tenv.checks.target_from_report import FromReport
     from tenv.host.interface import Fact, Missing
     from tenv.host.report import HostReport
+    from tenv.project.context import Context
 
-__all__ = ["host", "host_options", "pytorch_option"]
+__all__ = ["from_report_option", "host", "host_options", "pytorch_option", "taken_from_report"]
 
 T = TypeVar("T")
 
@@ -25,6 +28,26 @@ pytorch_option = click.option(
     help="The PyTorch to build; else the checkout here.",
 )
 """The PyTorch that is to be built."""
+
+from_report_option = click.option(
+    "--target-from-report",
+    is_flag=True,
+    help="Take the target with the CUDA that the PyTorch of the pasted report was built with.",
+)
+"""What stands in for TARGET."""
+
+
+def taken_from_report(
+    context: "Context", target: str | None, options: "HostOptions", say: Callable[[str], None]
+) -> "FromReport":
+    """Return the target that a report asks for, and say why it is that one; raises UsageError beside a TARGET."""
+    from tenv.checks.target_from_report import from_report
+
+    if target is not None:
+        raise click.UsageError("TARGET and --target-from-report exclude each other")
+    taken = from_report(context, options)
+    say(taken.line())
+    return taken
 
 
 def host_options(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -49,7 +72,7 @@ def host_options(function: Callable[..., Result]) -> Callable[..., Result]:
             default="",
             callback=not_empty,
             metavar="FILE",
-            help="Take a report that `tenv host --json` wrote elsewhere; `-` for standard input.",
+            help="Take a report of `tenv host --json`, or what `collect_env` or `nvidia-smi` printed; `-` for stdin.",
         ),
     ):
         function = option(function)
@@ -64,24 +87,35 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
     `--json` is the form that `--host-report` reads. CONDA_OVERRIDE_CUDA replaces the CUDA version of the driver; set to
     nothing, it means that there is none.
     """
-    from tenv.checks.host_options import HostOptions, report  # noqa: PLC0415
-    from tenv.host.report_json import to_json  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    from tenv.checks.host_options import HostOptions, read, report
+    from tenv.host.report_json import to_json
+    from tenv.project.context import Context
 
-    found = report(Context(), HostOptions(**options))
-    return Result(to_json(found), text="\n".join(_lines(found)))
+    asked = read(HostOptions(**options))
+    found = report(Context(), asked)
+    pasted = asked.given.pasted if asked.given else {}
+    told = [f"note: {clash['item']}: {clash['taken']} counts, not {clash['left']}" for clash in _clashes(pasted)]
+    data = {**to_json(found), "pasted": pasted} if pasted else to_json(found)
+    return Result(data, text=lambda: out("\n".join(_lines(found))), summary=told)
+
+
+def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
+    """Return where places of a pasted text contradict each other."""
+    found = pasted.get("contradictions")
+    rows = found if isinstance(found, list) else []  # of a report that somebody edited
+    return [row for row in rows if isinstance(row, dict) and {"item", "taken", "left"} <= set(row)]
 
 
 def _lines(report: "HostReport") -> Iterator[str]:
     """Yield the report as a list: a label, a value, its origin; more values of one label below each other."""
-    from tenv.host.fields import host_fields  # noqa: PLC0415
+    from tenv.host.fields import host_fields
 
     for name, field in host_fields().items():
         yield from _entry(field.label, getattr(report, name), field.show)
 
 
 def _entry(label: str, answer: "Fact[T] | Missing", show: "Callable[[T], list[str]]") -> Iterator[str]:
-    from tenv.host.interface import Missing  # noqa: PLC0415
+    from tenv.host.interface import Missing
 
     if isinstance(answer, Missing):
         yield f"{label:<12} missing  ({answer.reason})"

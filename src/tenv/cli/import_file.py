@@ -16,6 +16,7 @@ __all__ = ["import_file"]
 @click.option("--format", "format_", help="The file's format, where its name does not tell.")
 @click.option("--environment", default="", metavar="NAME", help="The environment to take, where there are several.")
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to take; all when left out.")
+@click.option("--no-lock", is_flag=True, help="Write the manifest alone.")
 @click.option("--force", is_flag=True, help="Overwrite the manifest and the lock that are there.")
 def import_file(
     voice: Voice,  # noqa: ARG001 (every command has a voice)
@@ -25,6 +26,7 @@ def import_file(
     format_: str | None,
     environment: str,
     platforms: tuple[str, ...],
+    no_lock: bool,
     force: bool,
 ) -> Result:
     """Make a target of FILE: pixi.lock, pixi.toml, conda-lock.yml, environment.yml, an explicit list or wheels' files.
@@ -32,10 +34,10 @@ def import_file(
     The manifest is written to manifests/NAME.toml; where the file has hashes, the lock to locks/NAME.lock. What is in
     the file and can't be in a target is said on standard error.
     """
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs import import_file as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.project.context import Context
+    from tenv.verbs import import_file as workflow  # late: loads what it needs
 
-    request = workflow.ImportRequest(file, format_, name, environment, platforms, force)
+    request = workflow.ImportRequest(file, format_, name, environment, platforms, force, not no_lock)
     made = workflow.import_file(Context(), request)
     data = {
         "target": made.target,

@@ -12,8 +12,8 @@ __all__ = ["list_environments"]
 @command("list", short_help="List the environments here.")
 def list_environments(voice: Voice) -> Result:  # noqa: ARG001 (every command has a voice)
     """List the environments of the project and of your data folder, with their states."""
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.list import find_environments  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.list import find_environments
 
     found = find_environments(Context())
     rows = [

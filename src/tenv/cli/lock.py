@@ -48,18 +48,18 @@ def lock(
     verbose: bool,
 ) -> Result:
     """Bring the lock of TARGET up to date for all of its platforms, keeping the versions that still fit."""
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.solve.options import Limits  # noqa: PLC0415
-    from tenv.verbs import lock as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.project.context import Context
+    from tenv.sources.interface import SolveOptions
+    from tenv.verbs import lock as workflow  # late: loads what it needs
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         found = context.places.find(target)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file)
-        limits = Limits(time_limit, exclude_newer, trust_first_use=trust_first_use)
+        limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:
@@ -72,7 +72,7 @@ def lock(
 
 def locked_result(target: str, locked: "Locked", verb: str) -> Result:
     """Return what `tenv lock` and `tenv update` tell of a lock."""
-    from tenv.verbs.lock import counts  # noqa: PLC0415
+    from tenv.verbs.lock import counts
 
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
@@ -83,9 +83,7 @@ def locked_result(target: str, locked: "Locked", verb: str) -> Result:
 
 def _told(row: "dict[str, int]") -> str:
     """Return how many files a platform has, by kind; wheels alone are counted even when there are none."""
-    parts = [
-        count(row[kind], noun)
-        for kind, noun in (("conda", "conda package"), ("wheels", "wheel"), ("archives", "archive"))
-        if row[kind]
-    ]
+    from tenv.targets.sections import SECTIONS
+
+    parts = [count(row[section.key], section.noun) for section in SECTIONS if row.get(section.key)]
     return " and ".join(parts) or "no files"

@@ -24,6 +24,7 @@ COMMANDS = {
     "activate": ("activate", "activate"),
     "deactivate": ("activate", "deactivate"),
     "hook": ("activate", "hook"),
+    "completion": ("completion", "completion"),
     "run": ("run", "run_program"),
     "shell": ("run", "shell"),
     "env": ("env", "env"),
@@ -47,12 +48,12 @@ def main() -> None:
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):  # asked by every script that looks for tenv: no library is loaded
-        from tenv import __version__  # noqa: PLC0415
+        from tenv import __version__
 
         with contextlib.suppress(OSError):  # the way of all other commands then says why
             print(f"tenv {__version__}", flush=True)
             return
-    from tenv.cli.surroundings import ended_by_signals, endure_texts  # noqa: PLC0415 (late: as above)
+    from tenv.cli.surroundings import ended_by_signals, endure_texts  # late: as above
 
     endure_texts()
     with ended_by_signals():
@@ -60,11 +61,11 @@ def main() -> None:
 
 
 def _main(arguments: list[str]) -> None:
-    import click  # noqa: PLC0415 (late: `tenv --version` needs none of it)
+    import click  # late: `tenv --version` needs none of it
 
-    from tenv.cli.command import hush, leave, unusable  # noqa: PLC0415
-    from tenv.cli.output import Voice, tell  # noqa: PLC0415
-    from tenv.core.errors import CancelledError, UsageError  # noqa: PLC0415
+    from tenv.cli.command import hush, leave, unusable
+    from tenv.cli.output import Voice, tell
+    from tenv.core.errors import CancelledError, UsageError
 
     voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
@@ -85,9 +86,9 @@ def _main(arguments: list[str]) -> None:
 
 
 def _program() -> Any:
-    import click  # noqa: PLC0415
+    import click
 
-    from tenv import __version__  # noqa: PLC0415
+    from tenv import __version__
 
     class Commands(click.Group):
         """Loads a command when it is asked for."""
@@ -105,7 +106,7 @@ def _program() -> Any:
         def resolve_command(
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
-            from tenv.core.toml_reader import nearest  # noqa: PLC0415
+            from tenv.core.toml_reader import nearest
 
             if args and not args[0].startswith("-") and args[0] not in COMMANDS:
                 suggestion = nearest(args[0], COMMANDS)

@@ -28,8 +28,8 @@ def merge_driver(voice: Voice, *, files: tuple[str, ...], install: bool, offline
     With --install, git does this by itself in every merge, rebase and cherry-pick, by calling it with four files. With
     one LOCK that git has left in conflict, it is done now.
     """
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs import merge as workflow  # noqa: PLC0415 (late: loads what it needs)
+    from tenv.project.context import Context
+    from tenv.verbs import merge as workflow  # late: loads what it needs
 
     if install == bool(files) or len(files) not in (0, 1, _OF_GIT):
         raise click.UsageError("name one lock that is in conflict, or give --install (git itself gives four files)")

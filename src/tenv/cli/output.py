@@ -10,7 +10,8 @@ from typing import Any, TextIO
 
 from tenv import __version__
 from tenv.core.errors import Exit, TenvError
-from tenv.core.sizes import format_bytes
+from tenv.core.size_text import format_bytes
+from tenv.core.untrusted import printable
 
 __all__ = [
     "Result",
@@ -19,11 +20,15 @@ __all__ = [
     "format_bytes",
     "format_seconds",
     "is_terminal",
+    "out",
     "paint",
     "print_findings",
     "tell",
 ]
 
+
+_COLOUR = f"\ue000{os.urandom(8).hex()}\ue000"
+"""Begins a colour of ours; what comes from elsewhere can't know it."""
 
 _COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
@@ -34,7 +39,8 @@ class Result:
 
     Attributes:
         data: What ``--json`` prints under ``data``.
-        text: What is printed to standard output without ``--json``: a text, or a function that prints.
+        text: What is printed to standard output without ``--json``: the text of a file or a script, as it is, or a
+            function that prints for people.
         summary: What is said to standard error at the end, unless ``--quiet``.
         findings: The findings as plain values.
         status: The exit status.
@@ -83,12 +89,16 @@ class Voice:
             described = {"code": error.code, "message": error.message, "hint": error.hint}
             if error.detail:
                 described["detail"] = error.detail
+            if error.step:
+                described["step"] = error.step
             self._envelope(command, False, error.data, error.findings, described)
         elif error.findings:
             print_findings(error.findings, tell, sys.stderr)
             tell("")
         label = paint(f"error[{error.code}]", "1;31", sys.stderr)
         tell(f"{label}: {error.message}")
+        if error.step:
+            tell(f"{paint('step', '1;36', sys.stderr)}: {error.step}")
         if error.hint:
             tell(f"{paint('hint', '1;36', sys.stderr)}: {error.hint}")
         return error.status
@@ -111,17 +121,27 @@ def tell(text: str) -> None:
     """Write a line to standard error; where nobody can hear it (closed, full), the work goes on all the same."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            print(text, file=sys.stderr, flush=True)
+            print(_cleaned(text), file=sys.stderr, flush=True)
+
+
+def out(text: str = "") -> None:
+    """Write a line for people to standard output."""
+    print(_cleaned(text))
+
+
+def _cleaned(text: str) -> str:
+    """Return a text for a terminal: with our colours, and what else would steer it escaped."""
+    return "\x1b[".join(map(printable, text.split(_COLOUR)))
 
 
 def paint(text: str, code: str, stream: TextIO | None) -> str:
-    """Colour a text where the stream is a terminal and the user has not said no (no-color.org)."""
+    """Colour a text for `tell` or `out` where the stream is a terminal and the user has not said no (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(stream)
-    return text if plain else f"\x1b[{code}m{text}\x1b[0m"
+    return text if plain else f"{_COLOUR}{code}m{text}{_COLOUR}0m"
 
 
 def print_findings(
-    findings: Sequence[dict[str, str]], write: Callable[[str], None] = print, stream: TextIO | None = None
+    findings: Sequence[dict[str, str]], write: Callable[[str], None] = out, stream: TextIO | None = None
 ) -> None:
     """Print findings in full, each below a blank line.
 

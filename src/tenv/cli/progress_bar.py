@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from tenv.cli.output import Voice, is_terminal
 from tenv.core.progress import Bytes, Transfer
+from tenv.core.untrusted import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -40,6 +41,11 @@ class Terminal:
         if self._bars:
             self._bars.stop()
 
+    def phase(self, name: str) -> None:
+        """Show a named step until something with a size begins in it; a log has that alone."""
+        if is_terminal(sys.stderr):
+            self.step(name)
+
     def step(self, title: str, total: int | None = None) -> None:
         """Begin a step."""
         if self._voice.quiet:
@@ -52,16 +58,16 @@ class Terminal:
             bars.remove_task(task)
         self._running = {}
         self._counts_bytes = isinstance(total, Bytes)
-        self._step = bars.add_task(title, total=total, bytes=self._counts_bytes)
+        self._step = bars.add_task(printable(title), total=total, bytes=self._counts_bytes)
 
     def _start(self) -> "Bars":
         if self._bars is None:
-            from rich.console import Console  # noqa: PLC0415 (late: 32 ms)
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+            from rich.console import Console  # late: 32 ms
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
             self._bars = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=30),
                 _amount_column(),
                 TimeElapsedColumn(),
@@ -88,7 +94,7 @@ class Terminal:
             self._bars.remove_task(self._running.pop(name))
         for name, row in shown.items():
             if name not in self._running:
-                self._running[name] = self._bars.add_task(f"  {name}", total=row.total, bytes=True)
+                self._running[name] = self._bars.add_task(printable(f"  {name}"), total=row.total, bytes=True)
             self._bars.update(self._running[name], completed=row.done)
         if self._counts_bytes:  # items are counted by `advance`
             self._bars.update(self._step, completed=sum(row.done for row in running.values()))
@@ -96,14 +102,14 @@ class Terminal:
     def say(self, sentence: str) -> None:
         """Say something above the bars."""
         if self._bars and not self._voice.quiet:
-            self._bars.console.print(sentence, markup=False, highlight=False)
+            self._bars.console.print(printable(sentence), markup=False, highlight=False)
         else:
             self._voice.say(sentence)
 
 
 def _amount_column() -> "ProgressColumn":
-    from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, Task, TransferSpeedColumn  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, Task, TransferSpeedColumn
+    from rich.text import Text
 
     class Amount(ProgressColumn):
         """Bytes with their speed, or items."""

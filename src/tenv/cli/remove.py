@@ -18,8 +18,8 @@ __all__ = ["remove"]
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 def remove(voice: Voice, *, target: str, prefix: Path | None, no_wait: bool) -> Result:
     """Remove the environment of TARGET and all that is in it; a folder that tenv did not make is left alone."""
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.remove import remove_environment  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.remove import remove_environment
 
     removed = remove_environment(Context(), target, prefix, wait=not no_wait, say=voice.say)
     data = {"target": target, "prefix": str(removed.prefix), "bytes": removed.bytes}

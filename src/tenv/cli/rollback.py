@@ -28,8 +28,8 @@ def rollback(
     Each time goes one lock further back, as far as locks are kept. The lock of the project stays as it is, so that the
     next `tenv create TARGET` goes forward to it again.
     """
-    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.verbs.rollback import find_way, go_back  # noqa: PLC0415
+    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.verbs.rollback import find_way, go_back
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)

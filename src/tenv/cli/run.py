@@ -25,8 +25,8 @@ _prefix_option = click.option(
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:
     """Run COMMAND in the environment of TARGET; its exit status and signals are its own."""
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.run import run  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.run import run
 
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
@@ -44,8 +44,8 @@ def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tu
 @_prefix_option
 def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
     """Start your shell with the environment of TARGET active; `exit` leaves it."""
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.run import start_shell  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.run import start_shell
 
     context = Context()
     return Result(status=_status(start_shell(context, target, prefix, voice.say)))

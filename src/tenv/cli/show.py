@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice, format_bytes
+from tenv.cli.output import Result, Voice, format_bytes, out
 from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ __all__ = ["show"]
 )
 def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
     """Print what TARGET asks for, what its lock holds for this platform, and the state of its environment."""
-    from tenv.project.context import Context  # noqa: PLC0415
-    from tenv.verbs.show import describe  # noqa: PLC0415
+    from tenv.project.context import Context
+    from tenv.verbs.show import describe
 
     shown = describe(Context(), target, prefix)
     return Result(shown.to_json(), text=lambda: _print(shown))
@@ -48,8 +48,8 @@ def _print(shown: "Shown") -> None:
         lines.append(("size", format_bytes(shown.state.bytes)))
     for name, value in lines:
         if value:
-            click.echo(f"{name + ':':<13}{value}")
-    click.echo("")
+            out(f"{name + ':':<13}{value}")
+    out("")
     print_table(
         ("PACKAGE", "KIND", "WANTED", f"LOCKED ({shown.platform})", "SIZE"),
         [
@@ -59,6 +59,6 @@ def _print(shown: "Shown") -> None:
     )
     for row in shown.packages:
         if row.get("licence"):
-            click.echo(f"licence of {row['name']}: {row['licence']}")
+            out(f"licence of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
-            click.echo(f"{row['name']}: its sha256 is what was seen at the first download; nobody else names one")
+            out(f"{row['name']}: its sha256 is what was seen at the first download; nobody else names one")

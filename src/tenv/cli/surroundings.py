@@ -39,7 +39,7 @@ def ended_by_signals() -> Iterator[None]:
     received: list[int] = []
 
     def end(number: int, _: FrameType | None) -> None:
-        from tenv.core import process  # noqa: PLC0415 (late: short commands start no program)
+        from tenv.core import process  # late: short commands start no program
 
         signal.signal(number, signal.SIG_DFL)
         received.append(number)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from tenv.cli.output import out
+
 __all__ = ["print_table"]
 
 
@@ -11,4 +13,4 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        print("  ".join(cells).rstrip())
+        out("  ".join(cells).rstrip())

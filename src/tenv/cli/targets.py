@@ -11,9 +11,13 @@ __all__ = ["targets"]
 
 @command("targets", short_help="List the targets and where each comes from.")
 def targets(voice: Voice) -> Result:
-    """List the targets of the project, of your configuration folder and built in."""
-    from tenv.core.errors import ManifestError  # noqa: PLC0415
-    from tenv.project.context import Context  # noqa: PLC0415
+    """List the targets of the project, of your configuration folder and built in.
+
+    KIND says where the toolkit comes from: conda packages, NVIDIA's archives, wheels, or the host's system.
+    """
+    from tenv.core.errors import ManifestError
+    from tenv.project.context import Context
+    from tenv.targets.toolkit_kind import toolkit_kind
 
     places = Context().places
     rows = []
@@ -28,6 +32,7 @@ def targets(voice: Voice) -> Result:
                 "name": name,
                 "description": target.manifest.description,
                 "origin": target.origin.value,
+                "kind": toolkit_kind(target.manifest).value,
                 "platforms": list(target.manifest.platforms),
                 "pytorch": str(target.manifest.pytorch or ""),
                 "locked": target.lock_file.is_file(),
@@ -39,11 +44,12 @@ def targets(voice: Voice) -> Result:
 
 def _print(rows: list[dict[str, Any]]) -> None:
     print_table(
-        ("TARGET", "FOR PYTORCH", "FROM", "LOCK", "DESCRIPTION"),
+        ("TARGET", "FOR PYTORCH", "KIND", "FROM", "LOCK", "DESCRIPTION"),
         [
             (
                 row["name"],
                 row["pytorch"],
+                row["kind"],
                 row["origin"],
                 "locked" if row["locked"] else "not locked",
                 row["description"],

@@ -21,11 +21,11 @@ def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: boo
 
     Another package moves only where a PACKAGE needs that.
     """
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
-    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.verbs.diff import difference_of  # noqa: PLC0415
-    from tenv.verbs.lock import lock_target  # noqa: PLC0415
+    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.verbs.diff import difference_of
+    from tenv.verbs.lock import lock_target
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command, target_argument
-from tenv.cli.output import Result, Voice, count, format_seconds, paint
+from tenv.cli.output import Result, Voice, count, format_seconds, out, paint
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit
 
@@ -32,8 +32,8 @@ def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: 
     Status 8 when a file is missing or changed, else 1 when a program fails. Files that tenv did not put there are
     told, and are no fault. Nothing is changed: `tenv create TARGET --repair` does that.
     """
-    from tenv.project.context import Context  # noqa: PLC0415 (late: loads what it needs)
-    from tenv.verbs.verify import verify as look  # noqa: PLC0415
+    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.verbs.verify import verify as look
 
     with Terminal(voice) as progress:
         found = look(Context(progress=progress), target, prefix, with_probes=not no_probes, with_store=store)
@@ -53,18 +53,18 @@ def _print(found: "Verified") -> None:
         ("extra", found.extra, "36"),
     ):
         for name in names[:_SHOWN]:
-            click.echo(f"{paint(word, colour, sys.stdout)}  {name}")
+            out(f"{paint(word, colour, sys.stdout)}  {name}")
         if len(names) > _SHOWN:
-            click.echo(f"{word}  … and {len(names) - _SHOWN} more (`--json` has all)")
+            out(f"{word}  … and {len(names) - _SHOWN} more (`--json` has all)")
     for drift in found.machine:
-        click.echo(f"{paint('missing' if drift.gone else 'changed', '31', sys.stdout)}  {drift.file} (the machine's)")
+        out(f"{paint('missing' if drift.gone else 'changed', '31', sys.stdout)}  {drift.file} (the machine's)")
     for damage in found.store or ():
-        click.echo(f"{paint('changed', '31', sys.stdout)}  {damage.path}: {damage.reason}")
+        out(f"{paint('changed', '31', sys.stdout)}  {damage.path}: {damage.reason}")
     for outcome in found.outcomes or ():
         word = paint("works", "32", sys.stdout) if outcome.ok else paint("fails", "31", sys.stdout)
-        click.echo(f"{word}    {outcome.name}  {format_seconds(outcome.seconds)}")
+        out(f"{word}    {outcome.name}  {format_seconds(outcome.seconds)}")
         if not outcome.ok:
-            click.echo("\n".join(f"    {line}" for line in outcome.log.splitlines()))
+            out("\n".join(f"    {line}" for line in outcome.log.splitlines()))
 
 
 def _summary(found: "Verified", prefix: Path | None) -> list[str]:

@@ -59,10 +59,10 @@ class Authorities:
 
         A file that can't be read adds nothing: the connection then fails, and `refusal` says why.
         """
-        import ssl  # noqa: PLC0415 (late: most commands make no connection)
+        import ssl  # late: most commands make no connection
 
         if self.system:
-            import truststore  # noqa: PLC0415 (late: only for those who ask for it)
+            import truststore  # late: only for those who ask for it
 
             made: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         else:
@@ -77,7 +77,7 @@ class Authorities:
 
     def _all_files(self) -> Iterator[Path]:
         if self.beside or not (self.files or self.folders):
-            import certifi  # noqa: PLC0415 (late: most commands make no connection)
+            import certifi  # late: most commands make no connection
 
             yield Path(certifi.where())
         yield from self.files

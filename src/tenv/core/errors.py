@@ -68,12 +68,14 @@ class TenvError(Exception):
         detail: What a tool below said, in full, for those who ask for it; empty mostly.
         findings: The findings that it stands for, as plain values.
         data: What the command had found out by then, as plain values for the JSON envelope.
+        step: The step of a long command in which it came up, or an empty string.
     """
 
     code: ClassVar[str] = "tenv"
     status: ClassVar[Exit] = Exit.BUG
     findings: Sequence[dict[str, str]] = ()
     data: Any = None
+    step: str = ""
 
     def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
         super().__init__(message)

@@ -17,28 +17,59 @@ __all__ = [
     "exclusive",
     "folder_size",
     "make_folder",
+    "read_regular",
+    "refuse_link",
     "relative_link",
     "remove_tree",
     "storage_errors",
     "write_atomic",
 ]
 
+_MOST = 64 * 1024 * 1024
+"""Bytes of a manifest, a lock or a record; the largest lock seen in public repositories has 10 MB."""
+
 _ELSEWHERE = "choose a folder that you may write (for an environment with `--prefix`)"
 
 
 def digest_bytes(data: bytes) -> str:
     """Return the sha256 of `data` in hex."""
-    import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+    import hashlib  # late: OpenSSL is loaded with it
 
     return hashlib.sha256(data).hexdigest()
 
 
 def digest(path: Path) -> str:
     """Return the sha256 of a file's bytes in hex."""
-    import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+    import hashlib  # late: OpenSSL is loaded with it
 
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_regular(path: Path, most: int = _MOST) -> bytes:
+    """Return the bytes of a regular file; nothing else is opened for long, and no more is read than is allowed.
+
+    A named pipe, a device or a link to one would keep a command waiting for ever, or fill the memory.
+
+    Args:
+        path: The file.
+        most: How many bytes it may have.
+
+    Raises:
+        OSError: There is none, it can't be read, is no regular file or is too large; `strerror` says which.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    with os.fdopen(handle, "rb") as file:
+        if info.st_size > most:
+            raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
+        data = file.read(most + 1)
+    if len(data) > most:  # it has grown meanwhile, or is one of those of /proc that have no size
+        raise OSError(errno.EFBIG, "is too large", str(path))
+    return data
 
 
 @contextlib.contextmanager
@@ -71,19 +102,26 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_atomic(path: Path, data: str | bytes, *, durable: bool = False) -> None:
+def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within: Path | None = None) -> None:
     """Write a file so that a reader sees the old one or the new one, never a part.
+
+    Nothing is written through a link: a repository or an archive may have put it there.
 
     Args:
         path: The file.
         data: Its whole content.
         durable: Wait until the disk has it, so that what is written next can't be there without it.
+        within: The folder that no link on the way to the file may lead out of; None where the user named the file.
+
+    Raises:
+        StorageError: The disk is full, the folder can't be written, or a link stands in the way.
     """
-    import tempfile  # noqa: PLC0415 (late: a command that only reads needs none of it)
+    import tempfile  # late: a command that only reads needs none of it
 
     raw = data.encode() if isinstance(data, str) else data
     with storage_errors(f"can't write {path}"):
-        path = path.resolve()  # a link stays a link, and what it leads to is written
+        refuse_link(path, within)
+        path = path.parent.resolve() / path.name
         if path.exists() and not path.is_file():
             raise OSError(errno.EEXIST, "is not a regular file", str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +138,19 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False) -> Non
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def refuse_link(path: Path, within: Path | None = None) -> None:
+    """Raise StorageError when a file is a link, or when a link on the way to it leads out of a folder."""
+    home = os.path.realpath(within) if within else ""
+    real = os.path.realpath(path.parent)
+    if path.is_symlink():
+        what, hint = f"{path} is a link", f"name the file that it leads to: {path.resolve()}"
+    elif within and real != home and not real.startswith(home + os.sep):
+        what, hint = f"a link leads from {path.parent} to {real}", "make a folder of it"
+    else:
+        return
+    raise StorageError(f"{what}, so nothing is written through it", hint=hint)
 
 
 def _umask() -> int:
@@ -126,14 +177,17 @@ def exclusive(
     Raises:
         EnvironmentBusyError: The wait took longer than `timeout`.
     """
-    from filelock import FileLock, Timeout  # noqa: PLC0415 (late: 75 ms)
+    from filelock import FileLock, Timeout  # late: 75 ms
 
     beside = not folder.exists() or os.access(folder.parent, os.W_OK)
     stem = folder.parent / f".{folder.name}" if beside else folder / ".tenv"
     owner = stem.with_name(stem.name + ".owner")
+    lock = stem.with_name(stem.name + ".lock")
+    for file in (lock, owner):
+        refuse_link(file)
     with storage_errors(f"can't lock {folder}"):
         stem.parent.mkdir(parents=True, exist_ok=True)
-        held = FileLock(stem.with_name(stem.name + ".lock"))
+        held = FileLock(lock)
         try:
             held.acquire(timeout=0)
         except Timeout:
@@ -166,6 +220,15 @@ def relative_link(link: Path, target: Path) -> None:
     link.symlink_to(os.path.relpath(target, link.parent))
 
 
+def empty_folder(folder: Path) -> None:
+    """Remove a folder and all that is in it, if it is there."""
+    import shutil  # late: few commands remove anything
+
+    if folder.is_dir():
+        with storage_errors(f"can't empty {folder}"):
+            shutil.rmtree(folder)
+
+
 def remove_tree(folder: Path, marker: str) -> None:
     """Remove a folder that tenv made.
 
@@ -179,8 +242,8 @@ def remove_tree(folder: Path, marker: str) -> None:
         ForeignFolderError: The marker is not there.
         StorageError: The folder can't be removed.
     """
-    import shutil  # noqa: PLC0415 (late: a command that only reads needs none of it)
-    import tempfile  # noqa: PLC0415
+    import shutil  # late: a command that only reads needs none of it
+    import tempfile
 
     if not (folder / marker).exists():
         raise ForeignFolderError(

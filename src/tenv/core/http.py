@@ -4,6 +4,7 @@ No other module imports `requests`. Package indexes are asked by uv and conda ch
 authorities from `tenv.core.certificates`.
 """
 
+import functools
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from requests.adapters import HTTPAdapter
     from urllib3.util.retry import Retry
 
-__all__ = ["LATER", "Answer", "Http", "Interrupted", "Unanswered"]
+__all__ = ["LATER", "Http", "HttpResponse", "Interrupted", "Unanswered"]
 
 LATER = (408, 425, 429, 500, 502, 503, 504)
 """Statuses of a server in trouble: asking again may help."""
@@ -42,7 +43,7 @@ def _stop() -> CancelledError:
     return CancelledError("interrupted", hint="the same command goes on where this one stopped")
 
 
-class Answer:
+class HttpResponse:
     """What a server has answered; a context manager that frees the connection.
 
     Attributes:
@@ -73,7 +74,7 @@ class Answer:
             Interrupted: The connection broke.
             CancelledError: The command was stopped.
         """
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415 (late, as requests)
+        from urllib3.exceptions import HTTPError
 
         try:
             while piece := self._answer.raw.read1(_CHUNK, decode_content=decoded):
@@ -102,7 +103,7 @@ class Http:
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _session: "requests.Session | None" = None
 
-    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
         """Ask for a file; nothing of it has been read when this returns.
 
         Raises:
@@ -112,12 +113,12 @@ class Http:
         """
         return self._ask("GET", url, headers or {})
 
-    def head(self, url: str) -> Answer:
+    def head(self, url: str) -> HttpResponse:
         """Ask about a file; raises as `get` does."""
         return self._ask("HEAD", url, {})
 
-    def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
-        import requests  # noqa: PLC0415 (late: 82 ms)
+    def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> HttpResponse:
+        import requests  # late: 82 ms
 
         if self.stopped.is_set():
             raise _stop()
@@ -142,7 +143,7 @@ class Http:
             if refusal := self.settings.authorities.refusal(_innermost(error), address):
                 raise refusal from error
             raise Unanswered(_reason(error)) from error
-        return Answer(answer, self.stopped)
+        return HttpResponse(answer, self.stopped)
 
 
 def _open_session(settings: HttpSettings, stopped: threading.Event) -> "requests.Session":
@@ -150,7 +151,7 @@ def _open_session(settings: HttpSettings, stopped: threading.Event) -> "requests
 
     Its rules on redirects: https never becomes http, and credentials go to their own origin alone.
     """
-    import requests  # noqa: PLC0415 (late: 82 ms)
+    import requests  # late: 82 ms
 
     logins = _Logins(settings)
     usual = _adapter(settings, stopped)
@@ -202,8 +203,8 @@ class _Logins:
 
     def sign(self, request: "requests.PreparedRequest") -> "requests.PreparedRequest":
         """Add what is known without asking anybody: a login of the URL itself, of an index, of the netrc file."""
-        from requests.auth import HTTPBasicAuth  # noqa: PLC0415
-        from requests.utils import get_auth_from_url, get_netrc_auth  # noqa: PLC0415
+        from requests.auth import HTTPBasicAuth
+        from requests.utils import get_auth_from_url, get_netrc_auth
 
         url = str(request.url)
         origin = origin_of(url)
@@ -215,7 +216,7 @@ class _Logins:
 
     def answer_to(self, answer: "requests.Response", **how: Any) -> "requests.Response":
         """Send a request that was refused once more, with the login that a keyring or its like has."""
-        from requests.auth import HTTPBasicAuth  # noqa: PLC0415
+        from requests.auth import HTTPBasicAuth
 
         if answer.status_code not in _REFUSED:
             return answer
@@ -236,9 +237,9 @@ class _Logins:
 
 def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
     """Return the proxies for a URL, by scheme: those of the environment, else those of the user's settings."""
-    from urllib import request  # noqa: PLC0415 (late, as requests)
+    from urllib import request
 
-    from requests.utils import should_bypass_proxies  # noqa: PLC0415
+    from requests.utils import should_bypass_proxies
 
     host = urlsplit(url).netloc.rpartition("@")[2]
     bypassed = request.proxy_bypass_environment(host, {"no": settings.no_proxy})  # type: ignore[attr-defined]
@@ -255,29 +256,31 @@ def _is_insecure(settings: HttpSettings, url: str) -> bool:
 
 def _adapter(settings: HttpSettings, stopped: threading.Event, *, verified: bool = True) -> "HTTPAdapter":
     """Return what makes connections: with the user's authorities, and again after failures that may pass."""
-    import ssl  # noqa: PLC0415 (late)
+    import ssl
 
-    import urllib3  # noqa: PLC0415
-    from requests.adapters import HTTPAdapter  # noqa: PLC0415
+    import urllib3
+    from requests.adapters import HTTPAdapter
 
-    context = settings.authorities.context()
-    if not verified:
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user has said so
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+    @functools.cache
+    def context() -> ssl.SSLContext:
+        made = settings.authorities.context()
+        if not verified:
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user has said so
+            made.check_hostname = False
+            made.verify_mode = ssl.CERT_NONE
+        return made
 
     class Adapter(HTTPAdapter):
-        """Verifies servers by `context` alone."""
-
-        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-            super().init_poolmanager(*args, **kwargs, ssl_context=context)
+        """Verifies servers by `context` alone, which is made when there is one to verify: it takes 30 ms."""
 
         def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-            return super().proxy_manager_for(proxy, **kwargs, ssl_context=context)
+            return super().proxy_manager_for(proxy, **kwargs, ssl_context=context())
 
         def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
             host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
-            return host, {"cert_reqs": "CERT_REQUIRED" if verified else "CERT_NONE"}
+            if host["scheme"] != "https":
+                return host, {}
+            return host, {"cert_reqs": "CERT_REQUIRED" if verified else "CERT_NONE", "ssl_context": context()}
 
         def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
             """Add nothing to `context`."""
@@ -286,7 +289,7 @@ def _adapter(settings: HttpSettings, stopped: threading.Event, *, verified: bool
 
 
 def _retry(patience: Patience, stopped: threading.Event) -> "Retry":
-    from urllib3.util.retry import Retry  # noqa: PLC0415 (late, as requests)
+    from urllib3.util.retry import Retry
 
     class Patient(Retry):
         """Retries that a stop ends, and that no server can draw out."""
@@ -307,7 +310,7 @@ def _retry(patience: Patience, stopped: threading.Event) -> "Retry":
 
 def _reason(error: BaseException) -> str:
     """Return what went wrong in a few words: libraries put the whole chain of their objects into a message."""
-    import requests  # noqa: PLC0415
+    import requests
 
     if "IncompleteRead" in f"{type(error).__name__} {error}":
         return "the connection ended before all was there"

@@ -20,6 +20,7 @@ class ReasonKind(Worded):
     UNREADABLE = "unreadable", "the tool, library or file that reports it says something that tenv does not understand"
     HIDDEN = "hidden", "the system does not show it"
     UNREPORTED = "unreported", "the report does not say"
+    NOT_COLLECTED = "not-collected", "the report says that it could not be read"
     ASSUMED = "assumed", "an assumption replaces it"
     NO_CUDA = "no-cuda", "CONDA_OVERRIDE_CUDA is empty, which means no CUDA"
     NO_VERSION = "no-version", "CONDA_OVERRIDE_CUDA holds no version"

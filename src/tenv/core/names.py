@@ -183,7 +183,7 @@ class WheelFile:
 
     def all_tags(self) -> "frozenset[Tag]":
         """Return every tag that the name stands for."""
-        from packaging.tags import parse_tag  # noqa: PLC0415 (late)
+        from packaging.tags import parse_tag
 
         return parse_tag(self.tags)
 
@@ -254,7 +254,7 @@ class Digest:
 
     def hasher(self) -> Any:
         """Return what computes a digest of this kind; raises ValueError when there is no such kind."""
-        import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+        import hashlib  # late: OpenSSL is loaded with it
 
         return hashlib.new(self.kind, usedforsecurity=False)
 
@@ -265,7 +265,7 @@ class Digest:
             OSError: The file can't be read.
             ValueError: There is no such kind of digest.
         """
-        import hashlib  # noqa: PLC0415 (late: OpenSSL is loaded with it)
+        import hashlib  # late: OpenSSL is loaded with it
 
         with path.open("rb") as file:
             return hashlib.file_digest(file, self.hasher).hexdigest() == self.value

@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = ["ARCHIVES", "MARKER", "META", "OWN", "clear", "files_in"]
+__all__ = ["ARCHIVES", "MARKER", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
@@ -21,6 +22,49 @@ ARCHIVES = f"{META}/archives"
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """What stands in a prefix for tenv's own use; the latter two (`tenv.core.files.exclusive`) while it is held."""
+
+
+def leads_out(prefix: Path, names: Iterable[str]) -> str:
+    """Return the first of some names that does not stay in a prefix; an empty string when all do.
+
+    A name stays when it is relative, does not climb, and no folder on its way is a link to somewhere else. The last
+    part may be a link, which is replaced or removed and not followed.
+
+    Args:
+        prefix: The folder.
+        names: Files relative to it, as a lock, a package or a record names them.
+    """
+    home, sep = os.path.realpath(prefix), os.sep
+    known: dict[str, bool] = {"": True}
+    for name in names:
+        plain = os.path.normpath(name)
+        if not name or "\0" in name or plain in (".", "..") or plain.startswith((f"..{sep}", sep)):
+            return name or "an empty name"
+        folder = os.path.dirname(plain)  # noqa: PTH120 (fast: there are tens of thousands of names)
+        if folder not in known:
+            real = os.path.realpath(os.path.join(home, folder))  # noqa: PTH118
+            known[folder] = real == home or real.startswith(home + sep)
+        if not known[folder]:
+            return name
+    return ""
+
+
+def require_inside(prefix: Path, names: Iterable[str], owner: str) -> None:
+    """Raise EnvironmentBrokenError when one of some names leads out of a prefix.
+
+    The last check before anything is written or removed, whatever was checked before: a record in the prefix may be
+    anybody's by then.
+
+    Args:
+        prefix: The folder.
+        names: Files relative to it.
+        owner: Who names them, for the message.
+    """
+    if name := leads_out(prefix, names):
+        raise EnvironmentBrokenError(
+            f"{owner} names {name!r}, which leads out of {prefix}, so nothing is written or removed",
+            hint="move that folder away, then `tenv create` makes the environment anew",
+        )
 
 
 def files_in(prefix: Path) -> Iterator[str]:

@@ -39,7 +39,7 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @functools.cache
 def _prctl() -> Callable[..., int]:
-    import ctypes  # noqa: PLC0415 (late, and here rather than between fork and exec)
+    import ctypes  # late: late, and here rather than between fork and exec
 
     return cast("Callable[..., int]", ctypes.CDLL(None).prctl)
 
@@ -73,7 +73,7 @@ _running: "dict[subprocess.Popen[str], bool]" = {}
 
 def find(name: str, path: str | None = None) -> str | None:
     """Return the absolute path of a program on PATH, or None."""
-    import shutil  # noqa: PLC0415 (late: it loads every kind of compression)
+    import shutil  # late: it loads every kind of compression
 
     found = shutil.which(name, path=path)
     return os.path.abspath(found) if found else None  # noqa: PTH100 (a link must stay a link)
@@ -188,10 +188,10 @@ def _watch_terminal(
     folder: Path | None,
     text: str | None,
 ) -> Completed:
-    import fcntl  # noqa: PLC0415 (not on Windows)
-    import pty  # noqa: PLC0415 (not on Windows)
-    import struct  # noqa: PLC0415
-    import termios  # noqa: PLC0415 (not on Windows)
+    import fcntl  # not on Windows
+    import pty  # not on Windows
+    import struct
+    import termios  # not on Windows
 
     ours, theirs = pty.openpty()
     # A wide terminal: no name or size is cut off to fit a line.

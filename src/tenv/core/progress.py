@@ -32,6 +32,9 @@ class Transfer:
 class Progress(Protocol):
     """What a long step tells while it goes on; the command line draws it."""
 
+    def phase(self, name: str) -> None:
+        """Begin a named step of the command; what takes long in it are steps with a size."""
+
     def step(self, title: str, total: int | None = None) -> None:
         """Begin a step; `total` is its size, `Bytes` or a number of items, None when it is not known."""
 
@@ -47,6 +50,9 @@ class Progress(Protocol):
 
 class Silent:
     """Progress that nobody watches."""
+
+    def phase(self, name: str) -> None:
+        """Ignore the named step."""
 
     def step(self, title: str, total: int | None = None) -> None:
         """Ignore the step."""
@@ -74,6 +80,11 @@ class Joined:
         self._lock = threading.Lock()
         self._front: Mapping[str, Transfer] = {}
         self._back: dict[str, Transfer] = {}
+
+    def phase(self, name: str) -> None:
+        """Begin a named step."""
+        with self._lock:
+            self._progress.phase(name)
 
     def step(self, title: str, total: int | None = None) -> None:
         """Begin a step; of one that is counted in bytes those of the background are a part."""

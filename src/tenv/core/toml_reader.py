@@ -13,10 +13,14 @@ from typing import Any, TypeVar
 import tomli
 
 from tenv.core.errors import ManifestError, TenvError
+from tenv.core.files import read_regular
 
 T = TypeVar("T")
 
 __all__ = ["Table", "locate", "nearest", "read_toml"]
+
+_MOST = 16 * 1024 * 1024
+"""Bytes of a file that people write."""
 
 _CONFLICT = re.compile(r"^<{7} .*^={7}\r?$.*^>{7} ", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?")
@@ -25,7 +29,7 @@ _KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a sentence that names the choices most like `word`, or an empty string."""
-    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 (late: for mistakes alone)
+    from difflib import SequenceMatcher, get_close_matches  # late: for mistakes alone
 
     def likeness(other: str) -> float:
         return SequenceMatcher(None, word, other).ratio()
@@ -95,9 +99,12 @@ class Table:
     def fail(self, key: str, message: str, *, hint: str = "") -> TenvError:
         """Return (not raise) an error about the value at `key`; an empty key means the table itself."""
         path = (*self.path, *([key] if key else []))
-        line = locate(self.source, path)
-        where = f"{self.file}:{line}" if line else self.file
-        return self.error(f"{where}: {'.'.join(path) or 'the file'}: {message}", hint=hint)
+        return self.error(f"{self.where(key)}: {'.'.join(path) or 'the file'}: {message}", hint=hint)
+
+    def where(self, key: str) -> str:
+        """Return the file and the line of a value; an empty key means the table itself."""
+        line = locate(self.source, (*self.path, *([key] if key else [])))
+        return f"{self.file}:{line}" if line else self.file
 
     def _get(self, key: str, kind: type | tuple[type, ...], name: str) -> Any:
         value = self.data.get(key)
@@ -185,7 +192,7 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
     """Read a TOML file; every fault of the file itself is raised as `error`."""
     name = name or str(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a byte order mark
+        text = read_regular(path, _MOST).decode("utf-8-sig")  # some editors begin a file with a byte order mark
         return Table(_parse(text), text, name, (), error)
     except UnicodeDecodeError as fault:
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault

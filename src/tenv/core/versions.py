@@ -125,7 +125,7 @@ def _meets(release: tuple[int, ...], sign: str, wanted: tuple[int, ...], count: 
 
 @cache  # the parents of targets are read again for each of them
 def _specifiers(text: str) -> "SpecifierSet":
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 (late: 15 ms)
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # late: 15 ms
 
     clauses = []
     for clause in text.split(","):
@@ -217,8 +217,8 @@ def same_release(one: str, other: str) -> bool:
 
 
 def _release(text: str) -> "Release | None":
-    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms, and seldom needed)
-    from packaging.version import Version as Release  # noqa: PLC0415
+    from packaging.version import InvalidVersion  # late: 11 ms, and seldom needed
+    from packaging.version import Version as Release
 
     try:
         return Release(text)

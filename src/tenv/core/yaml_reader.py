@@ -1,28 +1,114 @@
-"""YAML texts as plain values; whatever is wrong with one is a ValueError."""
+"""YAML texts as plain values; whatever is wrong with one is a ValueError.
 
+A text is taken apart event by event and built here, so that what it can cost is known: no aliases (a few lines of them
+stand for gigabytes), no merge keys, no tags, no deep nesting, no key twice (of which another reader may take the
+other). Only whole numbers, truth values and null have a type; everything else is the text that it looks like, and no
+number is computed from ``1:30:00`` or ``1_000``.
+"""
+
+import re
+from collections.abc import Iterator
 from typing import Any
 
 __all__ = ["load"]
 
+_MAX_DEPTH = 50
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_PLAIN_TAGS = (None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
 
 def load(text: str | bytes) -> Any:
-    """Return the value that a YAML text stands for.
+    """Return the value that a YAML text stands for: mappings with texts as keys, lists, and single values.
 
     Args:
-        text: The text, which must not nest deep: libyaml answers that with a crash.
+        text: The text.
 
     Raises:
-        ValueError: It is no YAML, or a value in it is not what its tag says; the message tells why and where.
+        ValueError: It is no YAML, or uses what is not read here; the message tells why and where.
     """
-    import yaml  # noqa: PLC0415 (late: 15 ms)
+    import yaml  # late: 15 ms
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as fault:
+            raise ValueError(f"not UTF-8 text (byte {fault.start})") from fault
+    events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     try:
-        return yaml.load(text, Loader=loader)  # noqa: S506 (both are safe loaders)
-    except (yaml.YAMLError, ValueError, RecursionError) as fault:
+        return _document(events)
+    except yaml.YAMLError as fault:
         raise ValueError(_told(fault)) from fault
-    except (LookupError, AttributeError) as fault:  # PyYAML lets them through for `!!bool x` or `!!timestamp x`
-        raise ValueError("a value is not what its tag says") from fault
+
+
+def _document(events: Iterator[Any]) -> Any:
+    """Build the one document of a text."""
+    import yaml
+
+    whole: list[Any] = []
+    stack: list[Any] = [whole]
+    keys: list[str | None] = [None]
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent) and whole:
+            raise _fault("a second document", event)
+        if isinstance(event, yaml.CollectionEndEvent):
+            stack.pop()
+            keys.pop()
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        if isinstance(stack[-1], dict) and keys[-1] is None:
+            keys[-1] = _key(event, stack[-1])
+            continue
+        node = _node(event)
+        if isinstance(stack[-1], dict):
+            stack[-1][keys[-1]] = node
+            keys[-1] = None
+        else:
+            stack[-1].append(node)
+        if isinstance(event, yaml.CollectionStartEvent):
+            stack.append(node)
+            keys.append(None)
+            if len(stack) > _MAX_DEPTH:
+                raise _fault("nested too deep", event)
+    return whole[0] if whole else None
+
+
+def _key(event: Any, mapping: dict[str, Any]) -> str:
+    """Return the key that an event stands for."""
+    import yaml
+
+    if isinstance(event, yaml.AliasEvent):
+        raise _fault(f"uses a YAML alias (`*{event.anchor}`)", event)
+    if not isinstance(event, yaml.ScalarEvent):
+        raise _fault("a key is not a text", event)
+    if event.value == "<<" and not event.style:
+        raise _fault("uses a merge key (`<<`)", event)
+    if event.value in mapping:
+        raise _fault(f"the key `{event.value}` is there twice", event)
+    return str(event.value)
+
+
+def _node(event: Any) -> Any:
+    """Return the value that an event stands for, or begins."""
+    import yaml
+
+    if isinstance(event, yaml.AliasEvent):
+        raise _fault(f"uses a YAML alias (`*{event.anchor}`)", event)
+    if event.tag not in _PLAIN_TAGS:
+        raise _fault(f"uses the tag `{event.tag}`", event)
+    if isinstance(event, yaml.MappingStartEvent):
+        return {}
+    if isinstance(event, yaml.SequenceStartEvent):
+        return []
+    if event.style or event.tag is not None:  # libyaml says "" of a plain one
+        return event.value
+    if event.value.lower() in _WORDS:
+        return _WORDS[event.value.lower()]
+    return int(event.value) if _INTEGER.fullmatch(event.value) else event.value
+
+
+def _fault(problem: str, event: Any) -> ValueError:
+    return ValueError(f"{problem} (line {event.start_mark.line + 1})")
 
 
 def _told(fault: Exception) -> str:

@@ -6,7 +6,7 @@ toolkit's folder, the activation) is written down in ``tenv-meta/made.json`` whe
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +34,15 @@ class Faults:
     owners: tuple[str, ...]
 
 
-def describe_made(prefix: Path, names: Iterable[str]) -> str:
-    """Return the text of ``made.json``: where each link leads and what each file holds, of files and whole folders."""
-    found = {}
+def describe_made(prefix: Path, names: Iterable[str], known: Mapping[str, str] | None = None) -> str:
+    """Return the text of ``made.json``: where each link leads and what each file holds, of files and whole folders.
+
+    Args:
+        prefix: The folder.
+        names: The files and folders to look at, relative to it.
+        known: What ``made.json`` says of others, which stays; None where it is written anew.
+    """
+    found = dict(known or {})
     for name in names:
         for path in _files(prefix / name):
             target = os.readlink(path) if path.is_symlink() else ""  # noqa: PTH115 (a text, as it stands in the link)
@@ -66,7 +72,7 @@ def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
 
 def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
     """Look at every file that should be there; files are read side by side, since hashing leaves Python's lock."""
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (late: 10 ms)
+    from concurrent.futures import ThreadPoolExecutor  # late: 10 ms
 
     files = list({row.name: row for row in expected}.values())
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:

@@ -6,25 +6,30 @@ activation scripts gone, and enough knowledge for the next ``create`` to repair.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
-from tenv.core.files import write_atomic
-from tenv.core.prefix import MARKER, META, OWN
+from tenv.core.files import read_regular, write_atomic
+from tenv.core.prefix import ARCHIVES, MARKER, META, OWN
 from tenv.core.toml_reader import Table, nearest
-
-if TYPE_CHECKING:
-    from tenv.environment.installed_files import Records
+from tenv.targets.sections import SECTIONS
 
 __all__ = ["Environment", "State", "Status", "environments_in"]
 
 _SCHEMA = 1
 _KEPT_LOCKS = 3
+_KEYS = {section.key: {"wheels": "packages"}.get(section.key, section.key) for section in SECTIONS if section.noun}
+"""Where the file has what came from each source; wheels were the first, and are called packages."""
+
+Owned = Mapping[str, tuple[str, ...]]
+_KEPT = re.compile(r"[0-9]{6,12}\.lock")
+_FOLDERS = (META, ARCHIVES, f"{META}/locks", f"{META}/system", "conda-meta")
 
 
 class Status(StrEnum):
@@ -46,9 +51,8 @@ class State:
         manifest: The digest of the manifest that the lock was found to satisfy.
         platform: The platform of the host that made it.
         python: The Python minor that it holds.
-        packages: The wheels that tenv put there: version and sha256 by normalized name.
-        conda: The conda packages that tenv put there: version, build string and digest by name.
-        archives: The archives that tenv put there: version and sha256 by name.
+        owned: What tenv put there, by the key of its source and by name: the version, for conda packages the build
+            string, and the digest.
         foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
         bytes: The size of the whole, in bytes.
         written_by: The tenv version that made it.
@@ -60,9 +64,7 @@ class State:
     manifest: str = ""
     platform: str = ""
     python: str = ""
-    packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    conda: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
-    archives: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    owned: Mapping[str, Owned] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
     bytes: int = 0
     written_by: str = __version__
@@ -70,8 +72,12 @@ class State:
     def to_json(self) -> str:
         """Return the text of ``state.json``: one line, the status first, since shells look for it."""
         values: dict[str, Any] = {"state": self.status.value, "schema": _SCHEMA}
-        values |= {name: getattr(self, name) for name in self.__slots__ if name != "status"}
-        return json.dumps(values) + "\n"
+        values |= {name: getattr(self, name) for name in self.__slots__ if name not in ("status", "owned")}
+        return json.dumps(values | {name: self.of(key) for key, name in _KEYS.items()}) + "\n"
+
+    def of(self, key: str) -> Owned:
+        """Return what tenv put there from one source."""
+        return self.owned.get(key, {})
 
     @classmethod
     def from_json(cls, text: str) -> "State":
@@ -89,7 +95,6 @@ class State:
                 "does not know",
                 hint="use that tenv or a newer one, or remove the environment's folder",
             )
-        packages, conda, archives = table.table("packages"), table.table("conda"), table.table("archives")
         size = table.data.get("bytes", 0)
         if not isinstance(size, int):
             raise TypeError(size)
@@ -100,23 +105,19 @@ class State:
             manifest=table.text("manifest"),
             platform=table.text("platform"),
             python=table.text("python"),
-            packages={name: _version_and_hash(packages.strings(name)) for name in packages.data},
-            conda={name: _conda_key(conda.strings(name)) for name in conda.data},
-            archives={name: _version_and_hash(archives.strings(name)) for name in archives.data},
+            owned={key: rows for key, name in _KEYS.items() if (rows := _read_owned(table.table(name), key))},
             foreign=table.strings("foreign"),
             bytes=size,
             written_by=table.text("written_by"),
         )
 
 
-def _version_and_hash(values: tuple[str, ...]) -> tuple[str, str]:
-    version, sha256 = values
-    return version, sha256
-
-
-def _conda_key(values: tuple[str, ...]) -> tuple[str, str, str]:
-    version, build, digest = values
-    return version, build, digest
+def _read_owned(table: Table, key: str) -> Owned:
+    rows = {name: table.strings(name) for name in table.data}
+    width = 3 if key == "conda" else 2
+    if any(len(row) != width for row in rows.values()):
+        raise ValueError(key)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Environment:
     def state(self) -> State | None:
         """Return the state, None when there is none; one that can't be read counts as broken."""
         try:
-            return State.from_json((self.prefix / MARKER).read_text())
+            return State.from_json(read_regular(self.prefix / MARKER).decode())
         except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file that stands beside the prefixes
             return None
         except EnvironmentBrokenError as error:
@@ -149,10 +150,24 @@ class Environment:
 
     def write_state(self, state: State) -> None:
         """Write the state, and wait until the disk has it."""
-        write_atomic(self.prefix / MARKER, state.to_json(), durable=True)
+        write_atomic(self.prefix / MARKER, state.to_json(), durable=True, within=self.prefix)
+
+    def check_real(self) -> None:
+        """Raise ForeignFolderError when the prefix, or a folder in it that tenv writes into, is a link.
+
+        What is written there or tidied up would be another folder's.
+        """
+        for name in ("", *_FOLDERS):
+            folder = self.prefix / name
+            if folder.is_symlink():
+                raise ForeignFolderError(
+                    f"{folder} is a link, so nothing is written or removed there",
+                    hint="remove the link; `--prefix` names another folder for an environment",
+                )
 
     def check_ours(self) -> None:
         """Raise ForeignFolderError when the prefix is something that tenv did not make."""
+        self.check_real()
         if (self.prefix / MARKER).exists():
             return
         if self.prefix.is_dir():
@@ -184,16 +199,6 @@ class Environment:
             )
         return state
 
-    def owned(self, state: State) -> "tuple[tuple[Records, Mapping[str, Any]], ...]":
-        """Return the records of each kind of package, with the packages of that kind that a state remembers."""
-        from tenv.environment.installed_files import Archives, CondaPackages, Wheels  # noqa: PLC0415 (late: who activates asks nothing)
-
-        return (
-            (Wheels(self.prefix), state.packages),
-            (CondaPackages(self.prefix), state.conda),
-            (Archives(self.prefix), state.archives),
-        )
-
     def tidy(self) -> None:
         """Remove what writes that were killed have left among tenv's notes."""
         for leftover in (*self.meta.glob(".*"), *self.meta.glob("locks/.*")):
@@ -201,7 +206,7 @@ class Environment:
 
     def kept_locks(self) -> list[Path]:
         """Return the files of the last few locks that the environment was made from, oldest first."""
-        return sorted((self.meta / "locks").glob("*.lock"))
+        return sorted(path for path in (self.meta / "locks").glob("*.lock") if _KEPT.fullmatch(path.name))
 
     def keep_lock(self, text: bytes, source: Path | None = None) -> None:
         """Keep the bytes of the lock that the environment is made from, and those of the last few before it.
@@ -218,7 +223,7 @@ class Environment:
             return
         number = int(old[-1].stem) + 1 if old else 1
         if not old or old[-1].read_bytes() != text:
-            write_atomic(folder / f"{number:06}.lock", text)
+            write_atomic(folder / f"{number:06}.lock", text, within=self.prefix)
             for path in old[: -(_KEPT_LOCKS - 1)]:
                 path.unlink(missing_ok=True)
 

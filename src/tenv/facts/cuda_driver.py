@@ -6,19 +6,18 @@ the toolkit runs at all; from CUDA 11 on it is the same for every release of a m
 native one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
+from tenv.facts.forward_compat import ForwardTable
+from tenv.facts.forward_compat import read as read_forward
 from tenv.facts.interface import Basis, number, required_version
 from tenv.facts.table_files import Data
 
 __all__ = [
     "CudaDriverTable",
-    "Forward",
-    "ForwardVerdict",
     "Minimum",
     "MinorVersionFloor",
     "ToolkitDriver",
@@ -26,17 +25,6 @@ __all__ = [
 ]
 
 _ABSENT = ("", "N/A", "none")
-
-
-class ForwardVerdict(StrEnum):
-    """What a cuda-compat package does on a driver branch, as NVIDIA's table marks it."""
-
-    COMPATIBLE = "C"
-    """The package lets programs of its CUDA version run on that branch, on the GPUs for which it is made."""
-    NATIVE = "N"
-    """The branch is the package's own: its CUDA version needs no package there."""
-    EXCLUDED = "X"
-    """The package is not for that branch, which is newer than it and runs its CUDA version without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,41 +125,22 @@ class ToolkitDriver:
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
-    """What a cuda-compat package does on a driver branch.
-
-    It says nothing of the GPU: the package works on data-centre GPUs, on some workstation GPUs that NVIDIA calls
-    NGC-ready, and on Jetson; on a GeForce, programs end with `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE` (804).
-
-    Attributes:
-        package: The package, ``cuda-compat-12-8``.
-        cuda: The CUDA version that it brings.
-        branch: The driver branch, the first number of the driver's version.
-        verdict: What it does there.
-        basis: How well this is known.
-    """
-
-    package: str
-    cuda: Version
-    branch: int
-    verdict: ForwardVerdict
-    basis: Basis
-
-
-@dataclass(frozen=True, slots=True)
 class CudaDriverTable:
     """Every row of the table.
 
     Attributes:
         floors: One row per CUDA major version, newest first.
         toolkits: One row per release of the toolkit, newest first.
-        forwards: One row per cuda-compat package and driver branch, those of NVIDIA's current table first.
+        forward: What the cuda-compat packages do on older drivers.
     """
 
     floors: tuple[MinorVersionFloor, ...]
     toolkits: tuple[ToolkitDriver, ...]
-    forwards: tuple[Forward, ...] = ()
+    forward: ForwardTable = field(default_factory=lambda: ForwardTable(()))
     _by_minor: dict[str, list[ToolkitDriver]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _minimums: dict[tuple[Version, bool], Minimum | None] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         for row in self.toolkits:
@@ -229,22 +198,11 @@ class CudaDriverTable:
 
         The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
         """
-        known = (self.floor(cuda, windows), self.native(cuda, windows))
-        return min((row for row in known if row), key=lambda row: row.driver, default=None)
-
-    def forward(self, cuda: Version, driver: Version) -> Forward | None:
-        """Return what the cuda-compat package of a toolkit's minor version does on a driver's branch.
-
-        Args:
-            cuda: The version of the toolkit.
-            driver: The version of the Linux driver, or its branch alone.
-
-        Returns:
-            The row, or None when NVIDIA's tables have none for that pair.
-        """
-        minor = cuda.major_minor
-        found = (row for row in self.forwards if row.branch == driver.major and row.cuda.major_minor == minor)
-        return next(found, None)
+        asked = (cuda, windows)
+        if asked not in self._minimums:
+            known = (self.floor(cuda, windows), self.native(cuda, windows))
+            self._minimums[asked] = min((row for row in known if row), key=lambda row: row.driver, default=None)
+        return self._minimums[asked]
 
     def _rows(self, cuda: Version) -> list[ToolkitDriver]:
         return self._by_minor.get(cuda.major_minor, [])
@@ -277,38 +235,6 @@ def _version(row: Table, key: str) -> Version | None:
     return row.parsed(key, parse, None)
 
 
-def _forwards(data: Data) -> Iterator[Forward]:
-    """Yield the pairs of package and branch, those of the current edition of NVIDIA's table first."""
-    current = data.table("forward_compat")[0].strings("driver_branches")
-    for row, sources in data.rows("forward_compat_row"):
-        marks = row.data.get("by_branch")
-        pairs = marks.items() if isinstance(marks, dict) else _pairs(row, current, row.text("by_branch"))
-        cuda, package = required_version(row, "cuda"), row.required_text("package")
-        for branch, mark in pairs:
-            yield _forward(row, package, cuda, branch, mark, Basis.read(row, sources))
-    older, sources = data.table("forward_compat_v575")
-    basis = Basis.read(older, sources)
-    rows = older.table("rows")
-    for text in rows.data:
-        package = f"cuda-compat-{text.replace('.', '-')}"
-        for branch, mark in _pairs(older, older.strings("driver_branches"), rows.text(text)):
-            yield _forward(older, package, Version(text), branch, mark, basis)
-
-
-def _pairs(row: Table, branches: tuple[str, ...], marks: str) -> list[tuple[str, str]]:
-    if len(marks) != len(branches):
-        raise row.fail("by_branch", f"expected one mark for each of {len(branches)} driver branches, got {len(marks)}")
-    return list(zip(branches, marks, strict=True))
-
-
-def _forward(row: Table, package: str, cuda: Version, branch: str, mark: str, basis: Basis) -> Forward:
-    try:
-        return Forward(package, cuda, int(branch), ForwardVerdict(mark), basis)
-    except ValueError as error:
-        message = f"expected a driver branch and one of C, N and X, got `{branch}` and `{mark}`"
-        raise row.fail("by_branch", message) from error
-
-
 def read(data: Data) -> CudaDriverTable:
     """Make the table of its rows; raises FactsError when one is damaged."""
     floors = (MinorVersionFloor.read(*row) for row in data.rows("minor_version_compat"))
@@ -316,5 +242,5 @@ def read(data: Data) -> CudaDriverTable:
     return CudaDriverTable(
         floors=tuple(sorted(floors, key=lambda row: row.cuda_major, reverse=True)),
         toolkits=tuple(sorted(toolkits, key=lambda row: row.toolkit, reverse=True)),
-        forwards=tuple(_forwards(data)),
+        forward=read_forward(data),
     )

@@ -1,19 +1,15 @@
 """Which GPU architectures a CUDA toolkit compiles for, and which compute capability a GPU has."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, numbers, required_version, versions
 from tenv.facts.table_files import Data
 
-__all__ = ["Family", "Gpu", "GpuArchTable", "GpuClass", "ToolkitArchs", "read", "sm_of"]
-
-_BRANDS = ("nvidia", "geforce", "tesla", "corporation")
+__all__ = ["Family", "GpuArchTable", "GpuClass", "GpuModel", "ToolkitArchs", "class_of", "read", "sm_of"]
 
 
 class GpuClass(StrEnum):
@@ -24,6 +20,19 @@ class GpuClass(StrEnum):
     PROFESSIONAL = "professional"
     JETSON = "jetson"
     OTHER = "other"
+
+
+def class_of(kind: str, name: str) -> GpuClass:
+    """Return what a GPU is sold as; a Titan counts as a GeForce, as it does in NVIDIA's list of brands.
+
+    Args:
+        kind: The series that a table gives it.
+        name: Its marketing name.
+    """
+    if kind.startswith("GeForce") or "TITAN" in name:
+        return GpuClass.GEFORCE
+    classes = {"data centre": GpuClass.DATA_CENTRE, "pro": GpuClass.PROFESSIONAL, "Jetson": GpuClass.JETSON}
+    return classes.get(kind, GpuClass.OTHER)
 
 
 def sm_of(capability: Version) -> int:
@@ -97,7 +106,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuModel:
     """A GPU.
 
     Attributes:
@@ -113,7 +122,7 @@ class Gpu:
     basis: Basis
 
     @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "Gpu":
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "GpuModel":
         """Read one row of the data file; raises FactsError with the row's path."""
         return cls(
             row.required_text("name"), required_version(row, "cc"), row.required_text("kind"), Basis.read(row, sources)
@@ -121,11 +130,8 @@ class Gpu:
 
     @property
     def gpu_class(self) -> GpuClass:
-        """What it is sold as; a Titan counts as a GeForce, as it does in NVIDIA's list of brands."""
-        if self.kind.startswith("GeForce") or "TITAN" in self.name:
-            return GpuClass.GEFORCE
-        classes = {"data centre": GpuClass.DATA_CENTRE, "pro": GpuClass.PROFESSIONAL, "Jetson": GpuClass.JETSON}
-        return classes.get(self.kind, GpuClass.OTHER)
+        """What it is sold as."""
+        return class_of(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +141,12 @@ class GpuArchTable:
     Attributes:
         toolkits: One row per minor version of the toolkit, oldest first.
         families: One row per generation of GPUs, oldest first.
-        gpus: One row per GPU, the longest name first.
+        gpus: One row per GPU.
     """
 
     toolkits: tuple[ToolkitArchs, ...]
     families: tuple[Family, ...]
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuModel, ...]
 
     def archs(self, cuda: Version) -> ToolkitArchs | None:
         """Return the architectures of a toolkit, None when the table has no row for its minor version."""
@@ -155,36 +161,13 @@ class GpuArchTable:
         """Return the generation of GPUs that a compute capability belongs to."""
         return next((row for row in self.families if capability in row.capabilities), None)
 
-    def gpu(self, name: str) -> Gpu | None:
-        """Return the GPU that a marketing name means, None when the table has none.
-
-        Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor does what
-        follows the name (``Laptop GPU``, ``SXM4-40GB``). The longest name that stands in it in whole words wins.
-
-        Args:
-            name: The name, as the driver, ``lspci`` or a person gives it.
-        """
-        asked = _words(name)
-        for row in self.gpus:
-            words = _words(row.name)
-            starts = range(len(asked) - len(words) + 1)
-            if any(asked[start : start + len(words)] == words for start in starts) or "".join(words) == "".join(asked):
-                return row
-        return None
-
-
-@lru_cache(maxsize=1024)
-def _words(name: str) -> tuple[str, ...]:
-    plain = re.sub(r"\(.*?\)", "", name.lower())
-    return tuple(word for word in re.findall(r"[a-z0-9]+", plain) if word not in _BRANDS)
-
 
 def read(data: Data) -> GpuArchTable:
     """Make the table of its rows; raises FactsError when one is damaged."""
     toolkits = (ToolkitArchs.read(*row) for row in data.rows("toolkit"))
-    gpus = (Gpu.read(*row) for row in data.rows("gpu"))
+    gpus = (GpuModel.read(*row) for row in data.rows("gpu"))
     return GpuArchTable(
         toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),
         families=tuple(Family.read(*row) for row in data.rows("family")),
-        gpus=tuple(sorted(gpus, key=lambda row: -len(_words(row.name)))),
+        gpus=tuple(gpus),
     )

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, number, required_version
+from tenv.facts.interface import Basis, number, optional_version, required_version
 from tenv.facts.table_files import Data
 
-__all__ = ["GlibcConflict", "HostCompilerTable", "HostCompilers", "read"]
+__all__ = ["GccBreak", "GlibcConflict", "HostCompilerTable", "HostCompilers", "read"]
 
 
 _SINCE = " (from glibc "
@@ -57,6 +57,59 @@ class HostCompilers:
 
 
 @dataclass(frozen=True, slots=True)
+class GccBreak:
+    """Releases of GCC that a toolkit's headers accept and that its nvcc does not compile with.
+
+    Attributes:
+        first: The first minor version of the toolkit.
+        last: The last one.
+        since: The first GCC that fails.
+        before: The first one after it that works or is refused.
+        snapshot: A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none.
+        snapshot_glibc: The glibc of that distribution.
+        certain: Whether every such GCC fails; some distributions have mended theirs where this is not so.
+        what: What fails, for messages.
+        basis: How well this is known.
+    """
+
+    first: Version
+    last: Version
+    since: Version
+    before: Version
+    snapshot: Version | None
+    snapshot_glibc: Version | None
+    certain: bool
+    what: str
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "GccBreak":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            first=required_version(row, "toolkit_from"),
+            last=required_version(row, "toolkit_to"),
+            since=required_version(row, "fails_from_gcc"),
+            before=required_version(row, "fails_below_gcc"),
+            snapshot=optional_version(row, "snapshot_gcc"),
+            snapshot_glibc=optional_version(row, "snapshot_glibc"),
+            certain=row.flag("certain"),
+            what=row.required_text("what"),
+            basis=Basis.read(row, sources),
+        )
+
+    def hits(self, gcc: Version, glibc: Version | None) -> bool:
+        """Tell whether a GCC is one that fails.
+
+        Args:
+            gcc: Its version.
+            glibc: The glibc of the distribution that it comes from; None for a GCC that is no distribution's own.
+        """
+        if self.since <= gcc < self.before:
+            return True
+        return glibc is not None and gcc == self.snapshot and glibc == self.snapshot_glibc
+
+
+@dataclass(frozen=True, slots=True)
 class GlibcConflict:
     """Toolkits whose headers do not compile with a newer glibc.
 
@@ -64,7 +117,10 @@ class GlibcConflict:
         first: The first minor version of the toolkit.
         last: The last one.
         glibc: The first glibc that fails.
-        functions: The functions that both declare.
+        functions: The functions that both declare; empty where the glibc uses types that nvcc does not know.
+        types: Those types.
+        platform: The platform on which it fails; an empty string for every one.
+        gcc: The first GCC for which the glibc uses those types; None where that does not matter.
         basis: How well this is known.
     """
 
@@ -72,6 +128,9 @@ class GlibcConflict:
     last: Version
     glibc: Version
     functions: tuple[str, ...]
+    types: tuple[str, ...]
+    platform: str
+    gcc: Version | None
     basis: Basis
 
     def declared(self, glibc: Version) -> tuple[str, ...]:
@@ -87,6 +146,9 @@ class GlibcConflict:
             last=required_version(row, "toolkit_to"),
             glibc=required_version(row, "fails_from_glibc"),
             functions=row.strings("functions"),
+            types=row.strings("types"),
+            platform=row.text("platform"),
+            gcc=optional_version(row, "from_gcc"),
             basis=Basis.read(row, sources),
         )
 
@@ -97,29 +159,55 @@ class HostCompilerTable:
 
     Attributes:
         toolkits: One row per minor version of the toolkit, oldest first.
+        breaks: The releases of GCC that pass the headers of a toolkit and fail with it.
         conflicts: One row per range of toolkits that some glibc breaks.
     """
 
     toolkits: tuple[HostCompilers, ...]
+    breaks: tuple[GccBreak, ...]
     conflicts: tuple[GlibcConflict, ...]
 
     def limits(self, cuda: Version) -> HostCompilers | None:
         """Return the host compilers of a toolkit, None when the table has no row for its minor version."""
         return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
 
-    def glibc_conflict(self, cuda: Version, glibc: Version) -> GlibcConflict | None:
+    def broken_by(self, cuda: Version, gcc: Version, glibc: Version | None = None) -> GccBreak | None:
+        """Return why a toolkit does not compile with a GCC that its headers accept, None when nothing is known of it.
+
+        Args:
+            cuda: The version of the toolkit.
+            gcc: The version of the GCC.
+            glibc: The glibc of the distribution that it comes from; None for a GCC that is no distribution's own.
+        """
+        minor = Version(cuda.major_minor)
+        return next((row for row in self.breaks if row.first <= minor <= row.last and row.hits(gcc, glibc)), None)
+
+    def glibc_conflict(
+        self, cuda: Version, glibc: Version, platform: str = "", gcc: Version | None = None
+    ) -> GlibcConflict | None:
         """Return why a toolkit's headers do not compile with the headers of a glibc, None when nothing is known of it.
 
         Args:
             cuda: The version of the toolkit.
             glibc: The version of the glibc whose headers the compiler uses (the host's, or a sysroot's).
+            platform: The platform, such as ``linux-aarch64``.
+            gcc: The version of the host compiler where that is a GCC; None when it is not known.
         """
         minor = Version(cuda.major_minor)
-        return next((row for row in self.conflicts if row.first <= minor <= row.last and glibc >= row.glibc), None)
+        return next(
+            (
+                row
+                for row in self.conflicts
+                if row.first <= minor <= row.last and glibc >= row.glibc and row.platform in ("", platform)
+                if row.gcc is None or gcc is None or gcc >= row.gcc
+            ),
+            None,
+        )
 
-    def newest_conflict(self, glibc: Version) -> Version | None:
+    def newest_conflict(self, glibc: Version, platform: str = "") -> Version | None:
         """Return the newest minor version of the toolkit that a glibc breaks, None when it breaks none."""
-        return max((row.last for row in self.conflicts if glibc >= row.glibc), default=None)
+        rows = (row for row in self.conflicts if glibc >= row.glibc and row.platform in ("", platform))
+        return max((row.last for row in rows), default=None)
 
 
 def read(data: Data) -> HostCompilerTable:
@@ -127,5 +215,6 @@ def read(data: Data) -> HostCompilerTable:
     toolkits = (HostCompilers.read(*row) for row in data.rows("toolkit"))
     return HostCompilerTable(
         toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),
+        breaks=tuple(GccBreak.read(*row) for row in data.rows("gcc_break")),
         conflicts=tuple(GlibcConflict.read(*row) for row in data.rows("glibc_header_conflict")),
     )

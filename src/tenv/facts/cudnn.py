@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tenv.core.versions import Version
-from tenv.facts.redist_rows import Archive, releases
+from tenv.facts.redist_rows import RedistArchive, releases
 from tenv.facts.table_files import Data
 
 __all__ = ["CudnnTable", "read"]
@@ -17,7 +17,7 @@ class CudnnTable:
         archives: One row per version, platform and CUDA major version, oldest first.
     """
 
-    archives: tuple[Archive, ...]
+    archives: tuple[RedistArchive, ...]
 
     def versions(self, platform: str | None = None) -> tuple[Version, ...]:
         """Return the known versions, rising; those with an archive for NVIDIA's `platform` when it is given."""
@@ -26,5 +26,5 @@ class CudnnTable:
 
 def read(data: Data) -> CudnnTable:
     """Make the table of its rows; raises FactsError when one is damaged."""
-    archives = (Archive.read(*row, data.base) for row in data.rows("archive"))
+    archives = (RedistArchive.read(*row, data.base) for row in data.rows("archive"))
     return CudnnTable(tuple(sorted(archives, key=lambda row: row.version)))

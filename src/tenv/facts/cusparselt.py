@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version
-from tenv.facts.redist_rows import Archive, releases
+from tenv.facts.redist_rows import RedistArchive, releases
 from tenv.facts.table_files import Data
 
 __all__ = ["CiPairing", "CusparseltTable", "WheelPairing", "read"]
@@ -75,7 +75,7 @@ class CusparseltTable:
         wheels: What PyTorch's wheels require, oldest first.
     """
 
-    archives: tuple[Archive, ...]
+    archives: tuple[RedistArchive, ...]
     ci: tuple[CiPairing, ...]
     wheels: tuple[WheelPairing, ...]
 
@@ -91,7 +91,7 @@ class CusparseltTable:
 
 def read(data: Data) -> CusparseltTable:
     """Make the table of its rows; raises FactsError when one is damaged."""
-    archives = (Archive.read(*row, data.base) for row in data.rows("archive"))
+    archives = (RedistArchive.read(*row, data.base) for row in data.rows("archive"))
     wheels = (WheelPairing.read(*row) for row in data.rows("pytorch_wheel"))
     return CusparseltTable(
         archives=tuple(sorted(archives, key=lambda row: row.version)),

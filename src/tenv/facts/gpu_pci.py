@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tenv.core.toml_reader import Table
-from tenv.facts.interface import Basis
+from tenv.core.versions import Version
+from tenv.facts.interface import Basis, required_version
 from tenv.facts.table_files import Data
 
 __all__ = ["GpuPciTable", "PciDevice", "read"]
@@ -20,13 +21,15 @@ class PciDevice:
     Attributes:
         pci_id: Vendor and device, ``10de:2182``.
         name: Its marketing name.
-        gpu: Its name in the table of GPUs.
+        capability: The compute capability of its chip.
+        kind: The series that it is sold in, as in the table of GPUs.
         basis: How well this is known.
     """
 
     pci_id: str
     name: str
-    gpu: str
+    capability: Version
+    kind: str
     basis: Basis
 
     @classmethod
@@ -35,7 +38,8 @@ class PciDevice:
         return cls(
             pci_id=row.required_text("id").lower(),
             name=row.required_text("name"),
-            gpu=row.required_text("gpu"),
+            capability=required_version(row, "cc"),
+            kind=row.required_text("kind"),
             basis=Basis.read(row, sources),
         )
 

@@ -1,4 +1,4 @@
-"""Which libstdc++ symbols code may need that a GCC compiled."""
+"""Which libstdc++ symbols code may need that a GCC compiled: its own, or those of the library it really links."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version
 from tenv.facts.table_files import Data
 
-__all__ = ["GccSymbols", "LibstdcxxTable", "read"]
+__all__ = ["DistributionSymbols", "GccSymbols", "LibstdcxxTable", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,48 @@ class GccSymbols:
 
 
 @dataclass(frozen=True, slots=True)
+class DistributionSymbols:
+    """The libstdc++ that every GCC of a distribution links, which may come from a newer GCC than its default one.
+
+    Attributes:
+        name: The distribution's name and release.
+        glibc: Its glibc.
+        glibcxx: The highest ``GLIBCXX_`` version.
+        basis: How well this is known.
+    """
+
+    name: str
+    glibc: Version
+    glibcxx: Version
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "DistributionSymbols":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            name=row.required_text("name"),
+            glibc=required_version(row, "glibc"),
+            glibcxx=required_version(row, "glibcxx"),
+            basis=Basis.read(row, sources),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LibstdcxxTable:
     """Every row of the table.
 
     Attributes:
         gccs: One row per GCC that brought new symbols, oldest first.
+        distributions: One row per release of a distribution.
     """
 
     gccs: tuple[GccSymbols, ...]
+    distributions: tuple[DistributionSymbols, ...]
+
+    def for_distribution(self, glibc: Version) -> DistributionSymbols | None:
+        """Return the libstdc++ of the distributions with a glibc, the oldest where several have it; None for none."""
+        rows = (row for row in self.distributions if row.glibc == glibc)
+        return min(rows, key=lambda row: row.glibcxx, default=None)
 
     def for_gcc(self, version: Version) -> GccSymbols | None:
         """Return the highest symbol versions that code compiled with a GCC may need.
@@ -73,4 +107,5 @@ class LibstdcxxTable:
 def read(data: Data) -> LibstdcxxTable:
     """Make the table of its rows; raises FactsError when one is damaged."""
     gccs = (GccSymbols.read(*row) for row in data.rows("gcc"))
-    return LibstdcxxTable(tuple(sorted(gccs, key=lambda row: row.since)))
+    distributions = (DistributionSymbols.read(*row) for row in data.rows("distro"))
+    return LibstdcxxTable(tuple(sorted(gccs, key=lambda row: row.since)), tuple(distributions))

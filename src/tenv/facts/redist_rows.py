@@ -7,11 +7,11 @@ from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, required_version
 
-__all__ = ["Archive", "releases"]
+__all__ = ["RedistArchive", "releases"]
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class RedistArchive:
     """One archive.
 
     Attributes:
@@ -33,7 +33,7 @@ class Archive:
     basis: Basis
 
     @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str], base: str) -> "Archive":
+    def read(cls, row: Table, sources: Mapping[str, str], base: str) -> "RedistArchive":
         """Read one row of the data file; raises FactsError with the row's path.
 
         Args:
@@ -52,7 +52,7 @@ class Archive:
         )
 
 
-def releases(archives: Iterable[Archive], platform: str | None = None) -> tuple[Version, ...]:
+def releases(archives: Iterable[RedistArchive], platform: str | None = None) -> tuple[Version, ...]:
     """Return the versions of which there are archives, rising.
 
     Args:

@@ -57,6 +57,8 @@ LAYOUTS: Mapping[str, Layout] = {
             "minor_version_compat": Section(("cuda_major",), ("min_linux", "min_windows")),
             "toolkit": Section(("toolkit",), ("rn_linux", "bundled_linux", "mvc_min_linux", "rn_windows")),
             "forward_compat_row": Section(("package",), ("cuda", "by_branch")),
+            "forward_compat_evaluation": Section(("driver_branch",)),
+            "forward_compat_open": Section(("driver_branch",), ("cuda_from",)),
             "container_require": Section(("image",), ("cuda", "fallback_branches")),
         },
     ),
@@ -68,15 +70,32 @@ LAYOUTS: Mapping[str, Layout] = {
             "gpu": Section(("name",), ("cc", "kind")),
         },
     ),
-    "gpu_pci": Layout("the GPU behind a PCI device id", {"device": Section(("id",), ("chip", "name", "gpu"))}),
+    "gpu_driver": Layout(
+        "the driver branches and the kernel module of a GPU, the CUDA of a Jetson, the Windows driver that WSL needs",
+        {
+            "generation": Section(("name",), ("cc", "first_linux", "ends_linux", "ends_windows", "module")),
+            "jetson": Section(("l4t",), ("cuda", "driver", "cc")),
+            "wsl": Section(("since",)),
+        },
+    ),
+    "gpu_pci": Layout("the GPU behind a PCI device id", {"device": Section(("id",), ("chip", "cc", "kind", "name"))}),
     "cuda_host_compiler": Layout(
         "the host compilers and the glibc that a CUDA toolkit works with",
         {
             "toolkit": Section(
                 ("major_minor",), ("gcc_min", "gcc_max", "clang_min", "clang_max", "msvc_min", "msvc_below")
             ),
-            "glibc_header_conflict": Section(("toolkit_from",), ("toolkit_to", "fails_from_glibc", "functions")),
+            "gcc_break": Section(
+                ("toolkit_from", "fails_from_gcc"), ("toolkit_to", "fails_below_gcc", "certain", "what")
+            ),
+            "glibc_header_conflict": Section(
+                ("toolkit_from", "fails_from_glibc"), ("toolkit_to", "platform", "functions", "types")
+            ),
         },
+    ),
+    "cuda_parts": Layout(
+        "the parts of a CUDA toolkit that a build looks for, and their packages",
+        {"part": Section(("name",), ("component", "files", "apt", "conda", "torch_from", "torch_to", "switch"))},
     ),
     "libstdcxx": Layout(
         "the libstdc++ symbols of a GCC and of a distribution",
@@ -106,6 +125,17 @@ LAYOUTS: Mapping[str, Layout] = {
         },
     ),
     "cudnn": Layout("the releases of cuDNN", {"archive": Section(_ARCHIVE, ("sha256",))}),
+    "build_failures": Layout(
+        "why builds fail: the lines that say so, the cause, what mends it",
+        {"failure": Section(("id",), ("code", "title"))},
+    ),
+    "cuda_redist": Layout(
+        "the releases of CUDA in NVIDIA's redist, and the components that a build of PyTorch uses",
+        {
+            "release": Section(("label",), ("date", "nvcc", "platforms")),
+            "component": Section(("name", "since"), ("before", "platforms", "use")),
+        },
+    ),
     "magma": Layout(
         "the MAGMA binaries that PyTorch builds use",
         {
@@ -147,12 +177,14 @@ class Data:
         sections: The rows of its arrays of tables.
         tables: Its plain tables.
         base: The address that relative paths in it are below, or an empty string.
+        date: The day on which its rows were read in their sources; an empty string where the file does not say.
     """
 
     name: str
     sections: Mapping[str, tuple[Row, ...]]
     tables: Mapping[str, Row]
     base: str
+    date: str = ""
 
     def rows(self, section: str) -> Iterator[tuple[Table, Mapping[str, str]]]:
         """Yield the rows of an array of tables, each with the meaning of its abbreviations."""
@@ -230,7 +262,8 @@ def read_data(name: str, files: Sequence[Path] = ()) -> Data:
             merged.sections[section].update(rows)
         merged.tables.update(own.tables)
     sections = {section: tuple(rows.values()) for section, rows in merged.sections.items()}
-    return Data(name, sections, merged.tables, str(merged.values.get("base", "")))
+    base, date = (str(merged.values.get(key, "")) for key in ("base", "date"))
+    return Data(name, sections, merged.tables, base, date)
 
 
 def _read(table: Table, layout: Layout, origin: str) -> _File:

@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.facts.table_files import Data, default_overrides, find_overrides, read_data
 
 if TYPE_CHECKING:
+    from tenv.facts.build_failures import BuildFailureTable
     from tenv.facts.cuda_driver import CudaDriverTable
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.cuda_host_compiler import HostCompilerTable
+    from tenv.facts.cuda_parts import CudaPartTable
+    from tenv.facts.cuda_redist import CudaRedistTable
     from tenv.facts.cudnn import CudnnTable
     from tenv.facts.cusparselt import CusparseltTable
+    from tenv.facts.gpu_driver import GpuDriverTable
+    from tenv.facts.gpu_names import NamedGpu
     from tenv.facts.gpu_pci import GpuPciTable
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.magma import MagmaTable
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
-# ruff: noqa: PLC0415 (a rule that asks for one table must not load the others)
+# Late imports: a rule that asks for one table must not load the others
 
 
 @dataclass(frozen=True)  # without slots, which `cached_property` can't do with
@@ -53,6 +58,13 @@ class Facts:
         return read(self.data("cuda_gpu_arch"))
 
     @cached_property
+    def gpu_driver(self) -> "GpuDriverTable":
+        """The driver branches and the kernel module of a GPU."""
+        from tenv.facts.gpu_driver import read
+
+        return read(self.data("gpu_driver"))
+
+    @cached_property
     def gpu_pci(self) -> "GpuPciTable":
         """The GPU behind a PCI device id."""
         from tenv.facts.gpu_pci import read
@@ -60,11 +72,30 @@ class Facts:
         return read(self.data("gpu_pci"))
 
     @cached_property
+    def gpu_names(self) -> "tuple[NamedGpu, ...]":
+        """Every name of a GPU that the tables have."""
+        from tenv.facts.gpu_names import every_name
+
+        return tuple(every_name(self))
+
+    @cached_property
+    def gpu_answers(self) -> "dict[str, NamedGpu | None]":
+        """What names of GPUs were found to mean."""
+        return {}
+
+    @cached_property
     def cuda_host_compiler(self) -> "HostCompilerTable":
         """The host compilers and the glibc that a CUDA toolkit works with."""
         from tenv.facts.cuda_host_compiler import read
 
         return read(self.data("cuda_host_compiler"))
+
+    @cached_property
+    def cuda_parts(self) -> "CudaPartTable":
+        """The parts of a CUDA toolkit that a build looks for."""
+        from tenv.facts.cuda_parts import read
+
+        return read(self.data("cuda_parts"))
 
     @cached_property
     def libstdcxx(self) -> "LibstdcxxTable":
@@ -95,6 +126,20 @@ class Facts:
         return read(self.data("cudnn"))
 
     @cached_property
+    def build_failures(self) -> "BuildFailureTable":
+        """The causes of failed builds."""
+        from tenv.facts.build_failures import read
+
+        return read(self.data("build_failures"))
+
+    @cached_property
+    def cuda_redist(self) -> "CudaRedistTable":
+        """The releases of CUDA in NVIDIA's redist and their components."""
+        from tenv.facts.cuda_redist import read
+
+        return read(self.data("cuda_redist"))
+
+    @cached_property
     def magma(self) -> "MagmaTable":
         """The MAGMA binaries that PyTorch builds use."""
         from tenv.facts.magma import read
@@ -111,4 +156,9 @@ def load_facts(overrides: Sequence[Path] = ()) -> Facts:
     Raises:
         FactsError: A place does not exist, or a file has not the name of a table.
     """
-    return Facts(find_overrides(overrides))
+    return Facts(find_overrides(overrides)) if overrides else _built_in()
+
+
+@cache
+def _built_in() -> Facts:
+    return Facts()

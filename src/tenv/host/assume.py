@@ -25,7 +25,9 @@ def assume_driver(report: HostReport, driver: Version) -> HostReport:
         cuda = Missing(f"driver {driver} is assumed, and nobody asked it", ReasonKind.ASSUMED)
     if isinstance(compat, Fact) and compat.value.kind is not LibcudaKind.CUDA_COMPAT:
         compat = Missing(f"driver {driver} is assumed, with libraries of its own", ReasonKind.ASSUMED)
-    return replace(report, driver=Fact(driver, "assumed", OriginKind.ASSUMED), cuda=cuda, compat=compat)
+    gone = Missing(f"driver {driver} is assumed", ReasonKind.ASSUMED)
+    assumed = Fact(driver, "assumed", OriginKind.ASSUMED)
+    return replace(report, driver=assumed, cuda=cuda, compat=compat, module=gone, driver_kind=gone, l4t=gone)
 
 
 def assume_cuda(report: HostReport, cuda: Fact[Version] | Missing) -> HostReport:
@@ -46,6 +48,7 @@ def assume_gpu(report: HostReport, name: str, lookup: Lookup) -> HostReport:
     """
     found = lookup(name)
     if found is None:
-        raise UsageError(f"no GPU is known by the name `{name}`", hint="name it as nvidia-smi does: `GTX 1660 Ti`")
+        hint = "name it as nvidia-smi does (`GTX 1660 Ti`), or give its PCI id (`10de:2182`) or capability (`7.5`)"
+        raise UsageError(f"no GPU is known by the name `{name}`", hint=hint)
     full, capability, pci = found
     return replace(report, gpus=Fact((Gpu(full, capability, pci_id=pci),), "assumed", OriginKind.ASSUMED))

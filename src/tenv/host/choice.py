@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 from tenv.core.versions import Range, Version
 from tenv.host.report import Compiler, Lead, ProblemKind, Toolkit
 
-__all__ = ["Choice", "GccPair", "choose_gcc", "choose_toolkit"]
+__all__ = ["GccPair", "Selection", "choose_gcc", "choose_toolkit"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Generic[T]):
+class Selection(Generic[T]):
     """What is taken, and why the others are not.
 
     Attributes:
@@ -45,7 +45,7 @@ class GccPair:
     found_by: str
 
 
-def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "") -> Choice[Toolkit]:
+def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "") -> Selection[Toolkit]:
     """Choose a CUDA toolkit.
 
     What a variable names comes first (a person or an environment module has chosen it), then the one that was taken
@@ -68,7 +68,7 @@ def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "")
         default = toolkit.led_by(Lead.PATH, Lead.DEFAULT_FOLDER, Lead.ALTERNATIVE)
         return named, toolkit.path == kept, default, toolkit.version or Version("0"), toolkit.path
 
-    return Choice(max(fits, key=rank, default=None), tuple(refused))
+    return Selection(max(fits, key=rank, default=None), tuple(refused))
 
 
 def _fault(toolkit: Toolkit, accepted: Range) -> str:
@@ -90,7 +90,7 @@ def _fault(toolkit: Toolkit, accepted: Range) -> str:
 
 def choose_gcc(
     compilers: Sequence[Compiler], accepted: Range, most: int | None = None, kept: str = ""
-) -> Choice[GccPair]:
+) -> Selection[GccPair]:
     """Choose a gcc and its g++: those that CXX or CC name, then those taken before, the default, the newest.
 
     Args:
@@ -119,4 +119,4 @@ def choose_gcc(
         return named, gxx.path == kept, gxx.default, gxx.version
 
     best = max(fits, key=rank, default=None)
-    return Choice(best[1] if best else None, tuple(refused))
+    return Selection(best[1] if best else None, tuple(refused))

@@ -1,4 +1,4 @@
-"""The C and C++ compilers on PATH, and those that CC, CXX and CUDAHOSTCXX name; on Windows, Visual C++ too."""
+"""The C and C++ compilers on PATH, and those that CC, CXX, CUDAHOSTCXX and nvcc name; on Windows, Visual C++ too."""
 
 import os
 import re
@@ -17,15 +17,18 @@ from tenv.host.found_by import read_found_by
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places
 from tenv.host.report import Compiler, FoundBy, Lead
+from tenv.host.shared_object import highest, linked_versions
 
 __all__ = ["COMPILERS", "parse_kind", "parse_version", "probe"]
 
 _NAMES = re.compile(r"(gcc|g\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?|cc|c\+\+")
 _KIND = re.compile(r"(^|-)(?P<kind>gcc|g\+\+|clang|clang\+\+)(-[\d.]+)?$")
 _VARIABLES = {"CC": Lead.CC, "CXX": Lead.CXX, "CUDAHOSTCXX": Lead.CUDAHOSTCXX}
+_OF_NVCC = dict.fromkeys(("NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"), Lead.NVCC)
 _LINKS = 40  # as many as Linux follows
 _LAUNCHERS = {"ccache", "sccache", "distcc", "icecc"}
 # What CMake takes when neither CC nor CXX is set (CMakeDetermineCCompiler.cmake), in its order.
+_CCBIN = re.compile(r"--?(?:ccbin|compiler-bindir)(?:=(?P<value>.*))?")
 _FIRST = {"C": ("cc", "gcc", "clang"), "C++": ("c++", "g++", "clang++")}
 
 
@@ -40,6 +43,7 @@ class _Candidate:
         variables: The variables that name it.
         names: Its names on PATH.
         default: Whether a build would take it.
+        nvcc: Whether nvcc would take it.
     """
 
     program: str
@@ -48,6 +52,7 @@ class _Candidate:
     variables: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     default: bool = False
+    nvcc: bool = False
 
     def asked(self) -> str:
         """Return what is started for the version: clang and clang++ are one file, and say the same."""
@@ -57,7 +62,8 @@ class _Candidate:
     def found_by(self) -> tuple[FoundBy, ...]:
         """Return what led to it."""
         on_path = (FoundBy(Lead.PATH, f"{', '.join(self.names)} on PATH"),) if self.names else ()
-        return (*(FoundBy(_VARIABLES[name], name) for name in self.variables), *on_path)
+        kinds = _VARIABLES | _OF_NVCC
+        return (*(FoundBy(kinds[name], name) for name in self.variables), *on_path)
 
 
 def parse_version(text: str) -> Version | None:
@@ -85,15 +91,25 @@ def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
     problems: list[str] = []
     candidates = _candidates(places, problems)
     _mark_defaults(candidates)
-    programs = list(dict.fromkeys(candidate.asked() for candidate in candidates))
-    versions = dict(zip(programs, each(partial(_version, places), programs), strict=True))
+    programs = {candidate.asked(): candidate for candidate in candidates}
+    answers = dict(zip(programs, each(partial(_ask, places), programs.items()), strict=True))
     found = []
     for candidate in candidates:
-        version = versions[candidate.asked()]
+        version, glibcxx = answers[candidate.asked()]
         if isinstance(version, Missing):
             problems.append(f"{candidate.program} is left out: {version.reason}")
         elif named := candidate.kind or _ask_kind(candidate, places):
-            found.append(Compiler(named, candidate.program, version, candidate.default, candidate.found_by()))
+            found.append(
+                Compiler(
+                    kind=named,
+                    path=candidate.program,
+                    version=version,
+                    default=candidate.default,
+                    found_by=candidate.found_by(),
+                    nvcc=candidate.nvcc,
+                    glibcxx=glibcxx if candidate.language == "C++" else None,
+                )
+            )
         else:
             problems.append(f"{candidate.program} is left out: neither GCC nor clang")
     looked, kind = f"PATH, {', '.join(_VARIABLES)}", OriginKind.SEARCH
@@ -116,6 +132,12 @@ def _candidates(places: Places, problems: list[str]) -> list[_Candidate]:
 
     for variable, path in _named(places, problems):
         candidate(path, "C" if variable == "CC" else "C++").variables.append(variable)
+    variable, own = _of_nvcc(places)
+    if own:
+        taken = candidate(Path(own), "C++" if "++" in Path(own).name else "C")
+        taken.nvcc = True
+        if variable and variable not in taken.variables:
+            taken.variables.append(variable)
     for folder in places.folders():
         for name in _compilers_in(folder):
             names = candidate(folder / name, "C++" if "++" in name else "C").names
@@ -154,6 +176,34 @@ def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
             problems.append(f"{variable} names {words[0]}, which is not there")
 
 
+def _of_nvcc(places: Places) -> tuple[str, str | None]:
+    """Return the compiler that nvcc takes when nobody tells it on the command line, and the variable that names it.
+
+    That is the last ``-ccbin`` of its flags, else NVCC_CCBIN, else the ``gcc`` on PATH, whatever CXX says (CUDA
+    Compiler Driver NVCC, sections 2.1 and 4.2.1); a folder stands for the ``gcc`` in it.
+    """
+    for variable in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN"):
+        value = places.environ.get(variable, "")
+        named = value if variable == "NVCC_CCBIN" else _ccbin(value)
+        if named:
+            program = str(Path(named) / "gcc") if Path(named).is_dir() else named
+            return variable, places.find(program)
+    return "", places.find("gcc")
+
+
+def _ccbin(flags: str) -> str:
+    """Return the value of the last ``-ccbin`` among nvcc's flags, or an empty string."""
+    try:
+        words = shlex.split(flags)
+    except ValueError:
+        return ""
+    found = ""
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        if match := _CCBIN.fullmatch(word):
+            found = following if match["value"] is None else match["value"]
+    return found
+
+
 def _compilers_in(folder: Path) -> list[str]:
     try:
         names = [path.name for path in folder.iterdir() if _NAMES.fullmatch(path.name)]
@@ -171,6 +221,18 @@ def _mark_defaults(candidates: list[_Candidate]) -> None:
             chosen = chosen or next((candidate for candidate in mine if name in candidate.names), None)
         if chosen:
             chosen.default = True
+
+
+def _ask(places: Places, asked: tuple[str, _Candidate]) -> tuple[Version | Missing, Version | None]:
+    """Return a compiler's version, and the highest GLIBCXX of the libstdc++ that a g++ links."""
+    program, candidate = asked
+    version = _version(places, program)
+    if isinstance(version, Missing) or candidate.language != "C++" or candidate.kind == "clang++":
+        return version, None
+    done = places.run(program, "-print-file-name=libstdc++.so", LC_ALL="C")
+    library = "" if isinstance(done, Missing) or done.status else done.stdout.strip()
+    versions = linked_versions(Path(library)) if Path(library).is_absolute() else ()
+    return version, highest(versions, "GLIBCXX")
 
 
 def _version(places: Places, program: str) -> Version | Missing:
@@ -197,6 +259,8 @@ def _read(values: Values, key: str) -> tuple[Compiler, ...]:
             version=one.version("version"),
             default=one.flag("default"),
             found_by=read_found_by(one, "found_by"),
+            nvcc=one.optional(one.flag, "nvcc") or False,
+            glibcxx=one.optional(one.version, "glibcxx"),
         )
         for one in values.objects(key)
     )
@@ -204,16 +268,21 @@ def _read(values: Values, key: str) -> tuple[Compiler, ...]:
 
 def _show(compiler: Compiler) -> str:
     mark = ", taken by default" if compiler.default else ""
-    return f"{compiler.kind} {compiler.version}  {compiler.path}, by {compiler.ways}{mark}"
+    mark += ", taken by nvcc" if compiler.nvcc else ""
+    links = f", links GLIBCXX_{compiler.glibcxx}" if compiler.glibcxx else ""
+    return f"{compiler.kind} {compiler.version}  {compiler.path}, by {compiler.ways}{mark}{links}"
 
 
 COMPILERS = HostField(
     label="compilers",
     meaning=(
-        "gcc, g++, clang and clang++ of all versions on PATH, and what CC, CXX and CUDAHOSTCXX name; on Windows the "
-        "toolsets of Visual C++; those that a build takes by default come first"
+        "gcc, g++, clang and clang++ of all versions on PATH, what CC, CXX and CUDAHOSTCXX name, and what nvcc takes; "
+        "on Windows the toolsets of Visual C++; those that a build takes by default come first"
     ),
-    form="a list of `kind`, `path`, `version`, `default`, `found_by` (a list of `kind`, `text`)",
+    form=(
+        "a list of `kind`, `path`, `version`, `default`, `found_by` (a list of `kind`, `text`), `nvcc`, `glibcxx` (or "
+        "null)"
+    ),
     probe=lambda scan: probe(scan.places),
     read=_read,
     show=lambda compilers: list(map(_show, compilers)),

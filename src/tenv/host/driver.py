@@ -17,7 +17,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places, is_wsl, read
 
-__all__ = ["DRIVER", "Places", "is_wsl", "parse_proc", "parse_sys", "parse_tegra", "probe"]
+__all__ = ["DRIVER", "L4T", "Places", "is_wsl", "jetson_linux", "parse_proc", "parse_sys", "parse_tegra", "probe"]
 
 # The closed module says `x86_64 Kernel Module  535.183.01`, the open one `Open Kernel Module for x86_64  580.65.06`.
 _MODULE = re.compile(r"\bModule\b[^\n]*?\s(?P<driver>\d{1,4}(\.\d{1,4}){1,3})(?!\S)", re.ASCII)
@@ -69,8 +69,8 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
             return Fact(module, f"{origin}, where {name} says {answer}", OriginKind.KERNEL)
         asked.append((name, answer))
     missing = Missing.by_all(asked)
-    if release := _jetson_linux(nvidia.places):
-        told = f"{_L4T}: Jetson Linux {release}, whose driver has no number of its own"
+    if isinstance(release := jetson_linux(nvidia.places), Fact):
+        told = f"{_L4T}: Jetson Linux {release.value}, whose driver has no number of its own"
         return Missing(f"{missing.reason}; {told}", ReasonKind.JETSON)
     return missing
 
@@ -103,9 +103,15 @@ def _module(places: Places) -> tuple[Version | None, str]:
     return None, ""
 
 
-def _jetson_linux(places: Places) -> str | None:
+def jetson_linux(places: Places) -> Fact[Version] | Missing:
+    """Return the release of Jetson Linux; its driver has no number that could be compared with another machine's."""
     text = read(places.at(_L4T))
-    return None if isinstance(text, Missing) else parse_tegra(text)
+    if isinstance(text, Missing):
+        return Missing(f"{_L4T}: {text.reason}", text.kind)
+    release = parse_tegra(text)
+    if release is None:
+        return Missing(f"{_L4T} names no release", ReasonKind.UNREADABLE)
+    return Fact(Version(release), _L4T, OriginKind.SYSTEM)
 
 
 DRIVER = HostField(
@@ -118,5 +124,15 @@ DRIVER = HostField(
     probe=lambda scan: scan.driver,
     read=Values.version,
     show=lambda version: [str(version)],
+    lane=Lane.DRIVER,
+)
+
+L4T = HostField(
+    label="l4t",
+    meaning="the release of Jetson Linux, which tells the CUDA of a Jetson's driver",
+    form='`"36.4.3"`',
+    probe=lambda scan: jetson_linux(scan.places),
+    read=Values.version,
+    show=lambda release: [str(release)],
     lane=Lane.DRIVER,
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.json_reader import Values
-from tenv.core.sizes import format_bytes
+from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
 from tenv.host.answer import pci_address
 from tenv.host.field import HostField, Lane

@@ -29,6 +29,7 @@ class OriginKind(Worded):
     SEARCH_MSVC = "search-msvc", "the same, and Visual Studio"
     OVERRIDE = "override", "CONDA_OVERRIDE_CUDA"
     ASSUMED = "assumed", "an option such as --assume-driver"
+    PASTED = "pasted", "a line of a pasted text"
     DERIVED = "derived", "the tables, from another value of the report"
     OTHER = "other", "none of these"
 

@@ -4,45 +4,18 @@ Distributions ship a libstdc++ that is newer than their gcc, so the file is read
 """
 
 import os
-import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from tenv.core.json_reader import Values
-from tenv.core.versions import Version
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
+from tenv.host.shared_object import defined_versions, highest
 
-__all__ = ["LIBSTDCXX", "defined_versions", "highest", "probe"]
+__all__ = ["LIBSTDCXX", "probe"]
 
 _NAME = "libstdc++.so.6"
-
-
-def highest(names: Iterable[str], prefix: str) -> Version | None:
-    """Return the highest version among names such as ``GLIBCXX_3.4.30``, None when there is none of that prefix."""
-    found = (re.fullmatch(rf"{prefix}_(\d+(?:\.\d+)*)", name) for name in names)
-    return max((Version(match[1]) for match in found if match), default=None)
-
-
-def defined_versions(path: Path) -> tuple[str, ...] | Missing:
-    """Return the names of the symbol versions that an ELF library defines (``.gnu.version_d``)."""
-    from elftools.common.exceptions import ELFError  # noqa: PLC0415 (late: 40 ms)
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415
-    from elftools.elf.gnuversions import GNUVerDefSection  # noqa: PLC0415
-
-    try:
-        with path.open("rb") as file:
-            section = ELFFile(file).get_section_by_name(".gnu.version_d")
-            if not isinstance(section, GNUVerDefSection):
-                return Missing(f"{path} defines no symbol versions", ReasonKind.UNREADABLE)
-            # The first name of each entry is its own, the others are those that it builds on.
-            return tuple(next(names).name for _, names in section.iter_versions())
-    except OSError as error:
-        return Missing(f"{path} can't be read: {error.strerror or error}", ReasonKind.UNREADABLE)
-    except (ELFError, StopIteration, ValueError, LookupError) as error:
-        return Missing(f"{path} can't be read as a library: {error or 'cut off'}", ReasonKind.UNREADABLE)
 
 
 def probe(loader: Loader) -> Fact[Libstdcxx] | Missing:

@@ -8,12 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core.json_reader import Values
-from tenv.core.sizes import format_bytes
+from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 
-__all__ = ["CORES", "LIBC", "MEMORY", "Machine", "current_platform", "glibc", "probe", "sees_gpu"]
+__all__ = [
+    "CORES",
+    "LIBC",
+    "MEMORY",
+    "BuildResources",
+    "current_platform",
+    "glibc",
+    "platform_name",
+    "probe",
+    "sees_gpu",
+]
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -25,7 +35,7 @@ _PLATFORMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class BuildResources:
     """What a build may use.
 
     Attributes:
@@ -42,13 +52,18 @@ def sees_gpu(root: Path = Path("/")) -> bool:
     return any((root / "dev").glob("nvidia[0-9]*")) or (root / "dev/dxg").exists()
 
 
-def current_platform(machine: str | None = None) -> str:
-    """Return the host's platform by its conda name.
+def current_platform() -> str:
+    """Return this host's platform by its conda name."""
+    return platform_name(std_platform.machine())
+
+
+def platform_name(machine: str) -> str:
+    """Return the platform of a host with this system by its conda name.
 
     Args:
-        machine: The processor family; None means this host's.
+        machine: The processor family.
     """
-    machine = (machine or std_platform.machine()).lower()
+    machine = machine.lower()
     return _PLATFORMS.get((sys.platform, machine), f"{sys.platform}-{machine}")
 
 
@@ -63,13 +78,13 @@ def glibc() -> Fact[Version] | Missing:
     return Fact(found, "confstr(CS_GNU_LIBC_VERSION)", OriginKind.SYSTEM)
 
 
-def probe(root: Path = Path("/")) -> Machine:
+def probe(root: Path = Path("/")) -> BuildResources:
     """Return what a build on this machine may use.
 
     Args:
         root: The folder that holds ``proc`` and ``sys``.
     """
-    return Machine(_cores(root), _memory(root))
+    return BuildResources(_cores(root), _memory(root))
 
 
 def _cores(root: Path) -> Fact[int]:

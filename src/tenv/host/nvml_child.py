@@ -19,7 +19,7 @@ def main(folders: list[str]) -> None:
         folders: Where nvidia-ml-py may be: the interpreter is started without its site packages, which is faster.
     """
     sys.path.extend(folders)
-    import pynvml as nvml  # noqa: PLC0415 (late: found in the folders that were given)
+    import pynvml as nvml  # late: found in the folders that were given
 
     def ask(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         try:

@@ -15,12 +15,14 @@ __all__ = [
     "Compiler",
     "CompilerLimits",
     "Disk",
+    "DriverKind",
     "FoundBy",
     "Gpu",
     "HostReport",
     "Lead",
     "LibcudaKind",
     "Libstdcxx",
+    "ModuleKind",
     "ProblemKind",
     "Toolkit",
     "ToolkitProblem",
@@ -40,6 +42,7 @@ class Lead(Worded):
     CC = "cc", "CC"
     CXX = "cxx", "CXX"
     CUDAHOSTCXX = "cudahostcxx", "CUDAHOSTCXX"
+    NVCC = "nvcc", "NVCC_CCBIN, NVCC_PREPEND_FLAGS or NVCC_APPEND_FLAGS"
     PROMPT = "prompt", "a developer prompt of Visual Studio"
     VSWHERE = "vswhere", "vswhere.exe of Visual Studio"
     ENVIRONMENT = "environment", "the environment of the target"
@@ -69,6 +72,21 @@ class LibcudaKind(Worded):
     CUDA_COMPAT = "cuda-compat", "NVIDIA's package for forward compatibility, by its folder"
     WSL = "wsl", "the one that leads to the driver of Windows, by its folder"
     OTHER = "other", "a leftover of another driver"
+
+
+class ModuleKind(Worded):
+    """What the loaded kernel module is."""
+
+    OPEN = "open", "NVIDIA's open kernel module"
+    PROPRIETARY = "proprietary", "NVIDIA's proprietary kernel module"
+    OTHER = "other", "none of these"
+
+
+class DriverKind(Worded):
+    """What a driver is for, where it is not the usual one."""
+
+    VGPU_HOST = "vgpu-kvm", "the driver of a vGPU host, which has no CUDA"
+    OTHER = "other", "none of these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +185,9 @@ class Toolkit:
         environment: The environment of tenv that it is a part of, or an empty string: none of the machine's own then.
         home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
         compilers: The host compilers that its headers do not refuse; None where it has no such header.
+        patched: The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do.
+        absent: What builds of PyTorch look for and do not find with it (`tenv.host.absent_parts`); None where nobody
+            looked.
     """
 
     path: str
@@ -178,6 +199,8 @@ class Toolkit:
     home: str = ""
     environment: str = ""
     compilers: CompilerLimits | None = None
+    patched: tuple[str, ...] = ()
+    absent: tuple[str, ...] | None = None
 
     def led_by(self, *kinds: Lead) -> bool:
         """Tell whether something of these kinds leads to it."""
@@ -200,6 +223,8 @@ class Compiler:
         default: Whether a build would take it: named by CC or CXX, else the first ``cc`` or ``c++`` on PATH, else the
             first of the others.
         found_by: Such as ``CXX`` or ``g++-12 on PATH``.
+        nvcc: Whether nvcc takes it: by its own variables and flags, else as the ``gcc`` on PATH.
+        glibcxx: The highest ``GLIBCXX_`` version of the libstdc++ that it links; None when not known.
     """
 
     kind: str
@@ -207,6 +232,8 @@ class Compiler:
     version: Version
     default: bool
     found_by: tuple[FoundBy, ...]
+    nvcc: bool = False
+    glibcxx: Version | None = None
 
     def led_by(self, *kinds: Lead) -> bool:
         """Tell whether something of these kinds leads to it."""
@@ -265,6 +292,9 @@ class HostReport:
     hostname: Fact[str] | Missing = field(metadata=_row("system:HOSTNAME"))
     platform: Fact[str] | Missing = field(metadata=_row("system:PLATFORM"))
     driver: Fact[Version] | Missing = field(metadata=_row("driver:DRIVER"))
+    module: Fact[ModuleKind] | Missing = field(metadata=_row("kernel_module:MODULE"))
+    driver_kind: Fact[DriverKind] | Missing = field(metadata=_row("kernel_module:DRIVER_KIND"))
+    l4t: Fact[Version] | Missing = field(metadata=_row("driver:L4T"))
     cuda: Fact[Version] | Missing = field(metadata=_row("cuda_api:CUDA"))
     compat: Fact[Compat] | Missing = field(metadata=_row("compat:COMPAT"))
     gpus: Fact[tuple[Gpu, ...]] | Missing = field(metadata=_row("gpus:GPUS"))

@@ -15,7 +15,7 @@ from tenv.host.fields import host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
 
-__all__ = ["SCHEMA", "from_json", "to_json"]
+__all__ = ["SCHEMA", "from_json", "to_json", "unwrap"]
 
 SCHEMA = 2
 """The form that is written. Since 2 each value has its kind; reports of form 1 are read too."""
@@ -47,6 +47,12 @@ def from_json(data: object, source: str = "the report") -> HostReport:
     if report.data["schema"] == 1:
         report = schema_1.upgrade(report)
     return HostReport(**{name: _read(report, name, field) for name, field in host_fields().items()})
+
+
+def unwrap(data: object) -> dict[str, Any]:
+    """Return the report itself, without the envelope of ``tenv host --json``; empty for what is no object."""
+    inner = data.get("data") if isinstance(data, dict) and "command" in data else data
+    return inner if isinstance(inner, dict) else {}
 
 
 def _report_of(data: object, source: str) -> Values:

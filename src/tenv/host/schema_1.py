@@ -26,6 +26,11 @@ _REASON: _Texts[ReasonKind] = (
     (r"driver \S+ is assumed, .*", ReasonKind.ASSUMED),
 )
 _REASONS: dict[str, _Texts[ReasonKind]] = {
+    "compat": (
+        *_REASON,
+        (".*(the driver's own.*|lies in no folder of cuda-compat)", ReasonKind.DRIVERS_OWN),
+        ("the loader finds no .*", ReasonKind.NONE),
+    ),
     "cuda": (
         *_REASON,
         ("CONDA_OVERRIDE_CUDA is empty, which means no CUDA", ReasonKind.NO_CUDA),

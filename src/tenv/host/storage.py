@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from tenv.core.json_reader import Values
-from tenv.core.sizes import format_bytes
+from tenv.core.size_text import format_bytes
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, read

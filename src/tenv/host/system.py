@@ -5,7 +5,7 @@ import platform
 from tenv.core.json_reader import Values
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.machine import current_platform
+from tenv.host.machine import platform_name
 from tenv.host.places import Places, is_wsl, read
 
 __all__ = ["HOSTNAME", "PLATFORM", "PTRACE_SCOPE", "WSL", "host_platform", "hostname", "ptrace_scope", "wsl"]
@@ -36,7 +36,7 @@ def hostname(places: Places) -> Fact[str] | Missing:
 
 def host_platform(places: Places) -> Fact[str]:
     """Return the platform by its conda name."""
-    return Fact(current_platform(places.machine), "uname", OriginKind.SYSTEM)
+    return Fact(platform_name(places.machine), "uname", OriginKind.SYSTEM)
 
 
 def wsl(places: Places) -> Fact[bool]:

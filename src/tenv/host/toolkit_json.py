@@ -38,6 +38,8 @@ def _read(values: Values) -> Toolkit:
         home=values.optional(values.text, "home") or "",
         environment=values.optional(values.text, "environment") or "",
         compilers=_read_limits(limits) if limits else None,
+        patched=values.optional(values.texts, "patched") or (),
+        absent=values.optional(values.texts, "absent"),
     )
 
 
@@ -50,4 +52,6 @@ def _show(toolkit: Toolkit) -> list[str]:
     lines = [f"{toolkit.version or 'unknown'}  {toolkit.path}, by {toolkit.ways}"]
     if toolkit.components:
         lines.append("  " + ", ".join(f"{name} {version}" for name, version in toolkit.components))
+    if toolkit.absent:
+        lines.append(f"  without {', '.join(toolkit.absent)}")
     return [*lines, *(f"  problem: {problem.text}" for problem in toolkit.problems)]

@@ -10,7 +10,7 @@ from tenv.host.interface import Missing
 from tenv.host.places import Places
 from tenv.host.report import Lead
 
-__all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "Way", "parse_dryrun", "ways"]
+__all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "ToolkitCandidate", "parse_dryrun", "ways"]
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 """The variables that builds read themselves: the machine's word on the toolkit that it means."""
@@ -48,7 +48,7 @@ LOOKED_AT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ToolkitCandidate:
     """What leads to a toolkit.
 
     Attributes:
@@ -70,7 +70,7 @@ def parse_dryrun(text: str) -> str | None:
     return match["top"].strip() if match else None
 
 
-def ways(places: Places) -> Iterator[Way]:
+def ways(places: Places) -> Iterator[ToolkitCandidate]:
     """Yield what leads to toolkits, in the order in which builds look: the variables, PATH, the usual folders."""
     yield from _of_variables(places)
     seen: set[str] = set()
@@ -86,39 +86,39 @@ def ways(places: Places) -> Iterator[Way]:
         for path in sorted(places.root.glob(pattern)):
             if path.is_symlink() or path.is_dir():
                 name = places.named(path)
-                yield Way(name, path, _KNOWN.get(name, Lead.FOLDER))
+                yield ToolkitCandidate(name, path, _KNOWN.get(name, Lead.FOLDER))
 
 
-def _of_variables(places: Places) -> Iterator[Way]:
+def _of_variables(places: Places) -> Iterator[ToolkitCandidate]:
     for variable in (*VARIABLES, *_MODULES):
         if value := places.environ.get(variable):
             kind = Lead.CUDA_VARIABLE if variable in VARIABLES else Lead.MODULE_VARIABLE
-            yield Way(variable, Path(value), kind)
+            yield ToolkitCandidate(variable, Path(value), kind)
     for variable in sorted(places.environ):
         if re.fullmatch(r"CUDA_PATH_V\d+_\d+", variable):  # what NVIDIA's installer for Windows sets
-            yield Way(variable, Path(places.environ[variable]), Lead.MODULE_VARIABLE)
+            yield ToolkitCandidate(variable, Path(places.environ[variable]), Lead.MODULE_VARIABLE)
     for variable in _HPC_SDK:
         if value := places.environ.get(variable):
             for path in sorted([*Path(value).glob("cuda/[0-9]*"), *Path(value).glob("*/*/cuda/[0-9]*")]):
-                yield Way(variable, path, Lead.MODULE_VARIABLE)
+                yield ToolkitCandidate(variable, path, Lead.MODULE_VARIABLE)
     if programs := places.variable("ProgramFiles"):
-        yield from (Way(str(path), path, Lead.FOLDER) for path in sorted(Path(programs).glob(_WINDOWS)))
+        yield from (ToolkitCandidate(str(path), path, Lead.FOLDER) for path in sorted(Path(programs).glob(_WINDOWS)))
 
 
-def _of_nvcc(nvcc: Path, name: str, kind: Lead, places: Places) -> Way:
+def _of_nvcc(nvcc: Path, name: str, kind: Lead, places: Places) -> ToolkitCandidate:
     """Return the way to the toolkit that an nvcc belongs to; the one on PATH may be a script that calls it."""
     real = Path(os.path.realpath(nvcc))
     # To ask it takes longer than all else here: it starts the host's compiler.
     program = _started(real)
     if program.parent.name == "bin" and (program.parent / "nvcc.profile").exists():
-        return Way(name, program.parent.parent, kind)
+        return ToolkitCandidate(name, program.parent.parent, kind)
     done = places.run(str(nvcc), "--dryrun", "tenv.cu")
     if isinstance(done, Missing):
-        return Way(name, real, kind, fault=f"{name} does not tell its toolkit: {done.reason}")
+        return ToolkitCandidate(name, real, kind, fault=f"{name} does not tell its toolkit: {done.reason}")
     if top := parse_dryrun(done.stderr + done.stdout):
-        return Way(name, Path(top), kind)
+        return ToolkitCandidate(name, Path(top), kind)
     fault = f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_"
-    return Way(name, real, kind, fault)
+    return ToolkitCandidate(name, real, kind, fault)
 
 
 def _started(program: Path) -> Path:

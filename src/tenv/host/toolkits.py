@@ -14,15 +14,17 @@ from pathlib import Path
 
 from tenv.core.threads import each
 from tenv.core.versions import Version
+from tenv.host.absent_parts import absent
 from tenv.host.answer import first_line
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, read
-from tenv.host.report import CompilerLimits, FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
+from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
+from tenv.host.toolkit_headers import compiler_limits, patched
 from tenv.host.toolkit_json import read_toolkits, show_toolkits, write_toolkits
-from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, Way, ways
+from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, ToolkitCandidate, ways
 
-__all__ = ["TOOLKITS", "Nvcc", "compiler_limits", "parse_host_config", "parse_nvcc", "parse_version_json", "probe"]
+__all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]
 
 _HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
@@ -43,10 +45,6 @@ _LIBRARIES = {
 _UNNUMBERED = {"cuda_cupti"}
 _NUMBER = re.compile(r"\d+(\.\d+){2,4}")
 _RELEASE = re.compile(r"release (?P<release>\d+\.\d+), V(?P<build>\d+(\.\d+)+)", re.ASCII)
-_GCC = re.compile(r"^#if\s+\(?__GNUC__\s*>\s*(\d+)", re.MULTILINE)
-# At the beginning of the line: the bounds for the clang of NVIDIA's Grace stand further behind.
-_CLANG = re.compile(r"^#if\s+\(*__clang_major__\s*(>=?)\s*(\d+)", re.MULTILINE)
-_MSVC = re.compile(r"^#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)", re.MULTILINE)
 _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.MULTILINE)
 
 
@@ -80,30 +78,6 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
         return Missing("not what NVIDIA writes", ReasonKind.UNREADABLE)
 
 
-def parse_host_config(text: str, file: str) -> CompilerLimits | None:
-    """Return the bounds that a ``crt/host_config.h`` ends with an ``#error`` beyond, None for another text."""
-    gcc, clang, msvc = _GCC.search(text), _CLANG.search(text), _MSVC.search(text)
-    if not (gcc or clang or msvc):
-        return None
-    return CompilerLimits(
-        file,
-        gcc_max=int(gcc[1]) if gcc else None,
-        clang_max=int(clang[2]) - (clang[1] == ">=") if clang else None,
-        msvc_min=int(msvc[1]) if msvc else None,
-        msvc_below=int(msvc[2]) if msvc else None,
-    )
-
-
-def compiler_limits(root: Path) -> CompilerLimits | None:
-    """Return the bounds of the host compilers of the toolkit in a folder, None where no header of it tells."""
-    for folder in (root, *sorted(root.glob("targets/*"))):
-        file = folder / "include" / "crt" / "host_config.h"
-        text = read(file)
-        if not isinstance(text, Missing) and (found := parse_host_config(text, str(file))):
-            return found
-    return None
-
-
 def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
     """Return the toolkits that variables, PATH and the usual folders lead to, each folder once.
 
@@ -112,7 +86,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
     """
     places = places or Places()
     roots: dict[str, list[FoundBy]] = {}
-    faults: dict[str, list[Way]] = {}
+    faults: dict[str, list[ToolkitCandidate]] = {}
     for way in ways(places):
         target = os.path.realpath(way.path)
         if way.fault or not Path(target).is_dir():
@@ -124,7 +98,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
     return Fact((*found, *broken), LOOKED_AT, OriginKind.SEARCH)
 
 
-def _broken(path: str, leading: list[Way]) -> Toolkit:
+def _broken(path: str, leading: list[ToolkitCandidate]) -> Toolkit:
     problems = [
         ToolkitProblem(ProblemKind.UNPLACED, way.fault)
         if way.fault
@@ -164,6 +138,8 @@ def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
         home="" if home == root else str(home),
         environment=str(environment_of(root) or ""),
         compilers=compiler_limits(home),
+        patched=patched(home),
+        absent=absent(root, home, places) if nvcc else None,
     )
 
 
@@ -301,7 +277,8 @@ TOOLKITS = HostField(
     ),
     form=(
         "a list of `path`, `found_by` (a list of `kind`, `text`), `version` (or null), `components`, `problems` (a "
-        "list of `kind`, `text`), `compiles`, `home`, `environment`, `compilers` (or null)"
+        "list of `kind`, `text`), `compiles`, `home`, `environment`, `compilers` (or null), `patched`, `absent` (or "
+        "null)"
     ),
     probe=lambda scan: probe(scan.places),
     read=read_toolkits,

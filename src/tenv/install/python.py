@@ -1,21 +1,19 @@
-"""The Python of an environment: the one that it is made with, and the one that it has."""
+"""The Python that an environment is made with."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import EnvironmentBrokenError, UsageError
 from tenv.core.versions import Version
-from tenv.environment.state import Environment, State
+from tenv.environment.state import State
 from tenv.locks.lock import Lock
 from tenv.targets.search import Target
-from tenv.toolchain.discover import discover
 
 if TYPE_CHECKING:
     from tenv.sources.wheels.interpreters import Interpreter
     from tenv.sources.wheels.uv import Uv
 
-__all__ = ["choose_python", "has_python"]
+__all__ = ["choose_python"]
 
 
 def choose_python(
@@ -41,18 +39,3 @@ def choose_python(
     if fetched is None:
         raise EnvironmentBrokenError(f"the fetched Python {program} does not run")
     return fetched
-
-
-def has_python(environment: Environment, wanted: str | None, minor: str = "") -> bool:
-    """Tell whether an environment has the Python that is asked for.
-
-    Args:
-        environment: The environment.
-        wanted: A minor, or a program by its path; None when any will do.
-        minor: The minor that it has; empty when that is not asked.
-    """
-    if not wanted:
-        return True
-    if "/" not in wanted:
-        return not minor or wanted == minor
-    return os.path.realpath(discover(environment.prefix).python) == os.path.realpath(wanted)

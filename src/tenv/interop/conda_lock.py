@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import channel_of, channel_url, normalize
 from tenv.interop.environment_yml import read_environment
-from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
+from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
 from tenv.interop.markers import holds
-from tenv.interop.packages import (
+from tenv.interop.package_rows import (
     channel_words,
     left_out,
     not_known,
@@ -39,9 +39,9 @@ _HINT = "install it with tenv: `pip install 'tenv[conda-lock]'`"
 
 def _export(subject: Subject) -> Exported:
     try:
-        from conda_lock.lockfile import write_conda_lock_file  # noqa: PLC0415 (late: 430 ms, and an extra)
-        from conda_lock.lockfile.v2prelim.models import Lockfile, LockMeta  # noqa: PLC0415
-        from conda_lock.models.channel import Channel  # noqa: PLC0415
+        from conda_lock.lockfile import write_conda_lock_file  # late: 430 ms, and an extra
+        from conda_lock.lockfile.v2prelim.models import Lockfile, LockMeta
+        from conda_lock.models.channel import Channel
     except ImportError as error:
         raise FormatError(_MISSING, hint=_HINT) from error
     lost = left_out(subject)
@@ -70,7 +70,7 @@ def _export(subject: Subject) -> Exported:
 
 
 def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
-    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency  # noqa: PLC0415
+    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
 
     if not package.md5:
         raise FormatError(f"{package.name}: its channel gives no MD5, without which conda-lock takes no conda package")
@@ -96,8 +96,8 @@ def _dependencies(depends: tuple[str, ...]) -> dict[str, str]:
 
 
 def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
-    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency  # noqa: PLC0415
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 (late: 34 ms)
+    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
+    from packaging.requirements import InvalidRequirement, Requirement  # late: 34 ms
 
     found = subject.located[wheel.sha256]
     needs = {}
@@ -120,12 +120,12 @@ def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
     )
 
 
-def _parse(source: Source) -> "Lockfile":
+def _parse(source: GivenFile) -> "Lockfile":
     try:
-        from conda_lock.lockfile import lockfile_v1_to_v2  # noqa: PLC0415 (late: 430 ms, and an extra)
-        from conda_lock.lockfile.v1.models import Lockfile as Old  # noqa: PLC0415
-        from conda_lock.lockfile.v2prelim.models import Lockfile as New  # noqa: PLC0415
-        from pydantic import ValidationError  # noqa: PLC0415
+        from conda_lock.lockfile import lockfile_v1_to_v2  # late: 430 ms, and an extra
+        from conda_lock.lockfile.v1.models import Lockfile as Old
+        from conda_lock.lockfile.v2prelim.models import Lockfile as New
+        from pydantic import ValidationError
     except ImportError as error:
         raise FormatError(_MISSING, hint=_HINT) from error
     data = load_yaml(source, LockCorruptError)
@@ -144,7 +144,7 @@ def _parse(source: Source) -> "Lockfile":
     raise LockCorruptError(f"{source.path}: is of a version that conda-lock does not know: {version!r:.50}")
 
 
-def _read(source: Source) -> Imported:
+def _read(source: GivenFile) -> Imported:
     found = _parse(source)
     lost: list[str] = []
     said = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
@@ -166,11 +166,13 @@ def _read(source: Source) -> Imported:
     held = {platform: {wheel.name for wheel in rows} for platform, rows in wheels.items()}
     draft = _asked_for(source, found.metadata.sources, draft, held) or draft
     rows = _pixi_rows(conda, lost)
-    part = Part(tuple(map(channel_url, draft.channels)), rows, wheels)
+    part = ForeignLock(tuple(map(channel_url, draft.channels)), rows, wheels)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)))
 
 
-def _asked_for(source: Source, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]) -> Draft | None:
+def _asked_for(
+    source: GivenFile, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]
+) -> Draft | None:
     """Return what the files ask for that the lock was made from, where all of them lie beside it; else None."""
     files = [source.path.parent / Path(name).name for name in names]
     if not files or any(file.suffix not in (".yml", ".yaml") or not file.is_file() for file in files):

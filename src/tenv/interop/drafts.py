@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tenv.core.names import CondaFile, normalize
 from tenv.core.versions import CondaRange, Range
-from tenv.interop.interface import Draft, Part
+from tenv.interop.interface import Draft, ForeignLock
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
@@ -49,9 +49,9 @@ def render_draft(draft: Draft, origin: str) -> str:
         lines += _section(f"platform.{platform}.dependencies", own)
         own = {name: _wheel(request) for name, request in wheels_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.pypi-dependencies", own)
-        own = {name: quoted(value) for name, value in variables_own.get(platform, {}).items()}
+        own = {name: value.to_toml() for name, value in variables_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.activation.env", own)
-    lines += _section("activation.env", {name: quoted(value) for name, value in variables.items()})
+    lines += _section("activation.env", {name: value.to_toml() for name, value in variables.items()})
     return "\n".join(lines) + "\n"
 
 
@@ -87,7 +87,7 @@ def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
     return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
 
 
-def with_cuda(draft: Draft, part: Part | None) -> tuple[Draft, list[str]]:
+def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]:
     """Return a draft that says which CUDA the host must offer, where that is certain, and what is to be told of it.
 
     It is when the file itself does not say, and all that its lock, or else its requests, have of CUDA is of one
@@ -104,7 +104,7 @@ def with_cuda(draft: Draft, part: Part | None) -> tuple[Draft, list[str]]:
     return draft, []
 
 
-def _locked(part: Part) -> Iterator[tuple[str, str]]:
+def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:
     rows = [row for rows in part.conda.values() for row in rows]
     files = [file for row in rows if (file := CondaFile.parse(str(row["conda"])))]
     found = [(file.name, file.version) for file in files]

@@ -11,12 +11,13 @@ from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import channel_urls, channel_word
-from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject
 from tenv.interop.markers import add_line
-from tenv.interop.packages import channel_words, left_out, words_of
+from tenv.interop.package_rows import channel_words, left_out, words_of
 from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.targets.variable_requests import VariableRequest
 
 __all__ = ["FORMAT", "read_environment"]
 
@@ -38,6 +39,9 @@ _SELECTORS = {
 
 def _export(subject: Subject) -> Exported:
     lost = left_out(subject, variables=True)
+    requests = [subject.manifest.on(platform).environment for platform in subject.platforms]
+    if names := sorted({name for here in requests for name, request in here.items() if request.text is None}):
+        lost.append(f"variables that name others, and lists that are added to, can't be held: {', '.join(names)}")
     subject = subject if subject.requests else subject.with_one_python(lost)
     files = {}
     several = len(subject.platforms) > 1
@@ -52,7 +56,7 @@ def _export(subject: Subject) -> Exported:
 
 
 def _text(subject: Subject, platform: str) -> str:
-    import yaml  # noqa: PLC0415 (late: 15 ms)
+    import yaml  # late: 15 ms
 
     here = subject.manifest.on(platform)
     conda = _asked(here) if subject.requests else _pinned(subject, platform)
@@ -72,8 +76,8 @@ def _text(subject: Subject, platform: str) -> str:
         "channels": [*(channel_words(subject) or ["conda-forge"]), "nodefaults"],
         "dependencies": [*conda, *([{"pip": wheels}] if wheels else [])],
     }
-    if here.environment:
-        data["variables"] = dict(here.environment)
+    if variables := {name: request.text for name, request in here.environment.items() if request.text is not None}:
+        data["variables"] = variables
     return f"# {subject.lock.target} for {platform}\n" + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
@@ -102,7 +106,7 @@ def _wheel_line(name: str, request: WheelRequest) -> str:
     return f"{name}{extras}{request.version.specifiers}"
 
 
-def read_environment(source: Source) -> Imported:
+def read_environment(source: GivenFile) -> Imported:
     """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
     lost = [f"`{key}` is not taken" for key in data if key not in _KEYS]
@@ -132,7 +136,10 @@ def read_environment(source: Source) -> Imported:
         channels=words_of([word for word in channels if word != "nodefaults"], platforms),
         dependencies=conda,
         wheels=wheels,
-        environment={name: {str(key): str(value) for key, value in variables.items()} for name in platforms},
+        environment={
+            name: {str(key): VariableRequest.literal(str(key), str(value)) for key, value in variables.items()}
+            for name in platforms
+        },
     )
     lost.append("an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one")
     return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))
@@ -145,14 +152,14 @@ def _minor(conda: Mapping[str, Mapping[str, CondaRequest]]) -> str:
     return found[1] if found else ""
 
 
-def _list(source: Source, data: Mapping[str, Any], key: str) -> list[Any]:
+def _list(source: GivenFile, data: Mapping[str, Any], key: str) -> list[Any]:
     value = data.get(key) or []
     if not isinstance(value, list):
         raise ManifestError(f"{source.path}: {key}: expected a list")
     return value
 
 
-def _platforms(source: Source, data: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
+def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
     said = [str(word) for word in _list(source, data, "platforms")]
     if not said:
         found = re.match(r"# \S+ for (\S+)\s", source.raw[:_HEAD].decode(errors="replace"))
@@ -180,7 +187,7 @@ def _where(selectors: Mapping[str, str], item: str, platforms: tuple[str, ...]) 
     return platforms if word is None else tuple(name for name in _SELECTORS.get(word, platforms) if name in platforms)
 
 
-def _pip(source: Source, lines: Any, lost: list[str]) -> Iterator[str]:
+def _pip(source: GivenFile, lines: Any, lost: list[str]) -> Iterator[str]:
     if not isinstance(lines, list):
         raise ManifestError(f"{source.path}: dependencies: expected a list below `pip:`")
     for line in lines:
@@ -190,7 +197,7 @@ def _pip(source: Source, lines: Any, lost: list[str]) -> Iterator[str]:
             yield str(line)
 
 
-def _parsed(source: Source, text: str, parse: Any) -> Any:
+def _parsed(source: GivenFile, text: str, parse: Any) -> Any:
     try:
         return parse(text)
     except ValueError as error:

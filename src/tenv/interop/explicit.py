@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word
-from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import left_out, other_channels, wheel_at
+from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
+from tenv.interop.package_rows import left_out, other_channels, wheel_at
 from tenv.interop.reading import text_of
 from tenv.interop.requests import asked_as, pin
 from tenv.locks.lock import CondaPackage, Wheel
@@ -58,7 +58,7 @@ def _pip_lines(subject: Subject, platform: str) -> list[str]:
     return [f"# pip {wheel.name} @ {url}#sha256={wheel.sha256}" for wheel, url in rows]
 
 
-def _read(source: Source) -> Imported:
+def _read(source: GivenFile) -> Imported:
     text = text_of(source, LockCorruptError)
     found = re.search(r"^#\s*platform:\s*(\S+)", text, re.MULTILINE)
     rows = [_row(source, number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if _counts(line)]
@@ -76,10 +76,10 @@ def _read(source: Source) -> Imported:
     draft = Draft(
         platforms=(platform,),
         channels=tuple(channel_word(channel) for channel in channels),
-        dependencies={platform: {name: request for name, request in asked.items() if not name.startswith("_")}},
+        dependencies={platform: asked},
         wheels={platform: {wheel.name: WheelRequest(pin(wheel.name, wheel.version)) for wheel in wheels}},
     )
-    part = Part(channels, {platform: tuple(rows)}, {platform: wheels}) if hashed else None
+    part = ForeignLock(channels, {platform: tuple(rows)}, {platform: wheels}) if hashed else None
     return Imported("", draft, part, tuple(lost))
 
 
@@ -108,7 +108,7 @@ def _counts(line: str) -> bool:
     return bool(word) and not word.startswith("#") and word != "@EXPLICIT"
 
 
-def _row(source: Source, number: int, line: str) -> dict[str, Any]:
+def _row(source: GivenFile, number: int, line: str) -> dict[str, Any]:
     match = _LINE.fullmatch(line)
     file = CondaFile.parse(match["url"]) if match else None
     digest = Digest.read(match["digest"]) if match and match["digest"] else None
@@ -118,7 +118,7 @@ def _row(source: Source, number: int, line: str) -> dict[str, Any]:
     return {"conda": url, **({digest.kind: digest.value} if digest else {})}
 
 
-def _platform(source: Source, said: str, rows: list[dict[str, Any]]) -> str:
+def _platform(source: GivenFile, said: str, rows: list[dict[str, Any]]) -> str:
     subdirs = {row["conda"].rsplit("/", 2)[1] for row in rows} - {"noarch"}
     known: list[str] = [name for name in (said, *source.platforms, *sorted(subdirs)) if name]
     if not known or known[0] not in PLATFORMS or not subdirs <= {known[0]}:

@@ -4,7 +4,7 @@ import importlib
 
 from tenv.core.errors import FormatError
 from tenv.core.toml_reader import nearest
-from tenv.interop.interface import Format, Source
+from tenv.interop.interface import Format, GivenFile
 
 __all__ = ["FORMATS", "find_format", "recognize"]
 
@@ -34,7 +34,7 @@ def find_format(name: str) -> Format:
     return found
 
 
-def recognize(source: Source) -> Format:
+def recognize(source: GivenFile) -> Format:
     """Return the format of a file, by its name and its beginning.
 
     Raises:

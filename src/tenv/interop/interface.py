@@ -12,8 +12,9 @@ from tenv.core.errors import FormatError
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.targets.variable_requests import VariableRequest
 
-__all__ = ["Draft", "Exported", "Format", "Imported", "Located", "Part", "Source", "Subject", "minor_of"]
+__all__ = ["Draft", "Exported", "ForeignLock", "Format", "GivenFile", "Imported", "Located", "Subject", "minor_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class GivenFile:
     """A file of another tool.
 
     Attributes:
@@ -163,12 +164,12 @@ class Draft:
     glibc: str = ""
     dependencies: Mapping[str, Mapping[str, CondaRequest]] = field(default_factory=dict)
     wheels: Mapping[str, Mapping[str, WheelRequest]] = field(default_factory=dict)
-    environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    environment: Mapping[str, Mapping[str, VariableRequest]] = field(default_factory=dict)
     description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ForeignLock:
     """What a lock of another tool holds.
 
     Attributes:
@@ -197,7 +198,7 @@ class Imported:
 
     name: str
     draft: Draft
-    part: Part | None
+    part: ForeignLock | None
     lost: tuple[str, ...] = ()
 
 
@@ -216,7 +217,7 @@ class Format:
 
     name: str
     export: Callable[[Subject], Exported] | None
-    read: Callable[[Source], Imported] | None
+    read: Callable[[GivenFile], Imported] | None
     recognize: Callable[[str, bytes], bool]
     needs_urls: Callable[[Subject], bool] = lambda _: False
     needs_metadata: bool = False

@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenv.core.versions import Range
+from tenv.core.wheel_platforms import marker_values
 from tenv.interop.requests import wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = ["PLATFORM_MARKERS", "add_line", "add_wheel", "holds", "marker_values", "platforms_of"]
+__all__ = ["PLATFORM_MARKERS", "add_line", "add_wheel", "holds", "platforms_of"]
 
 PLATFORM_MARKERS = {
     "linux-64": 'sys_platform == "linux" and platform_machine == "x86_64"',
@@ -26,23 +27,6 @@ PLATFORM_MARKERS = {
 
 _OF_THE_MACHINE = re.compile(r"\b(platform_release|platform_version|implementation_version)\b")
 _OF_PYTHON = re.compile(r"\bpython_(full_)?version\b")
-
-
-def marker_values(platform: str, minor: str) -> dict[str, str]:
-    """Return what markers say on a platform, without any extra."""
-    windows = platform.startswith("win")
-    machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, "AMD64")
-    return {
-        "extra": "",
-        "implementation_name": "cpython",
-        "os_name": "nt" if windows else "posix",
-        "platform_machine": machine,
-        "platform_python_implementation": "CPython",
-        "platform_system": "Windows" if windows else "Linux",
-        "python_full_version": f"{minor}.0",
-        "python_version": minor,
-        "sys_platform": "win32" if windows else "linux",
-    }
 
 
 def holds(marker: "Marker | None", platform: str, minor: str) -> bool | None:

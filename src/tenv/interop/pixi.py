@@ -5,13 +5,14 @@ The lock is one part of ours already; what is added are the wheels, as ``pypi:``
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, channel_of, channel_word, file_at, normalize
 from tenv.core.yaml_reader import load
-from tenv.interop.interface import Draft, Exported, Format, Imported, Part, Source, Subject, minor_of
-from tenv.interop.packages import channel_words, left_out, not_known, other_channels, wheel_at
+from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
+from tenv.interop.package_rows import channel_words, left_out, not_known, other_channels, wheel_at
 from tenv.interop.pixi_toml import render_workspace
 from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.reading import load_yaml
@@ -56,7 +57,7 @@ def lock_text(
     Raises:
         ValueError: rattler does not take it.
     """
-    import yaml  # noqa: PLC0415 (late: 15 ms)
+    import yaml  # late: 15 ms
 
     packages: dict[str, Mapping[str, Any]] = {}
     lists = {}
@@ -150,11 +151,11 @@ def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
     return row
 
 
-def _read(source: Source) -> Imported:
+def _read(source: GivenFile) -> Imported:
     return _read_workspace(source) if source.path.suffix == ".toml" else _read_lock(source)
 
 
-def _read_workspace(source: Source) -> Imported:
+def _read_workspace(source: GivenFile) -> Imported:
     """Read a ``pixi.toml`` alone: it has no hashes, so that no lock is made of it."""
     found = read_workspace(source.path)
     if found is None or not found.head:
@@ -176,13 +177,13 @@ def _name(workspace: Workspace | None, environment: str) -> str:
     return "-".join(filter(None, (workspace.name if workspace else "", own)))
 
 
-def _read_lock(source: Source) -> Imported:
+def _read_lock(source: GivenFile) -> Imported:
     load_yaml(source, LockCorruptError)  # refuses what must not reach a parser written in another language
     try:
         text = to_current(source.raw)
     except ValueError as error:
         raise LockCorruptError(f"{source.path}: rattler can't read it: {error}") from error
-    data = load_yaml(Source(source.path, text.encode()), LockCorruptError)
+    data = load_yaml(GivenFile(source.path, text.encode()), LockCorruptError)
     name = _environment(source, data)
     environment = data["environments"][name]
     lost = _others(data, name)
@@ -197,7 +198,7 @@ def _read_lock(source: Source) -> Imported:
     return Imported(_name(workspace, name), _completed(draft, part), part, tuple(dict.fromkeys(lost)))
 
 
-def _environment(source: Source, data: Mapping[str, Any]) -> str:
+def _environment(source: GivenFile, data: Mapping[str, Any]) -> str:
     names = list(data["environments"])
     name = source.environment or ("default" if "default" in names or len(names) != 1 else names[0])
     if name not in names:
@@ -213,7 +214,7 @@ def _others(data: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _platforms(
-    source: Source, data: Mapping[str, Any], environment: Mapping[str, Any], lost: list[str]
+    source: GivenFile, data: Mapping[str, Any], environment: Mapping[str, Any], lost: list[str]
 ) -> dict[str, Mapping[str, Any]]:
     """Return the platforms that are taken, each with its entry in the lock."""
     entries: dict[str, Mapping[str, Any]] = {}
@@ -230,7 +231,7 @@ def _platforms(
 
 def _part(
     data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], lost: list[str]
-) -> Part:
+) -> ForeignLock:
     known = {_key(row): row for row in data["packages"] if "conda" in row or "pypi" in row}
     conda, wheels = {}, {}
     for platform, entry in places.items():
@@ -241,7 +242,7 @@ def _part(
         conda[platform] = tuple(row for row in rows if "conda" in row)
         wheels[platform] = tuple(_wheels_of(rows, conda[platform], lost))
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
-    return Part(channels, conda, wheels, environment.get("options", {}))
+    return ForeignLock(channels, conda, wheels, environment.get("options", {}))
 
 
 def _wheels_of(rows: list[Mapping[str, Any]], conda: tuple[Mapping[str, Any], ...], lost: list[str]) -> Iterator[Wheel]:
@@ -256,7 +257,7 @@ def _wheels_of(rows: list[Mapping[str, Any]], conda: tuple[Mapping[str, Any], ..
         if wheel is None or not minor:
             lost.append(f"{name} can't be held, since it is no wheel with a hash: {url}")
         else:
-            yield wheel
+            yield replace(wheel, requires=tuple(map(str, row.get("requires_dist") or ())))
 
 
 def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, list[str]]]:
@@ -277,7 +278,7 @@ def _top_level(rows: tuple[Mapping[str, Any], ...]) -> dict[str, CondaRequest]:
 
 
 def _derive(
-    data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], part: Part
+    data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], part: ForeignLock
 ) -> Draft:
     """Return the manifest that follows from the lock alone."""
     requires = {row["sha256"]: row.get("requires_dist") or [] for row in data["packages"] if "sha256" in row}
@@ -304,10 +305,8 @@ def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _completed(draft: Draft, part: Part) -> Draft:
+def _completed(draft: Draft, part: ForeignLock) -> Draft:
     """Return a draft in which Python is asked for wherever the lock has wheels for one."""
-    from dataclasses import replace  # noqa: PLC0415 (small)
-
     dependencies = {}
     for platform in draft.platforms:
         asked = dict(draft.dependencies.get(platform, {}))

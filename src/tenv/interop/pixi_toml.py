@@ -9,6 +9,7 @@ from tenv.interop.interface import Subject
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
+from tenv.targets.variable_requests import Action, separator_of
 
 __all__ = ["render_workspace"]
 
@@ -42,7 +43,7 @@ def render_workspace(
     here = {platform: manifest.on(platform) for platform in platforms}
     conda, conda_own = split({platform: _conda(found) for platform, found in here.items()})
     wheels, wheels_own = split({platform: _wheels(found) for platform, found in here.items()})
-    variables, variables_own = split({platform: found.environment for platform, found in here.items()})
+    variables, variables_own = split({platform: _variables(found) for platform, found in here.items()})
     lines += _section("dependencies", conda)
     lines += _section("pypi-dependencies", wheels)
     lines += _section("activation.env", {name: quoted(value) for name, value in variables.items()})
@@ -52,6 +53,24 @@ def render_workspace(
         own = variables_own.get(platform, {})
         lines += _section(f"target.{platform}.activation.env", {name: quoted(value) for name, value in own.items()})
     return "\n".join([*lines, *_pypi_options(subject, options)]) + "\n"
+
+
+def _variables(manifest: Manifest) -> dict[str, str]:
+    """Return the variables as pixi's shells expand them; pixi can take none away."""
+    found = {}
+    for name, request in manifest.environment.items():
+        # The names are the same but for the prefix; a dollar that is meant as one is escaped.
+        value = re.sub(r"\$\{?TENV_PREFIX\b\}?", "$CONDA_PREFIX", request.value.replace("$$", "\\$"))
+        match request.action:
+            case Action.SET:
+                found[name] = value
+            case Action.PREPEND:
+                found[name] = f"{value}{separator_of(name)}${name}"
+            case Action.APPEND:
+                found[name] = f"${name}{separator_of(name)}{value}"
+            case Action.UNSET:
+                pass
+    return found
 
 
 def _platform(platform: str, declared: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError, TenvError
 from tenv.core.toml_reader import read_toml
-from tenv.interop.interface import Draft, Source
-from tenv.interop.packages import words_of
+from tenv.interop.interface import Draft, GivenFile
+from tenv.interop.package_rows import words_of
 from tenv.interop.requests import conda_request, wheel_request
 from tenv.targets.manifest import CondaRequest, WheelRequest
+from tenv.targets.variable_requests import Action, VariableRequest, is_list, separator_of
 
 __all__ = ["Workspace", "read_workspace"]
 
@@ -47,7 +49,7 @@ class Workspace:
         """What it calls itself, or an empty string."""
         return str(self.head.get("name", ""))
 
-    def draft(self, source: Source, environment: str, lost: list[str], platforms: tuple[str, ...] = ()) -> Draft:
+    def draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...] = ()) -> Draft:
         """Return what is asked for in one environment.
 
         Args:
@@ -72,7 +74,7 @@ class Workspace:
         """Return the names of its environments."""
         return list(dict.fromkeys(["default", *(self.data.get("environments") or {})]))
 
-    def _draft(self, source: Source, environment: str, lost: list[str], platforms: tuple[str, ...]) -> Draft:
+    def _draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...]) -> Draft:
         parts = self._parts(environment)
         places = self._places(parts)
         if not platforms:
@@ -82,7 +84,7 @@ class Workspace:
         channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
         conda: dict[str, dict[str, CondaRequest]] = {}
         wheels: dict[str, dict[str, WheelRequest]] = {}
-        variables: dict[str, dict[str, str]] = {}
+        variables: dict[str, dict[str, VariableRequest]] = {}
         for platform in platforms:
             tables = [table for part in reversed(parts) for table in _tables(part, platform)]  # the first feature wins
             asked = [table[name] for table in tables for name in _TABLES if table.get(name)]
@@ -216,13 +218,40 @@ def _wheel_line(name: str, value: Any) -> str:
     return f"{name}{extras}{'' if version == '*' else version if not version[:1].isdigit() else '==' + version}"
 
 
-def _variables(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, str]]:
+def _variables(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, VariableRequest]]:
     for table in tables:
         activation = table.get("activation") or {}
         if activation.get("scripts"):
             lost.append(f"activation scripts can't be held: {', '.join(map(str, activation['scripts']))}")
         for name, value in (activation.get("env") or {}).items():
-            if "$" in str(value) or "%" in str(value):
-                lost.append(f"`{name}` can't be held, since a variable of a target stands as it is: {value}")
+            request = _variable(str(name), str(value))
+            if request is None:
+                lost.append(f"`{name}` can't be held, since a shell would have to evaluate it: {value}")
             else:
-                yield str(name), str(value)
+                yield str(name), request
+
+
+_OWN_PREFIX = re.compile(r"\$(?:CONDA_PREFIX\b|\{CONDA_PREFIX\})|%CONDA_PREFIX%")
+
+
+def _variable(name: str, value: str) -> VariableRequest | None:
+    """Return what pixi's value of a variable wants: a list that names itself at an end is added to there.
+
+    None where only a shell can tell: another variable of the user's, a command, a list in the middle.
+    """
+    text = _OWN_PREFIX.sub("$TENV_PREFIX", value)
+    action, separator = Action.SET, separator_of(name)
+    for own in (f"${name}", f"${{{name}}}", f"%{name}%"):
+        if text.endswith(separator + own):
+            action, text = Action.PREPEND, text.removesuffix(separator + own)
+        elif text.startswith(own + separator):
+            action, text = Action.APPEND, text.removeprefix(own + separator)
+    if action is Action.SET and is_list(name):
+        action = Action.PREPEND
+    # A dollar that a shell would not have read.
+    text = text.replace("\\$", "$$")
+    request = VariableRequest(text, action)
+    rest = text.replace("$$", "")
+    if "`" in rest or "$(" in rest or "%" in rest or not set(request.names()) <= {"TENV_PREFIX", "HOME", "CUDA_HOME"}:
+        return None
+    return None if rest.count("$") != len(request.names()) or (not text and action is not Action.SET) else request

@@ -7,9 +7,9 @@ import tomli
 from tenv import __version__
 from tenv.core.errors import LockCorruptError
 from tenv.core.versions import Range
-from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject
 from tenv.interop.markers import PLATFORM_MARKERS, add_wheel, holds, platforms_of
-from tenv.interop.packages import left_out
+from tenv.interop.package_rows import left_out
 from tenv.interop.reading import text_of
 from tenv.interop.requirements import marker_of, releases
 from tenv.locks.lock import Wheel
@@ -22,11 +22,11 @@ __all__ = ["FORMAT"]
 
 
 def _export(subject: Subject) -> Exported:
-    import tomlkit  # noqa: PLC0415 (late: 22 ms)
-    from packaging.markers import Marker  # noqa: PLC0415 (late)
-    from packaging.pylock import Pylock  # noqa: PLC0415 (late)
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 (late: 15 ms)
-    from packaging.version import Version  # noqa: PLC0415 (late: 11 ms)
+    import tomlkit  # late: 22 ms
+    from packaging.markers import Marker
+    from packaging.pylock import Pylock
+    from packaging.specifiers import SpecifierSet  # late: 15 ms
+    from packaging.version import Version  # late: 11 ms
 
     found = releases(subject, "pylock.toml")
     lost = left_out(subject, conda=False)
@@ -56,10 +56,10 @@ def _plain(value: Any) -> Any:
 
 
 def _package(subject: Subject, name: str, version: str, rows: list[tuple[str, Wheel]]) -> "Package":
-    from packaging.markers import Marker  # noqa: PLC0415 (late)
-    from packaging.pylock import Package, PackageWheel  # noqa: PLC0415 (late)
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 (late)
-    from packaging.version import Version  # noqa: PLC0415 (late: 11 ms)
+    from packaging.markers import Marker
+    from packaging.pylock import Package, PackageWheel
+    from packaging.utils import canonicalize_name
+    from packaging.version import Version  # late: 11 ms
 
     marker = marker_of(subject, rows)
     wheels = {
@@ -79,8 +79,8 @@ def _package(subject: Subject, name: str, version: str, rows: list[tuple[str, Wh
     )
 
 
-def _read(source: Source) -> Imported:
-    from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError  # noqa: PLC0415 (late)
+def _read(source: GivenFile) -> Imported:
+    from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
     try:
         data = tomli.loads(text_of(source, LockCorruptError))

@@ -155,7 +155,7 @@ def wheel_request(line: str) -> WheelLine:
     Raises:
         ValueError: It is no such line.
     """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 (late: 34 ms)
+    from packaging.requirements import InvalidRequirement, Requirement  # late: 34 ms
 
     try:
         found = Requirement(line)

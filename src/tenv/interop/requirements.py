@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.versions import Version
-from tenv.interop.interface import Draft, Exported, Format, Imported, Source, Subject
+from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject
 from tenv.interop.markers import PLATFORM_MARKERS, add_line
-from tenv.interop.packages import left_out
+from tenv.interop.package_rows import left_out
 from tenv.interop.reading import text_of
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest  # noqa: TC001 (nothing is gained: its module is loaded anyway)
@@ -84,7 +84,7 @@ def _export(subject: Subject) -> Exported:
     return Exported({"requirements.txt": ("\n".join(lines) + "\n").encode()}, tuple(lost))
 
 
-def _read(source: Source) -> Imported:
+def _read(source: GivenFile) -> Imported:
     text = re.sub(r"\\\r?\n", " ", text_of(source, ManifestError))
     platforms = source.platforms or ("linux-64",)
     asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}

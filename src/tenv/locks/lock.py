@@ -3,17 +3,38 @@
 What was chosen, as values; `tenv.locks.lock_file` reads and writes them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tenv import __version__
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
 from tenv.core.versions import Version
-from tenv.targets.manifest import SECTIONS, Manifest
+from tenv.targets.manifest import Manifest
+from tenv.targets.sections import SECTIONS
 
-__all__ = ["Archive", "CondaPackage", "Lock", "Wheel", "from_manifest"]
+__all__ = ["Archive", "CondaPackage", "Lock", "LockedFile", "OtherFile", "Wheel", "from_manifest"]
+
+
+class LockedFile(Protocol):
+    """What every file of a lock has, whichever source it is of."""
+
+    @property
+    def name(self) -> str:
+        """Its name, by which it is asked for."""
+
+    @property
+    def version(self) -> str:
+        """Its version, or an empty string."""
+
+    @property
+    def sha256(self) -> str:
+        """The digest of its bytes in hex."""
+
+    @property
+    def size(self) -> int | None:
+        """Its bytes; None when nobody said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +48,7 @@ class Wheel:
         sha256: The digest of its bytes in hex.
         size: Its bytes; None when the index did not say.
         python: The Python minors that take it, lowest first.
+        requires: What it requires, as its metadata says; None where that is not known.
     """
 
     name: str
@@ -35,6 +57,7 @@ class Wheel:
     sha256: str
     size: int | None
     python: tuple[str, ...]
+    requires: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +112,8 @@ class Archive:
         trust: Where the digest is from: ``manifest``, ``facts``, ``redist`` (the maker's list), or ``first-use`` when
             it is what was seen at the first download.
         licence: The file in it that holds its licence, or an empty string.
+        release: The release of the product that it is a component of (CUDA 12.4.1), or an empty string.
+        part_of: The name in ``[archives]`` that brought it, when its own is that of a component.
     """
 
     name: str
@@ -101,6 +126,31 @@ class Archive:
     to: str = ""
     trust: str = "manifest"
     licence: str = ""
+    release: str = ""
+    part_of: str = ""
+
+    def answers_for(self, name: str) -> bool:
+        """Return whether this archive is locked for a name in ``[archives]``."""
+        return name == (self.part_of or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFile:
+    """One file of a lock of a source whose files have no type of their own.
+
+    Attributes:
+        name: Its name.
+        version: Its version, or an empty string.
+        sha256: The digest of its bytes in hex.
+        size: Its bytes; None when nobody said.
+        values: What else the source has to know of it, by the keys of its row in `tenv.targets.sections`.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    size: int | None
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +163,15 @@ class Lock:
         wheels: The wheels of each platform.
         conda: The conda packages of each platform, by name.
         archives: The files from elsewhere of each platform.
+        others: The files of further sources, by the key of the source and by platform.
         channels: The conda channels, best first, as URLs.
         requirements: What the host must offer: ``cuda``, ``glibc``, ``python`` as written in the manifest.
         requests: What was asked for on each platform, by section and name.
         manifest: The digest of what the manifest asked for.
         written_by: The tenv version that wrote it.
         text: The bytes that it was read from; empty when it is new.
+        details: By the URL of a conda package: what else its row says, by key, as text.
+        header: Every value that belongs to no package, by its path in the file, as text.
     """
 
     target: str
@@ -132,6 +185,21 @@ class Lock:
     conda: Mapping[str, tuple[CondaPackage, ...]] = field(default_factory=dict)
     archives: Mapping[str, tuple[Archive, ...]] = field(default_factory=dict)
     channels: tuple[str, ...] = ()
+    others: Mapping[str, Mapping[str, tuple[OtherFile, ...]]] = field(default_factory=dict)
+    details: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    header: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        return hash((self.target, self.platforms, self.manifest))
+
+    def files(self, key: str, platform: str) -> Sequence[LockedFile]:
+        """Return the files of one source on a platform, those for every Python minor."""
+        typed: Mapping[str, Mapping[str, Sequence[LockedFile]]] = {
+            "conda": self.conda,
+            "wheels": self.wheels,
+            "archives": self.archives,
+        }
+        return typed.get(key, self.others.get(key, {})).get(platform, ())
 
     def digest(self) -> str:
         """Return the sha256 of the lock's bytes."""
@@ -154,13 +222,13 @@ class Lock:
         return tuple(sorted(minors, key=Version))
 
 
-def from_manifest(
-    manifest: Manifest,
-    wheels: Mapping[str, tuple[Wheel, ...]],
-    conda: Mapping[str, tuple[CondaPackage, ...]] | None = None,
-    archives: Mapping[str, tuple[Archive, ...]] | None = None,
-) -> Lock:
-    """Return the lock that says how a manifest was answered; every mapping is by platform."""
+def from_manifest(manifest: Manifest, files: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> Lock:
+    """Return the lock that says how a manifest was answered.
+
+    Args:
+        manifest: The manifest.
+        files: The files, by the key of their source and by platform.
+    """
     requirements = {
         "cuda": str(manifest.requirements.cuda or ""),
         "glibc": str(manifest.requirements.glibc or ""),
@@ -169,16 +237,17 @@ def from_manifest(
     requests = {}
     for platform in manifest.platforms:
         asked = manifest.asked(platform)
-        requests[platform] = {section: asked[section] for section in SECTIONS if asked[section]}
+        requests[platform] = {section.name: rows for section in SECTIONS if (rows := asked.get(section.name))}
     return Lock(
         target=manifest.name,
         platforms=manifest.platforms,
-        wheels=wheels,
+        wheels=files.get("wheels", {}),
         requirements={key: value for key, value in requirements.items() if value},
         requests=requests,
         manifest=manifest.digest(),
-        conda=conda or {},
-        archives=archives or {},
+        conda=files.get("conda", {}),
+        archives=files.get("archives", {}),
+        others={section.key: files[section.key] for section in SECTIONS if section.keys and section.key in files},
         channels=tuple(
             dict.fromkeys(url for platform in manifest.platforms for url in manifest.on(platform).sources(platform))
         ),

@@ -8,26 +8,39 @@ environment is a small diff.
 
 import re
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError
-from tenv.core.names import CondaFile, Digest, WheelFile
+from tenv.core.files import read_regular
+from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
-from tenv.core.versions import same_release
+from tenv.core.untrusted import name_fault
 from tenv.core.yaml_reader import load
-from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.locks.lock import Archive, Lock, OtherFile, Wheel
+from tenv.locks.lock_rows import (
+    read_archives,
+    read_channels,
+    read_conda,
+    read_details,
+    read_header,
+    read_others,
+    read_requests,
+    read_requirements,
+    read_wheels,
+    require_plain,
+    require_platforms,
+)
+from tenv.targets.sections import SECTIONS
 
-__all__ = ["parse_lock", "read_lock", "render_lock"]
+__all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
-_SCHEMA = 1  # of the `tenv:` mapping: what this tenv writes, and the newest that it reads
+_SCHEMA = 2  # of the `tenv:` mapping: the newest that this tenv reads
+_WITHOUT_REQUIRES = 1  # what it writes where it is not known of every wheel what it requires
 _PIXI_VERSION = 7
-_MAX_NESTING = 50
-_DEEP = re.compile(rb"^ *(?:[-?:][ \t]+){%d}" % _MAX_NESTING, re.MULTILINE)
-"""Lists and mappings that begin on one line: ``- - - a``."""
-
+_KEYS = ("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives")
+_OTHERS = tuple(section.key for section in SECTIONS if section.keys and section.noun)
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 
 
@@ -38,7 +51,7 @@ def render_lock(lock: Lock, conda: str) -> bytes:
         lock: The lock.
         conda: The text that rattler wrote for the conda part.
     """
-    import yaml  # noqa: PLC0415 (late: 15 ms)
+    import yaml  # late: 15 ms
 
     class Dumper(yaml.SafeDumper):
         """Writes short lists on one line, so that one wheel's Pythons are one line of a diff, and no anchors."""
@@ -49,8 +62,10 @@ def render_lock(lock: Lock, conda: str) -> bytes:
     Dumper.add_representer(
         tuple, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
     )
+    wheels = [wheel for rows in lock.wheels.values() for wheel in rows]
+    known = bool(wheels) and all(wheel.requires is not None for wheel in wheels)
     ours = {
-        "schema": _SCHEMA,
+        "schema": _SCHEMA if known else _WITHOUT_REQUIRES,
         "written-by": lock.written_by,
         "target": lock.target,
         "manifest": lock.manifest,
@@ -59,12 +74,17 @@ def render_lock(lock: Lock, conda: str) -> bytes:
             platform: {section: {n: _row(r) for n, r in items.items()} for section, items in sections.items()}
             for platform, sections in lock.requests.items()
         },
-        "wheels": {platform: [_wheel_row(wheel) for wheel in wheels] for platform, wheels in lock.wheels.items()},
+        "wheels": {
+            platform: [_wheel_row(wheel, known=known) for wheel in rows] for platform, rows in lock.wheels.items()
+        },
     }
     if any(lock.archives.values()):
         ours["archives"] = {
             platform: [_archive_row(archive) for archive in archives] for platform, archives in lock.archives.items()
         }
+    for key, by_platform in lock.others.items():
+        if any(by_platform.values()):
+            ours[key] = {platform: [_other_row(file) for file in files] for platform, files in by_platform.items()}
     text = yaml.dump({"tenv": ours}, Dumper=Dumper, sort_keys=False, width=1000, allow_unicode=True)
     return (conda.rstrip("\n") + "\n" + text).encode()
 
@@ -78,11 +98,18 @@ def _archive_row(archive: Archive) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in ("", None, 0)}
 
 
-def _wheel_row(wheel: Wheel) -> dict[str, Any]:
+def _other_row(file: OtherFile) -> dict[str, Any]:
+    row = {"name": file.name, "version": file.version, "sha256": file.sha256, "size": file.size, **file.values}
+    return {name: value for name, value in row.items() if value not in ("", None)}
+
+
+def _wheel_row(wheel: Wheel, *, known: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"name": wheel.name, "version": wheel.version, "file": wheel.file, "sha256": wheel.sha256}
     if wheel.size is not None:
         row["size"] = wheel.size
     row["python"] = wheel.python
+    if known:
+        row["requires"] = list(wheel.requires or ())
     return row
 
 
@@ -95,16 +122,23 @@ def read_lock(path: Path, target: str) -> Lock:
         LockNewerError: A newer tenv wrote it in a form that this one does not know.
         LockCorruptError: It can't be read as a lock, or is the lock of another target.
     """
+    return parse_lock(read_lock_bytes(path, target), str(path), target)
+
+
+def read_lock_bytes(path: Path, target: str) -> bytes:
+    """Return the bytes of the lock of a target.
+
+    Raises:
+        LockMissingError: There is no such file.
+        LockCorruptError: It can't be read.
+    """
     try:
-        if path.exists() and not path.is_file():
-            raise LockCorruptError(f"{path}: is not a regular file")
-        raw = path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         hint = f"`tenv lock {target}` makes one"
         raise LockMissingError(f"there is no lock for `{target}` ({path})", hint=hint) from None
     except OSError as error:
         raise LockCorruptError(f"{path}: can't be read: {error.strerror}") from error
-    return parse_lock(raw, str(path), target)
 
 
 def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
@@ -129,29 +163,22 @@ def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
     return _parse(raw, path, target)
 
 
-def _nesting(raw: bytes) -> int:
-    """Return how deep brackets are nested."""
-    steps = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-    brackets = raw.translate(None, bytes(byte for byte in range(256) if byte not in steps))
-    return max(accumulate(steps[byte] for byte in brackets), default=0)
-
-
 @lru_cache(maxsize=4)  # what judges a lock and what installs it read the same bytes
 def _parse(raw: bytes, path: str, target: str) -> Lock:
-    if _DEEP.search(raw) or _nesting(raw) > _MAX_NESTING:  # which libyaml answers with a crash
-        raise LockCorruptError(f"{path}: not YAML that tenv writes: nested too deep")
     command = f"tenv lock {target or 'TARGET'}"
     try:
         data = load(raw)
     except ValueError as error:
-        raise LockCorruptError(f"{path}: not YAML: {error}", hint=f"`{command}` writes it anew") from error
+        raise LockCorruptError(
+            f"{path}: not YAML that tenv writes: {error}", hint=f"`{command}` writes it anew"
+        ) from error
     if not isinstance(data, dict) or not isinstance(data.get("tenv"), dict):
         raise LockCorruptError(
             f"{path}: is not a lock of tenv (it has no `tenv:` mapping)", hint=f"`{command}` writes one"
         )
     ours = Table(data["tenv"], file=path, path=("tenv",), error=LockCorruptError)
     version, schema = data.get("version"), ours.data.get("schema")
-    if not isinstance(version, int) or not isinstance(schema, int):
+    if not isinstance(version, int) or not isinstance(schema, int) or schema < _WITHOUT_REQUIRES:
         raise ours.fail("schema", "is missing", hint=f"`{command}` writes the lock anew")
     if schema > _SCHEMA or version > _PIXI_VERSION:
         raise LockNewerError(
@@ -163,124 +190,44 @@ def _parse(raw: bytes, path: str, target: str) -> Lock:
 
 
 def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
+    whole.only(("version", "platforms", "environments", "packages", "tenv"))
+    ours.only((*_KEYS, *_OTHERS))
+    require_plain(ours, "written-by")
     name = ours.required_text("target")
     if target and name != target:
         raise ours.fail("target", f"is the lock of `{name}`, not of `{target}`")
-    by_platform = ours.table("wheels")
-    wheels = {platform: tuple(_read_wheel(row) for row in by_platform.rows(platform)) for platform in by_platform.data}
-    archives = ours.table("archives")
-    conda = {platform: _read_conda(whole, name, platform) for platform in by_platform.data}
-    requirements = ours.table("requirements")
-    requests = ours.table("requests")
-    return Lock(
+    if fault := name_fault(name.lstrip("_")):
+        raise ours.fail("target", fault)
+    if not is_sha256(ours.required_text("manifest")):
+        raise ours.fail("manifest", "is not a sha256")
+    if "environments" not in whole.data:
+        raise whole.fail("environments", "is missing")
+    environments = whole.table("environments")
+    environments.only((name,))
+    environment = environments.table(name)
+    wheels, archives, requests = ours.table("wheels"), ours.table("archives"), ours.table("requests")
+    platforms = require_platforms(wheels)
+    for table in (archives, requests, environment.table("packages")):
+        require_platforms(table, platforms)
+    conda = {platform: read_conda(whole, environment.table("packages"), platform) for platform in platforms}
+    found = Lock(
         target=name,
-        platforms=tuple(by_platform.data),
-        wheels=wheels,
-        requirements={key: requirements.text(key) for key in requirements.data},
-        requests={platform: _read_requests(table) for platform, table in requests.tables()},
+        platforms=platforms,
+        wheels={platform: read_wheels(wheels, platform, ours.data["schema"]) for platform in platforms},
+        requirements=read_requirements(ours.table("requirements")),
+        requests={platform: read_requests(table) for platform, table in requests.tables()},
         manifest=ours.required_text("manifest"),
         written_by=ours.required_text("written-by"),
         text=raw,
         conda={platform: packages for platform, packages in conda.items() if packages},
-        archives={platform: tuple(_read_archive(row) for row in archives.rows(platform)) for platform in archives.data},
-        channels=_channels(whole, name),
+        archives={platform: read_archives(archives, platform) for platform in archives.data},
+        channels=read_channels(environment),
+        details=read_details(whole, {package.url for packages in conda.values() for package in packages}),
+        header=read_header(whole, name),
+        others={key: rows for key in _OTHERS if (rows := read_others(ours.table(key), platforms))},
     )
-
-
-def _read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
-    return {section: {name: list(items.strings(name)) for name in items.data} for section, items in table.tables()}
-
-
-def _environment(whole: Table, target: str) -> Table:
-    """Return the part of a pixi lock that is about the environment of the target; an empty one when it has none."""
-    return whole.table("environments").table(target)
-
-
-def _channels(whole: Table, target: str) -> tuple[str, ...]:
-    return tuple(row.required_text("url").rstrip("/") for row in _environment(whole, target).rows("channels"))
-
-
-def _read_conda(whole: Table, target: str, platform: str) -> tuple[CondaPackage, ...]:
-    urls = [row.text("conda") for row in _environment(whole, target).table("packages").rows(platform)]
-    known = {row.text("conda"): row for row in whole.rows("packages")} if urls else {}
-    missing = next((url for url in urls if url and url not in known), None)
-    if missing:
-        raise whole.fail("packages", f"{missing} is named by {platform} but not described")
-    return tuple(sorted((_read_conda_package(known[url]) for url in urls if url), key=lambda package: package.name))
-
-
-def _read_conda_package(row: Table) -> CondaPackage:
-    url = row.required_text("conda")
-    file = CondaFile.parse(url)
-    if file is None or file.ending == ".json":
-        raise row.fail("conda", f"`{url}` is not the URL of a conda package")
-    channel, _, subdir = url.rpartition("/")[0].rpartition("/")
-    size = row.data.get("size")
-    return CondaPackage(
-        name=row.text("name") or file.name,
-        version=row.text("version") or file.version,
-        build=row.text("build") or file.build,
-        subdir=row.text("subdir") or subdir,
-        channel=row.text("channel").rstrip("/") or channel,
-        url=url,
-        sha256=_digest(row, "sha256"),
-        md5=_digest(row, "md5"),
-        size=size if isinstance(size, int) else None,
-        depends=row.strings("depends"),
-        constrains=row.strings("constrains"),
-    )
-
-
-def _read_wheel(row: Table) -> Wheel:
-    wheel = Wheel(
-        name=row.required_text("name"),
-        version=row.required_text("version"),
-        file=row.required_text("file"),
-        sha256=_sha256(row),
-        size=_size(row),
-        python=row.strings("python"),
-    )
-    file = WheelFile.parse(wheel.file)
-    if file is None or "/" in wheel.file:
-        raise row.fail("file", f"`{wheel.file}` is not the name of a wheel")
-    if file.name != wheel.name or not same_release(file.version, wheel.version):
-        raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
-    return wheel
-
-
-def _sha256(row: Table) -> str:
-    row.required_text("sha256")
-    return _digest(row, "sha256")
-
-
-def _digest(row: Table, kind: str) -> str:
-    """Return a digest of a row, an empty string where it has none."""
-    text = row.text(kind)
-    if text and not Digest(kind, text).is_valid():
-        raise row.fail(kind, f"is not {Digest(kind, text).length} hex digits")
-    return text
-
-
-def _size(row: Table) -> int | None:
-    size = row.data.get("size")
-    if not isinstance(size, int | None) or isinstance(size, bool):
-        raise row.fail("size", "is not a number of bytes")
-    return size
-
-
-def _read_archive(row: Table) -> Archive:
-    strip = row.data.get("strip", 0)
-    if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
-        raise row.fail("strip", "is not a number of folders")
-    return Archive(
-        name=row.required_text("name"),
-        version=row.text("version"),
-        url=row.required_text("url"),
-        sha256=_sha256(row),
-        size=_size(row),
-        kind=row.required_text("kind"),
-        strip=strip,
-        to=row.text("to"),
-        trust=row.text("trust") or "manifest",
-        licence=row.text("licence"),
-    )
+    for platform in platforms:
+        own = found.conda_python(platform)
+        if own and any(wheel.python != (own,) for wheel in found.wheels[platform]):
+            raise wheels.fail(platform, f"has wheels that are not for the lock's own Python {own}")
+    return found

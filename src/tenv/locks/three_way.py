@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
-from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.locks.lock import Archive, CondaPackage, Lock, OtherFile, Wheel
 from tenv.locks.lock_file import parse_lock, render_lock
 
 __all__ = ["begin_with", "newer"]
@@ -33,7 +33,19 @@ def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     wheels = {platform: _wheels(sides, platform) for platform in platforms}
     conda = {platform: _conda(sides, platform) for platform in platforms}
     archives = {platform: _archives(sides, platform) for platform in platforms}
-    joined = replace(ours, platforms=platforms, wheels=wheels, conda=conda, archives=archives, manifest="0" * 64)
+    others = {
+        key: {platform: _others(sides, key, platform) for platform in platforms}
+        for key in sorted({*ours.others, *theirs.others})
+    }
+    joined = replace(
+        ours,
+        platforms=platforms,
+        wheels=wheels,
+        conda=conda,
+        archives=archives,
+        others=others,
+        manifest="0" * 64,
+    )
     text = render_lock(joined, _conda_text(joined, ours.text, theirs.text))
     return parse_lock(text, f"the two locks of {ours.target}", ours.target)
 
@@ -63,8 +75,8 @@ def _three_way(
 
 def newer(one: str, other: str) -> bool:
     """Tell whether a version of a package is newer than another, by PEP 440 or else by the numbers in it."""
-    from packaging.version import InvalidVersion  # noqa: PLC0415 (late: 11 ms)
-    from packaging.version import Version as Release  # noqa: PLC0415
+    from packaging.version import InvalidVersion  # late: 11 ms
+    from packaging.version import Version as Release
 
     try:
         return Release(one) > Release(other)
@@ -110,9 +122,18 @@ def _archives(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Arc
     return tuple(chosen.values())
 
 
+def _others(sides: tuple[Lock | None, Lock, Lock], key: str, platform: str) -> tuple[OtherFile, ...]:
+    def rows(lock: Lock | None) -> dict[str, OtherFile]:
+        return {row.name: row for row in (lock.others.get(key, {}).get(platform, ()) if lock else ())}
+
+    base, ours, theirs = map(rows, sides)
+    chosen = _three_way(base, ours, theirs, repr, lambda file: file.version)
+    return tuple(chosen.values())
+
+
 def _conda_text(lock: Lock, *texts: bytes) -> str:
     """Return the conda part of a lock, its packages described as one of the texts describes them."""
-    import yaml  # noqa: PLC0415 (late: 15 ms)
+    import yaml  # late: 15 ms
 
     urls = {package.url for packages in lock.conda.values() for package in packages}
     described: dict[str, Any] = {}

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from tenv.core.errors import UsageError
 from tenv.core.progress import Progress, Silent
-from tenv.targets.search import Places, Target, find_places, settings_folder
+from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.core.http_settings import HttpSettings
     from tenv.environment.state import Environment
+    from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.config import Settings
@@ -31,34 +32,40 @@ class Context:
         offline: Never use the network.
     """
 
-    places: Places = field(default_factory=find_places)
+    places: SearchPath = field(default_factory=find_places)
     progress: Progress = field(default_factory=Silent)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     offline: bool = False
 
     def uv(self) -> "Uv":
         """Return uv with this user's index settings."""
-        from tenv.sources.wheels.uv import Uv  # noqa: PLC0415 (late: 10 ms that most commands need not spend)
+        from tenv.sources.wheels.uv import Uv  # late: 10 ms that most commands need not spend
 
         return Uv(self.environ, Path.home(), offline=self.offline)
 
     def settings(self) -> "Settings":
         """Return what the user's own ``config.toml`` says."""
-        from tenv.targets.config import read_settings  # noqa: PLC0415
+        from tenv.targets.config import read_settings
 
         return read_settings(settings_folder())
 
     def network(self) -> "Network":
         """Return how conda channels are reached for this user."""
-        from tenv.rattler_api.network import Network  # noqa: PLC0415 (late: only those who use channels need it)
+        from tenv.rattler_api.network import Network  # late: only those who use channels need it
 
         return Network(self.settings().mirrors, offline=self.offline, authorities=self.http().authorities)
 
     def http(self) -> "HttpSettings":
         """Return how tenv's own requests are made for this user."""
-        from tenv.sources.wheels.index_settings import uv_settings  # noqa: PLC0415 (late: only for those who connect)
+        from tenv.sources.wheels.index_settings import uv_settings  # late: only for those who connect
 
         return uv_settings(self.environ, Path.home()).http
+
+    def facts(self) -> "Facts":
+        """Return the tables with the rows of this user; raises FactsError when a file of theirs can't be used."""
+        from tenv.project.user_facts import user_facts
+
+        return user_facts(self)
 
     def find_target(self, name: str | None) -> Target:
         """Return a target by its name; without one, the target of the only environment here."""
@@ -70,7 +77,7 @@ class Context:
         Raises:
             UsageError: There is none, or more than one.
         """
-        from tenv.environment.state import environments_in  # noqa: PLC0415 (late: who only judges reads none)
+        from tenv.environment.state import environments_in  # late: who only judges reads none
 
         names = [environment.prefix.name for environment in environments_in(self.places.environments())]
         if len(names) == 1:
@@ -81,7 +88,7 @@ class Context:
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` wins over the place that follows from the project."""
-        from tenv.environment.state import Environment  # noqa: PLC0415
+        from tenv.environment.state import Environment
 
         if prefix is not None:
             return Environment(Path(os.path.abspath(prefix.expanduser())))  # noqa: PTH100 (links stay as they are)

@@ -19,7 +19,7 @@ def user_facts(context: Context) -> Facts:
 
 
 def list_tables(context: Context) -> list[dict[str, Any]]:
-    """Return every table: its name, what it is, and the number of its rows, of those not confirmed and of the user's.
+    """Return every table: its name, what it is, its date, and how many rows it has, not confirmed ones and the user's.
 
     Raises:
         FactsError: A file of the user can't be used.
@@ -60,6 +60,7 @@ def _summary(data: Data) -> dict[str, Any]:
     return {
         "name": data.name,
         "about": LAYOUTS[data.name].about,
+        "date": data.date,
         "rows": len(rows),
         "unconfirmed": sum(not row.table.flag("confirmed") for row in rows),
         "own": sum(bool(row.origin) for row in rows),

@@ -61,9 +61,9 @@ def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[di
         thorough: Tell by the digests of their files whether packages are whole, which takes about as long as to
             install them, and not by the sizes alone.
     """
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
-    from rattler.package_cache import PackageCache  # noqa: PLC0415 (late: 40 ms and 25 MB)
+    from rattler.package_cache import PackageCache  # late: 40 ms and 25 MB
 
     folder = cache_folder()
     if not folder.is_dir() or not records:
@@ -125,13 +125,13 @@ def read_archives(archives: Mapping[str, Path], records: Iterable[Record]) -> di
     Raises:
         NetworkError: One of them is not a conda package.
     """
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
     return asyncio.run(_read_archives(archives, [record for record in records if record.url in archives]))
 
 
 async def _read_archives(archives: Mapping[str, Path], records: Sequence[Record]) -> dict[str, Content]:
-    from rattler.package_streaming import PackageArchive  # noqa: PLC0415 (late)
+    from rattler.package_streaming import PackageArchive
 
     found = {}
     for record in records:

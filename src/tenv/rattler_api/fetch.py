@@ -47,7 +47,7 @@ def fetch(records: Sequence[Record], network: Network, on_bytes: Callable[[str, 
         NetworkError: A file can't be had.
         StorageError: The cache can't be written.
     """
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
     if network.offline and records:
         names = ", ".join(sorted(record.name for record in records))
@@ -66,7 +66,7 @@ def fetch(records: Sequence[Record], network: Network, on_bytes: Callable[[str, 
 async def _fetch(
     records: Sequence[Record], folder: Path, network: Network, on_bytes: Callable[[str, int, int], None]
 ) -> dict[str, Path]:
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
     free = asyncio.Semaphore(_CONNECTIONS)
     client = open_client(replace(network, retries=0))  # `_download` asks again: rattler would not say what went wrong
@@ -128,9 +128,9 @@ async def _download(
     record: Record, part: Path, client: "Client", authorities: Authorities, on_bytes: Callable[[str, int, int], None]
 ) -> None:
     """Download one package to `part`; a connection that breaks, or bytes that are not its own, are tried again."""
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
-    from rattler.package_streaming import download_to_writer  # noqa: PLC0415 (late)
+    from rattler.package_streaming import download_to_writer
 
     digest, problem = _digest(record), None
     for number in range(_TRIES):

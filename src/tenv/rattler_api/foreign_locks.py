@@ -35,7 +35,7 @@ def to_current(raw: bytes) -> str:
     Raises:
         ValueError: It can't be read; the message says why, on one line.
     """
-    from rattler import LockFile  # noqa: PLC0415 (late: 40 ms and 25 MB)
+    from rattler import LockFile  # late: 40 ms and 25 MB
 
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         path = Path(folder) / "pixi.lock"
@@ -57,7 +57,7 @@ def parse_spec(text: str) -> Spec:
     Raises:
         ValueError: It is none; the message says why.
     """
-    from rattler import MatchSpec  # noqa: PLC0415 (late)
+    from rattler import MatchSpec
 
     try:
         spec = MatchSpec(text)

@@ -43,7 +43,7 @@ def link(
         StorageError: The disk is full, or can't be written.
         EnvironmentBrokenError: rattler could not do it; the prefix is then in between.
     """
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
     for record in records:
         if record.url in archives:
@@ -73,9 +73,9 @@ async def _link(
     *,
     thorough: bool,
 ) -> None:
-    from rattler.install import InstallerReporter, install  # noqa: PLC0415 (late)
-    from rattler.package_cache import PackageCache, ValidationMode  # noqa: PLC0415
-    from rattler.platform import Subdir  # noqa: PLC0415
+    from rattler.install import InstallerReporter, install
+    from rattler.package_cache import PackageCache, ValidationMode
+    from rattler.platform import Subdir
 
     class Reporter(InstallerReporter):
         """Counts the packages that are removed, linked or replaced."""

@@ -27,7 +27,7 @@ def write_conda_part(
         channels: The channels, best first, as URLs or names.
         records: The packages of each platform.
     """
-    from rattler import LockChannel, LockFile, LockPlatform  # noqa: PLC0415 (late: 40 ms and 25 MB)
+    from rattler import LockChannel, LockFile, LockPlatform  # late: 40 ms and 25 MB
 
     known = {platform: LockPlatform(platform) for platform in platforms}
     lock = LockFile(list(known.values()))
@@ -52,7 +52,7 @@ def read_records(text: bytes, target: str, platform: str) -> "list[RepoDataRecor
     Raises:
         LockCorruptError: rattler can't read the bytes.
     """
-    from rattler import LockFile  # noqa: PLC0415 (late: 40 ms and 25 MB)
+    from rattler import LockFile  # late: 40 ms and 25 MB
 
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         path = Path(folder) / "pixi.lock"

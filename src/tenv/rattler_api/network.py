@@ -43,7 +43,7 @@ class Network:
 
 def cache_folder() -> Path:
     """Return the folder in which rattler and pixi keep what they have downloaded; tenv shares it with them."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 (late: 19 ms)
+    from platformdirs import user_cache_path  # late: 19 ms
 
     named = os.environ.get("PIXI_CACHE_DIR") or os.environ.get("RATTLER_CACHE_DIR")
     return Path(named) if named else user_cache_path("rattler", appauthor=False) / "cache"
@@ -55,7 +55,7 @@ def load_config(network: Network) -> "Config":
     Raises:
         UsageError: One of the files can't be read, or a mirror is no URL.
     """
-    from rattler import Config  # noqa: PLC0415 (late: 40 ms and 25 MB)
+    from rattler import Config  # late: 40 ms and 25 MB
 
     config = Config()
     for path, shared in Config.config_search_paths("pixi"):
@@ -84,7 +84,7 @@ def open_client(network: Network) -> "Client":
         UsageError: rattler's or pixi's configuration can't be used.
         CertificateError: The user's setting names no certificate authority.
     """
-    from rattler import Client  # noqa: PLC0415 (late)
+    from rattler import Client
 
     config = load_config(network)
     with _certificates(network):
@@ -119,7 +119,7 @@ def _certificates(network: Network) -> Iterator[None]:
 
 def open_gateway(network: Network) -> "Gateway":
     """Return the way to the package lists of channels, with the cache that pixi has too."""
-    from rattler import Gateway, SourceConfig  # noqa: PLC0415 (late)
+    from rattler import Gateway, SourceConfig
 
     cache = cache_folder() / "repodata"
     if network.offline:

@@ -1,20 +1,16 @@
 """What a channel says of a package, as plain values."""
 
 import json
-import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tenv.core.names import CondaFile, file_at
+from tenv.core.untrusted import conda_file_fault
 
 if TYPE_CHECKING:
-    from rattler import RepoDataRecord
+    from rattler import MatchSpec, PackageRecord, RepoDataRecord
 
-__all__ = ["Record", "fits", "satisfies", "spec_fault"]
-
-_NAME = re.compile(r"[a-z0-9_.-]+")
-_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
-_BUILD = re.compile(r"[A-Za-z0-9_.+]*")
+__all__ = ["Matcher", "Record", "fits", "spec_fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +72,8 @@ class Record:
         """
         file = file_at(self.url)
         expected = CondaFile(self.name, self.version, self.build)
-        for what, text, allowed in (
-            ("name", self.name, _NAME),
-            ("version", self.version, _VERSION),
-            ("build string", self.build, _BUILD),
-        ):
-            if not allowed.fullmatch(text) or ".." in text:
-                return f"`{text}` is not a {what} that a package can have ({file})"
+        if fault := conda_file_fault(self.name, self.version, self.build):
+            return f"{fault} ({file})"
         if file not in {str(expected), str(replace(expected, ending=".tar.bz2"))}:
             return f"`{file}` is not the file name of {self.name} {self.version} {self.build}"
         if self.subdir not in (platform, "noarch"):
@@ -94,8 +85,8 @@ class Record:
 
 def spec_fault(spec: str) -> str:
     """Return why conda can't read a match specification, or an empty string."""
-    from rattler import MatchSpec  # noqa: PLC0415 (late: 40 ms and 25 MB)
-    from rattler.exceptions import InvalidMatchSpecError  # noqa: PLC0415
+    from rattler import MatchSpec  # late: 40 ms and 25 MB
+    from rattler.exceptions import InvalidMatchSpecError
 
     try:
         MatchSpec(spec, strict=True)
@@ -106,8 +97,8 @@ def spec_fault(spec: str) -> str:
 
 def fits(spec: str, record: Record) -> bool:
     """Tell whether a package is what another one asks for, in whatever form of specification channels have it."""
-    from rattler import MatchSpec  # noqa: PLC0415 (late: 40 ms and 25 MB)
-    from rattler.exceptions import InvalidMatchSpecError  # noqa: PLC0415
+    from rattler import MatchSpec  # late: 40 ms and 25 MB
+    from rattler.exceptions import InvalidMatchSpecError
 
     try:
         return MatchSpec(spec).matches(record.raw)
@@ -115,25 +106,77 @@ def fits(spec: str, record: Record) -> bool:
         return True  # rattler did not mind it
 
 
-def satisfies(spec: str, *, name: str, version: str, build: str, channel: str, subdir: str) -> bool:
-    """Tell whether a package with these values is what a match specification asks for.
+class Named(Protocol):
+    """A package, as far as specifications ask."""
 
-    A specification that can't be read is answered by no package.
-    """
-    from rattler import (  # noqa: PLC0415 (late: 40 ms and 25 MB)
-        BuildString,
-        MatchSpec,
-        PackageName,
-        PackageRecord,
-        VersionWithSource,
-    )
-    from rattler.exceptions import InvalidMatchSpecError  # noqa: PLC0415
+    @property
+    def name(self) -> str:
+        """Its name."""
 
-    try:
-        asked = MatchSpec(spec, strict=True)
-    except InvalidMatchSpecError:
-        return False
-    if asked.channel is not None and asked.channel.base_url.rstrip("/") != channel.rstrip("/"):
-        return False
-    found = PackageRecord(PackageName(name), VersionWithSource(version), BuildString(build), 0, subdir)
-    return asked.matches(found)
+    @property
+    def version(self) -> str:
+        """Its version."""
+
+    @property
+    def build(self) -> str:
+        """Its build string."""
+
+    @property
+    def subdir(self) -> str:
+        """The part of the channel that it lies in."""
+
+
+class Matcher:
+    """Matches packages of a lock with what is asked of them; a specification that can't be read matches nothing."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, MatchSpec | None] = {}
+        self._found: dict[tuple[str, str, str], PackageRecord] = {}
+
+    def name(self, spec: str) -> str:
+        """Return the name of the package that a specification is about."""
+        read = self._spec(spec)
+        return str(read.name.normalized) if read is not None and read.name is not None else spec.split(maxsplit=1)[0]
+
+    def satisfies(self, spec: str, package: "Named", *, channel: str = "") -> bool:
+        """Tell whether a package is what a specification asks for.
+
+        Args:
+            spec: The specification.
+            package: The package.
+            channel: The URL of its channel; where it is given, the specification may ask for one.
+        """
+        asked = self._spec(spec)
+        if asked is None:
+            return False
+        if channel and asked.channel is not None and asked.channel.base_url.rstrip("/") != channel.rstrip("/"):
+            return False
+        return asked.matches(self._record(package.name, package.version, package.build, package.subdir))
+
+    def has_version(self, spec: str, name: str, version: str) -> bool:
+        """Tell whether a virtual package of a version is what a specification asks for."""
+        asked = self._spec(spec)
+        return asked is not None and asked.matches(self._record(name, version, "0", "noarch"))
+
+    def _spec(self, spec: str) -> "MatchSpec | None":
+        from rattler import MatchSpec  # late: 40 ms and 25 MB
+        from rattler.exceptions import InvalidMatchSpecError
+
+        if spec not in self._specs:
+            try:
+                self._specs[spec] = MatchSpec(spec)
+            except InvalidMatchSpecError:
+                self._specs[spec] = None
+        return self._specs[spec]
+
+    def _record(self, name: str, version: str, build: str, subdir: str) -> "PackageRecord":
+        from rattler import BuildString, PackageName, PackageRecord, VersionWithSource
+
+        key = (name, version, build)
+        if key not in self._found:
+            end = build.rpartition("_")[2]
+            number = int(end) if end.isascii() and end.isdigit() else 0
+            self._found[key] = PackageRecord(
+                PackageName(name), VersionWithSource(version), BuildString(build), number, subdir
+            )
+        return self._found[key]

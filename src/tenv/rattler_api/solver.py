@@ -14,7 +14,7 @@ from tenv.rattler_api.records import Record
 if TYPE_CHECKING:
     from rattler import GenericVirtualPackage, Subdir
 
-__all__ = ["Question", "Solver"]
+__all__ = ["SolveRequest", "Solver"]
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((?P<status>\d{3})")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SolveRequest:
     """What is to be solved.
 
     Attributes:
@@ -69,7 +69,7 @@ class Solver:
         Raises:
             NetworkError: A channel does not answer as one, or takes too long.
         """
-        import asyncio  # noqa: PLC0415 (late: 38 ms)
+        import asyncio  # late: 38 ms
 
         async def one(channel: str) -> None:
             for platform in channels[channel]:
@@ -99,7 +99,7 @@ class Solver:
         """Return the names of the packages that a channel has for a platform, as far as it was read."""
         return self._names.get((channel, platform), frozenset())
 
-    def solve(self, question: Question, seconds: float) -> list[Record]:
+    def solve(self, question: SolveRequest, seconds: float) -> list[Record]:
         """Choose the packages of one platform.
 
         Raises:
@@ -111,17 +111,17 @@ class Solver:
             raise answer
         return answer
 
-    def solve_all(self, questions: Sequence[Question], seconds: float) -> list[list[Record] | TenvError]:
+    def solve_all(self, questions: Sequence[SolveRequest], seconds: float) -> list[list[Record] | TenvError]:
         """Choose the packages of several platforms at once; an answer is the packages, or why there are none."""
-        import asyncio  # noqa: PLC0415 (late: 38 ms)
+        import asyncio  # late: 38 ms
 
         async def every() -> list[list[Record] | TenvError]:
             return list(await asyncio.gather(*(self._answer(question, seconds) for question in questions)))
 
         return asyncio.run(every())
 
-    async def _answer(self, question: Question, seconds: float) -> list[Record] | TenvError:
-        from rattler import ChannelPriority, MatchSpec, exceptions, solve  # noqa: PLC0415 (late)
+    async def _answer(self, question: SolveRequest, seconds: float) -> list[Record] | TenvError:
+        from rattler import ChannelPriority, MatchSpec, exceptions, solve
 
         specs = [MatchSpec(spec, strict=True) for spec in question.specs]
         try:
@@ -153,7 +153,7 @@ class Solver:
 
     def candidates(self, channels: Sequence[str], platform: str, name: str) -> list[Record]:
         """Return the packages of a name that some channels have."""
-        import asyncio  # noqa: PLC0415 (late: 38 ms)
+        import asyncio  # late: 38 ms
 
         async def ask() -> list[Record]:
             found = await self._gateway.query(
@@ -172,19 +172,19 @@ class Solver:
 
 
 async def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    import asyncio  # noqa: PLC0415 (late: 38 ms)
+    import asyncio  # late: 38 ms
 
     return await asyncio.wait_for(work, seconds)
 
 
 def _subdirs(platform: str) -> "list[Subdir]":
-    from rattler import Subdir  # noqa: PLC0415 (late)
+    from rattler import Subdir
 
     return [Subdir(platform), Subdir("noarch")]
 
 
 def _virtual(offered: Mapping[str, tuple[str, str]]) -> "list[GenericVirtualPackage]":
-    from rattler import BuildString, GenericVirtualPackage, PackageName, Version  # noqa: PLC0415 (late)
+    from rattler import BuildString, GenericVirtualPackage, PackageName, Version
 
     return [
         GenericVirtualPackage(PackageName(name), Version(version), BuildString(build))
@@ -192,7 +192,7 @@ def _virtual(offered: Mapping[str, tuple[str, str]]) -> "list[GenericVirtualPack
     ]
 
 
-def _too_long(question: Question, seconds: float) -> NoSolutionError:
+def _too_long(question: SolveRequest, seconds: float) -> NoSolutionError:
     return NoSolutionError(
         f"no answer within {seconds:g} s for {question.platform}: the solver was still choosing "
         f"(requests: {len(question.specs)}, channels: {len(question.channels)})",

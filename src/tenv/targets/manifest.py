@@ -8,13 +8,15 @@ from typing import Any
 from tenv.core.files import digest_bytes
 from tenv.core.names import channel_url, channel_urls
 from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.sections import SECTIONS
+from tenv.targets.variable_requests import VariableRequest
 
 __all__ = [
     "PLATFORMS",
-    "SECTIONS",
     "ArchiveRequest",
     "CondaRequest",
     "Manifest",
+    "OtherRequest",
     "Requirements",
     "WheelRequest",
     "tool_of",
@@ -22,9 +24,6 @@ __all__ = [
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
-
-SECTIONS = ("dependencies", "pypi-dependencies", "archives", "system")
-"""The tables of a manifest that name what is wanted, in the order in which they are told."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",
@@ -111,6 +110,7 @@ class ArchiveRequest:
         strip: How many leading folders of the archive's names are dropped.
         to: The folder in the prefix that it goes to; empty for the usual one, ``.`` for the prefix itself.
         product: The product that it is a component of, when its name is that of the component.
+        components: The components of the product that are taken; empty for those that a build of PyTorch uses.
     """
 
     version: str = ""
@@ -119,10 +119,33 @@ class ArchiveRequest:
     strip: int = 0
     to: str = ""
     product: str = ""
+    components: tuple[str, ...] = ()
 
     def asked(self) -> list[str | int]:
         """Return the request as plain values, as a lock records it."""
-        return [self.version, self.url, self.sha256, self.strip, self.to, *([self.product] if self.product else [])]
+        values: list[str | int] = [self.version, self.url, self.sha256, self.strip, self.to]
+        named = [self.product] if self.product or self.components else []
+        return [*values, *named, *self.components]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRequest:
+    """A request of a source whose requests have no type of their own.
+
+    Attributes:
+        values: Texts by the keys that the source's row in `tenv.targets.sections` allows.
+    """
+
+    values: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        """What a person sees as asked for: the texts, in the order of the manifest."""
+        return ", ".join(self.values.values())
+
+    def asked(self) -> list[str]:
+        """Return the request as plain values, as a lock records it."""
+        return [f"{key}={value}" for key, value in sorted(self.values.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +178,7 @@ class Manifest:
         wheels: Wheels by normalized name.
         archives: Files from elsewhere by name.
         system: What is taken from the host, by name.
+        others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
         by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
     """
@@ -171,12 +195,18 @@ class Manifest:
     wheels: Mapping[str, WheelRequest] = field(default_factory=dict)
     archives: Mapping[str, ArchiveRequest] = field(default_factory=dict)
     system: Mapping[str, Range] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
+    environment: Mapping[str, VariableRequest] = field(default_factory=dict)
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
 
     def on(self, platform: str) -> "Manifest":
         """Return the manifest as it reads on one platform."""
         return self.by_platform.get(platform, self)
+
+    def wanted(self, key: str) -> Mapping[str, Any]:
+        """Return what is asked of a source, by name; of `tenv.targets.sections` each row has a key."""
+        typed = {"conda": self.dependencies, "wheels": self.wheels, "archives": self.archives, "system": self.system}
+        return typed[key] if key in typed else self.others.get(key, {})
 
     def sources(self, platform: str) -> tuple[str, ...]:
         """Return the URLs of a platform's channels, best first; one that only a package names comes after all."""
@@ -203,7 +233,16 @@ class Manifest:
             "pypi-dependencies": {name: [str(r.version), *r.extras] for name, r in sorted(here.wheels.items())},
             "archives": {name: r.asked() for name, r in sorted(here.archives.items())},
             "system": {name: str(r) for name, r in sorted(here.system.items())},
+            **{
+                section.name: {name: r.asked() for name, r in sorted(here.others[section.key].items())}
+                for section in SECTIONS
+                if here.others.get(section.key)  # no lock of before has such a section, and none changes for it
+            },
         }
+
+    def variables(self) -> dict[str, object]:
+        """Return ``[activation.env]`` as plain values."""
+        return {name: request.to_plain() for name, request in self.environment.items()}
 
     def digest(self) -> str:
         """Return the sha256 of what the manifest asks for; its comments, order and description do not count."""
@@ -212,5 +251,5 @@ class Manifest:
 
     def settings_digest(self) -> str:
         """Return the sha256 of all that an environment is made from: what is asked for, and what activation sets."""
-        variables = {platform: dict(self.on(platform).environment) for platform in sorted(self.platforms)}
+        variables = {platform: self.on(platform).variables() for platform in sorted(self.platforms)}
         return digest_bytes(json.dumps([self.digest(), variables], sort_keys=True).encode())

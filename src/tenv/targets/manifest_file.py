@@ -11,23 +11,24 @@ from pathlib import Path
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
-from tenv.core.prefix import META
 from tenv.core.toml_reader import Table, locate, read_toml
+from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.manifest import (
     PLATFORMS,
-    SECTIONS,
     ArchiveRequest,
     CondaRequest,
     Manifest,
+    OtherRequest,
     Requirements,
     WheelRequest,
     tool_of,
 )
+from tenv.targets.sections import SECTIONS, SourceSection
+from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
 _KEYS = (
     "description",
@@ -37,7 +38,7 @@ _KEYS = (
     "pytorch",
     "python",
     "requirements",
-    *SECTIONS,
+    *(section.name for section in SECTIONS),
     "platform",
     "activation",
 )
@@ -60,6 +61,7 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
     manifest = _complete(_read_chain(name, table, find, (name,)), table)
     for platform in manifest.platforms:
         _check_single_supplier(manifest.on(platform), platform, table)
+        check_names(manifest.on(platform).environment)
     return manifest
 
 
@@ -113,7 +115,7 @@ def _platforms(table: Table) -> list[tuple[str, Table]]:
 
 
 def _read_platform(name: str, table: Table) -> Manifest:
-    table.only((*SECTIONS, "activation"))
+    table.only((*(section.name for section in SECTIONS), "activation"))
     return _read_sections(name, table)
 
 
@@ -130,7 +132,12 @@ def _read_sections(name: str, table: Table) -> Manifest:
         wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
         archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
         system={_package(part, key): _range(part, key) for part, key in _each(table.table("system"))},
-        environment={key: _read_variable(variables, key) for key in variables.data},
+        others={
+            section.key: {_package(part, key): _read_other(section, part, key) for part, key in _each(found)}
+            for section in SECTIONS
+            if section.keys and (found := table.table(section.name)).data
+        },
+        environment={key: read_variable(variables, key, name) for key in variables.data},
     )
 
 
@@ -139,8 +146,8 @@ def _each(table: Table) -> list[tuple[Table, str]]:
 
 
 def _package(table: Table, key: str) -> str:
-    if not _NAME.fullmatch(key):
-        raise table.fail(key, f"`{key}` is not a package name")
+    if fault := name_fault(key):
+        raise table.fail(key, fault)
     return key
 
 
@@ -196,7 +203,7 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     inner.only(("version", "extras"))
     extras = inner.strings("extras")
     for extra in extras:
-        if not _NAME.fullmatch(extra):
+        if name_fault(extra):
             raise inner.fail("extras", f"`{extra}` is not the name of an extra")
     return WheelRequest(inner.parsed("version", Range, Range("*")), tuple(sorted(extras)))
 
@@ -205,20 +212,33 @@ def _read_archive(table: Table, key: str) -> ArchiveRequest:
     if _is_text(table, key):
         return ArchiveRequest(version=_archive_version(table, key))
     inner = table.table(key)
-    inner.only(("version", "url", "sha256", "strip", "to", "product"))
+    inner.only(("version", "url", "sha256", "strip", "to", "product", "components"))
     strip = inner.data.get("strip", 0)
     if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
         raise inner.fail("strip", "expected a number of folders, 0 or more")
     version = _archive_version(inner, "version") if "version" in inner.data else ""
     url, to = _archive_url(inner), _archive_place(inner)
-    archive = ArchiveRequest(version, url, inner.text("sha256"), strip, to, inner.text("product"))
-    if archive.product and not _NAME.fullmatch(archive.product):
+    components = tuple(sorted(set(inner.strings("components"))))
+    archive = ArchiveRequest(version, url, inner.text("sha256"), strip, to, inner.text("product"), components)
+    if wrong := next((name for name in components if name_fault(name)), ""):
+        raise inner.fail("components", f"`{wrong}` is not the name of a component")
+    if "components" in inner.data and (not components or url or archive.product):
+        raise inner.fail("components", "expected names of components of a product that has a version")
+    if archive.product and name_fault(archive.product):
         raise inner.fail("product", f"`{archive.product}` is not the name of a product")
     if bool(archive.version) == bool(archive.url):
         raise table.fail(key, "needs either a version of a known product or a url")
     if archive.sha256 and not is_sha256(archive.sha256):
         raise inner.fail("sha256", "expected 64 hex digits")
     return archive
+
+
+def _read_other(section: SourceSection, table: Table, key: str) -> OtherRequest:
+    if _is_text(table, key):
+        return OtherRequest({section.keys[0]: table.required_text(key)})
+    inner = table.table(key)
+    inner.only(section.keys)
+    return OtherRequest({name: inner.required_text(name) for name in inner.data})
 
 
 def _archive_version(table: Table, key: str) -> str:
@@ -228,30 +248,18 @@ def _archive_version(table: Table, key: str) -> str:
 
 def _archive_url(table: Table) -> str:
     url = table.text("url")
-    if url and not re.fullmatch(r"https?://[^\s/@]+/\S+", url):
+    if url and (fault := address_fault(url)):
         hint = "a user and a password belong into ~/.netrc, which `tenv` reads" if "@" in url else ""
-        raise table.fail("url", "expected an address that begins with https:// or http://, without a user", hint=hint)
+        raise table.fail("url", fault, hint=hint)
     return url
 
 
 def _archive_place(table: Table) -> str:
     """Return the folder in the prefix that an archive goes to, which must be one below it."""
     to = table.text("to")
-    parts = to.split("/")
-    if to.startswith(("/", "~")) or ".." in parts or "\\" in to or ":" in to or not to.isprintable():
-        raise table.fail("to", "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself")
-    if any(part.startswith((".tenv", META)) for part in parts):
-        raise table.fail("to", "that folder is tenv's own")
+    if fault := place_fault(to):
+        raise table.fail("to", fault)
     return to
-
-
-def _read_variable(table: Table, key: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-        raise table.fail(key, f"`{key}` is not a name that a shell can hold")
-    value = table.text(key)
-    if "\0" in value or "\n" in value:
-        raise table.fail(key, "a variable can't hold a line break or a null byte")
-    return value
 
 
 def _read_requirements(table: Table) -> Requirements:
@@ -284,6 +292,10 @@ def _lay(above: Manifest, own: Manifest) -> Manifest:
         wheels={**above.wheels, **own.wheels},
         archives={**above.archives, **own.archives},
         system={**above.system, **own.system},
+        others={
+            key: {**above.others.get(key, {}), **own.others.get(key, {})}
+            for key in sorted({*above.others, *own.others})
+        },
         environment={**above.environment, **own.environment},
     )
 
@@ -312,19 +324,13 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
 
 def _check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
     """Refuse a manifest in which two sections supply one tool."""
-    sections: dict[str, list[str]] = {
-        "dependencies": [normalize(name) for name in manifest.dependencies],
-        "pypi-dependencies": list(manifest.wheels),
-        "archives": [normalize(name) for name in manifest.archives],
-        "system": [normalize(name) for name in manifest.system],
-    }
     supplier: dict[str, str] = {}
-    for section, names in sections.items():
-        for tool in {tool_of(name) for name in names}:
+    for section in SECTIONS:
+        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
             if tool in supplier:
                 raise table.fail(
-                    section,
-                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section}] on {platform}",
+                    section.name,
+                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
                     hint="keep it in one of the two",
                 )
-            supplier[tool] = section
+            supplier[tool] = section.name

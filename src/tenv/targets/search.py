@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,13 +12,21 @@ from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 
-__all__ = ["AUTO", "Origin", "Place", "Places", "Target", "find_places", "settings_folder"]
+__all__ = ["AUTO", "Origin", "Place", "SearchPath", "Target", "find_places", "settings_folder"]
 
 AUTO = "auto"
 """The word that stands for the best target of the machine, and so can't be the name of one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_CUDA_NAME = re.compile(r"cuda[-_]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
+_ANY_MINOR = 99
 _PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def _cuda_of(name: str) -> tuple[int, int] | None:
+    """Return the CUDA release that the name of a target means: 12.2 for cuda122, any of 12 for cuda12."""
+    match = _CUDA_NAME.match(name)
+    return (int(match["major"]), int(match["minor"] or _ANY_MINOR)) if match else None
 
 
 class Origin(StrEnum):
@@ -72,7 +80,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SearchPath:
     """The places that are searched, nearest first.
 
     Attributes:
@@ -95,8 +103,23 @@ class Places:
                 if (file := place.manifest_file(name)).is_file():
                     return index, file
         names = sorted(self.names())
-        suggestion = nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
+        meant = self._nearest_cuda(name, names)
+        suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
+
+    @staticmethod
+    def _nearest_cuda(name: str, names: Sequence[str]) -> str:
+        """Return a suggestion for a name that means a CUDA release (cuda122, cuda12): by number, not by letters."""
+        wanted = _cuda_of(name)
+        known = {other: found for other in names if (found := _cuda_of(other))}
+        if not wanted or not known:
+            return ""
+        same = sorted({found for found in known.values() if found[0] == wanted[0]}) or sorted({*known.values()})
+        older = [found for found in same if found <= wanted]
+        best = older[-1] if older else same[0]
+        said = ", ".join(f"`{other}`" for other, found in sorted(known.items()) if found == best)
+        number = ".".join(str(part) for part in wanted if part != _ANY_MINOR)
+        return f"nearest to CUDA {number}: {said}; `auto` is the newest that this host's driver runs"
 
     def find(self, name: str) -> Target:
         """Find a target and read its manifest.
@@ -170,21 +193,21 @@ def find_project(start: Path) -> Path | None:
 
 def settings_folder() -> Path:
     """Return the user's configuration folder of tenv."""
-    from platformdirs import user_config_path  # noqa: PLC0415 (late: 19 ms)
+    from platformdirs import user_config_path  # late: 19 ms
 
     return user_config_path("tenv", appauthor=False)
 
 
-def find_places(start: Path | None = None) -> Places:
+def find_places(start: Path | None = None) -> SearchPath:
     """Return the places that count in a working folder; None means the current one."""
-    from platformdirs import user_data_path  # noqa: PLC0415 (late: 19 ms)
+    from platformdirs import user_data_path  # late: 19 ms
 
     start = start or _working_folder()
     project = find_project(start) or find_project(start.resolve())
     user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
-    return Places(project, tuple(places), user_data_path("tenv", appauthor=False))
+    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False))
 
 
 def _working_folder() -> Path:

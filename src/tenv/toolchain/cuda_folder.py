@@ -26,7 +26,7 @@ _BESIDE = ("cudnn", "cusparselt", "nccl")
 _SHARED = re.compile(r"(?P<stem>lib[\w.+-]+?\.so)(\.\d+)+")
 _DRIVER_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h")
 _NOT_FILES = ("__init__.py", "__pycache__", "py.typed")
-_MACHINES = {"linux-64": elf.Machine.X86_64, "linux-aarch64": elf.Machine.AARCH64}
+_MACHINES = {"linux-64": elf.ProcessorFamily.X86_64, "linux-aarch64": elf.ProcessorFamily.AARCH64}
 
 
 def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
@@ -57,8 +57,10 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
                     relative_link(root / name, prefix / name)
             if not (root / "lib" / "stubs").exists():
                 _write_driver_stub(root, _MACHINES[platform])
-            _write_versions(root, prefix)
-    return discover(prefix)
+        found = discover(prefix)
+        if wanted and platform in _MACHINES:
+            _write_versions(root, found)
+    return found
 
 
 def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
@@ -137,7 +139,7 @@ def _so_version(library: Path) -> tuple[list[int], str]:
     return [int(number) for number in re.findall(r"\d+", library.name.partition(".so")[2])], library.name
 
 
-def _write_driver_stub(root: Path, machine: elf.Machine) -> None:
+def _write_driver_stub(root: Path, machine: elf.ProcessorFamily) -> None:
     """Write ``lib/stubs/libcuda.so``: the driver's library is not on build machines, yet programs link to it."""
     headers = [root / "include" / name for name in _DRIVER_HEADERS]
     texts = [path.read_text("utf-8", "replace") for path in headers if path.is_file()]
@@ -148,15 +150,14 @@ def _write_driver_stub(root: Path, machine: elf.Machine) -> None:
         write_atomic(stubs / "libcuda.so", elf.stub_library("libcuda.so.1", symbols, machine))
 
 
-def _write_versions(root: Path, prefix: Path) -> None:
+def _write_versions(root: Path, found: Toolchain) -> None:
     """Write ``version.json`` as NVIDIA's installers do: the release, then each component by its own version."""
-    found = discover(prefix)
     rows: dict[str, Mapping[str, str]] = {}
     if found.cuda_version:
         rows["cuda"] = {"name": "CUDA SDK", "version": found.cuda_version.text}
     wheels = wheel_layout.components(found.site_packages)
     packages = {name.removeprefix("nvidia-"): version for name, version in wheels.items()}
-    for name, version in {**packages, **conda_layout.components(prefix)}.items():
+    for name, version in {**packages, **conda_layout.components(found.prefix)}.items():
         if name.startswith("cuda-") and name not in ("cuda-toolkit", "cuda-version"):
             key = name.replace("-", "_").replace("cuda_runtime", "cuda_cudart")
             rows[key] = {"name": f"CUDA {name.removeprefix('cuda-').upper()}", "version": version}

@@ -12,7 +12,7 @@ from tenv.core.prefix import ARCHIVES
 from tenv.core.versions import Version
 from tenv.toolchain import conda_layout, wheel_layout
 
-__all__ = ["TOOLKIT", "Toolchain", "discover"]
+__all__ = ["TOOLKIT", "Toolchain", "discover", "python_program", "site_packages"]
 
 TOOLKIT = "cuda"
 """The folder in a prefix that `tenv.toolchain.cuda_folder` makes."""
@@ -67,15 +67,21 @@ class Toolchain:
     compat: Path | None = None
 
 
+def python_program(prefix: Path) -> Path:
+    """Return where the Python program of a prefix is, or would be."""
+    if sys.platform != "win32":
+        return prefix / "bin" / "python"
+    own = conda_layout.has_packages(prefix) and not (prefix / "pyvenv.cfg").is_file()
+    return prefix / "python.exe" if own else prefix / "Scripts" / "python.exe"
+
+
 def discover(prefix: Path) -> Toolchain:
     """Look at what a prefix holds."""
     windows = sys.platform == "win32"
     suffix = ".exe" if windows else ""
     virtual = (prefix / "pyvenv.cfg").is_file()
     conda = conda_layout.has_packages(prefix)
-    programs = prefix / ("Scripts" if windows else "bin")
-    python = prefix / f"python{suffix}" if windows and conda and not virtual else programs / f"python{suffix}"
-    site = _site_packages(prefix)
+    site = site_packages(prefix)
     cuda = _cuda_root(prefix, site)
 
     homes = _archive_homes(prefix)
@@ -86,7 +92,7 @@ def discover(prefix: Path) -> Toolchain:
 
     return Toolchain(
         prefix=prefix,
-        python=python,
+        python=python_program(prefix),
         site_packages=site,
         cuda=cuda,
         cuda_version=_version(prefix, site, cuda) if cuda else None,
@@ -142,7 +148,8 @@ def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
     return wheel_layout.toolkit_version(site) or _header_version(cuda)
 
 
-def _site_packages(prefix: Path) -> Path:
+def site_packages(prefix: Path) -> Path:
+    """Return where the Python of a prefix keeps packages."""
     if sys.platform == "win32":
         return prefix / "Lib" / "site-packages"
     # conda's Python has a link `python3.1` to its own folder.

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import assert_never
 
-__all__ = ["STUB_ERROR", "Machine", "declared_functions", "stub_library"]
+__all__ = ["STUB_ERROR", "ProcessorFamily", "declared_functions", "stub_library"]
 
 STUB_ERROR = 34  # CUDA_ERROR_STUB_LIBRARY of cuda.h, which NVIDIA's own stub returns too
 
@@ -55,7 +55,7 @@ _DYNSYM, _DYNSTR, _TEXT, _SHSTRTAB = (
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\\\r?\n", re.DOTALL)
 
 
-class Machine(StrEnum):
+class ProcessorFamily(StrEnum):
     """A processor family that a stub can be written for, by its `uname -m` name."""
 
     X86_64 = "x86_64"
@@ -110,7 +110,7 @@ class _Layout:
     section_headers: _Span
 
 
-def stub_library(soname: str, symbols: Iterable[str], machine: Machine) -> bytes:
+def stub_library(soname: str, symbols: Iterable[str], machine: ProcessorFamily) -> bytes:
     """Return a shared object whose functions all return `STUB_ERROR`.
 
     Args:
@@ -163,11 +163,11 @@ def declared_functions(header: str, prefix: str = "cu") -> frozenset[str]:
     return frozenset(found)
 
 
-def _target(machine: Machine) -> _Target:
+def _target(machine: ProcessorFamily) -> _Target:
     match machine:
-        case Machine.X86_64:  # mov eax, imm32; ret
+        case ProcessorFamily.X86_64:  # mov eax, imm32; ret
             return _Target(number=62, code=struct.pack("<BIB", 0xB8, STUB_ERROR, 0xC3))
-        case Machine.AARCH64:  # movz w0, imm16; ret
+        case ProcessorFamily.AARCH64:  # movz w0, imm16; ret
             return _Target(number=183, code=struct.pack("<II", 0x52800000 | STUB_ERROR << 5, 0xD65F03C0))
         case _:
             assert_never(machine)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tenv.core import process
 from tenv.toolchain.discover import Toolchain
 
-__all__ = ["Outcome", "Probe", "plan", "run"]
+__all__ = ["Outcome", "Probe", "plan", "run", "toolkit_probe"]
 
 _SECONDS = 180.0
 """For one command; nvcc takes some seconds where a disk is slow."""
@@ -72,6 +72,21 @@ project(probe CXX)
 add_executable(probe probe.cpp)
 """
 
+_TOOLKIT = """\
+cmake_minimum_required(VERSION 3.18...4.0)
+project(probe CXX)
+find_package(CUDAToolkit REQUIRED)
+foreach(part IN ITEMS {parts})
+  if(NOT TARGET CUDA::${{part}})
+    list(APPEND missing CUDA::${{part}})
+  endif()
+endforeach()
+if(missing)
+  list(JOIN missing ", " missing)
+  message(FATAL_ERROR "FindCUDAToolkit finds no ${{missing}} with ${{CUDAToolkit_BIN_DIR}}")
+endif()
+"""
+
 _DGEMM = """\
 #include <mkl.h>
 int main() {
@@ -116,7 +131,9 @@ class Outcome:
     log: str
 
 
-def plan(toolchain: Toolchain, environ: Mapping[str, str], modules: Sequence[str], gpu: bool) -> Iterator[Probe]:
+def plan(
+    toolchain: Toolchain, environ: Mapping[str, str], modules: Sequence[str], gpu: bool, parts: Sequence[str] = ()
+) -> Iterator[Probe]:
     """Yield the probes that fit a toolchain.
 
     Args:
@@ -124,6 +141,7 @@ def plan(toolchain: Toolchain, environ: Mapping[str, str], modules: Sequence[str
         environ: The environment with the toolchain active.
         modules: The Python modules that must be importable.
         gpu: Whether a GPU is here, so that what nvcc compiles can be run.
+        parts: What CMake's FindCUDAToolkit must find of the toolkit, without ``CUDA::``.
     """
     python = str(toolchain.python)
     if toolchain.python.exists():
@@ -142,10 +160,29 @@ def plan(toolchain: Toolchain, environ: Mapping[str, str], modules: Sequence[str
     if toolchain.nvcc:
         build = (str(toolchain.nvcc), "-o", "probe", "probe.cu")
         yield Probe("nvcc", {"probe.cu": _KERNEL}, (build, program) if gpu else (build,))
+    if found := toolkit_probe(toolchain, parts):
+        yield found
     if toolchain.cmake:
         yield _cmake(toolchain.cmake, toolchain.ninja)
     if toolchain.mkl:
         yield _mkl(toolchain.mkl, compiler)
+
+
+def toolkit_probe(toolchain: Toolchain, parts: Sequence[str]) -> Probe | None:
+    """Return the configuration of a second that asks CMake for the parts of the toolkit; None where nothing can ask.
+
+    Args:
+        toolchain: Where things are.
+        parts: What FindCUDAToolkit must find, without ``CUDA::``.
+    """
+    if not (toolchain.cmake and toolchain.nvcc and parts):
+        return None
+    command = (str(toolchain.cmake), "-S", ".", "-B", "build", *_generator(toolchain.ninja))
+    return Probe("toolkit", {"CMakeLists.txt": _TOOLKIT.format(parts=" ".join(parts))}, (command,))
+
+
+def _generator(ninja: Path | None) -> tuple[str, ...]:
+    return ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ()
 
 
 def _compiler(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -157,9 +194,8 @@ def _compiler(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _cmake(cmake: Path, ninja: Path | None) -> Probe:
-    generator = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}") if ninja else ()
     commands = (
-        (str(cmake), "-S", ".", "-B", "build", *generator),
+        (str(cmake), "-S", ".", "-B", "build", *_generator(ninja)),
         (str(cmake), "--build", "build"),
         ("build/probe",),
     )

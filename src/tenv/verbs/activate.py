@@ -1,5 +1,6 @@
 """Find what activates an environment."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def _alarm(environment: Environment, name: str, say: Callable[[str], None] | Non
     """Say what the environment takes from the machine and is no longer what it was."""
     if say is None or not (environment.meta / "system.json").is_file():
         return
-    from tenv.install.system_tools import alarm  # noqa: PLC0415 (late: most environments take nothing from the machine)
+    from tenv.sources.system.taken import alarm  # late: most environments take nothing from the machine
 
     for sentence in alarm(environment, name, beyond_shell=beyond_shell):
         say(f"warning: {sentence}")
@@ -42,7 +43,7 @@ def find_script(
     script: str,
     say: Callable[[str], None] | None = None,
 ) -> tuple[str, Path]:
-    """Return the target's name and the stored script that activates its environment.
+    """Return the target's name and the stored script that activates its environment; one that lacks is made.
 
     Args:
         context: What every verb is given.
@@ -53,9 +54,14 @@ def find_script(
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        StorageError: The script had to be made, and can't be written.
     """
     name, environment = find_environment(context, target, prefix)
     path = environment.meta / script
+    if not os.path.lexists(path):
+        from tenv.environment.made_files import add_scripts  # late: few environments are older than a shell's script
+
+        add_scripts(environment)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
     _alarm(environment, name, say, beyond_shell=True)

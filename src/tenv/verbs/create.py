@@ -2,26 +2,25 @@
 
 import os
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv import __version__
-from tenv.activation.changes import ACTIVATION
+from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.activation.shells.interface import SHELLS
-from tenv.core.errors import ForeignFolderError, HostError, LockMissingError, LockStaleError, TenvError, UsageError
-from tenv.core.files import digest_bytes, exclusive, make_folder, write_atomic
+from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, HostError, UsageError
+from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.environment.made_files import add_scripts, lacks_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.host.machine import current_platform
-from tenv.install.python import has_python
-from tenv.install.system_tools import Taken, retime, take_from_machine
-from tenv.locks.lock_file import read_lock
+from tenv.install.creation import Creation
+from tenv.install.steps import Step, run_steps
 from tenv.project.context import Context
-from tenv.targets.manifest import Manifest
-from tenv.targets.search import Target
-from tenv.toolchain.discover import discover
+from tenv.sources.owners import holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
 
-__all__ = ["Created", "LockMode", "Request", "create"]
+__all__ = ["CreateRequest", "Created", "LockMode", "create"]
 
 
 class LockMode(StrEnum):
@@ -38,10 +37,12 @@ class LockMode(StrEnum):
     UPDATE = "update"
     LOCKED = "locked"
     FROZEN = "frozen"
+    KEPT = "kept"
+    """As `FROZEN`, of a lock that the environment was made from before: the manifest may ask for something else now."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CreateRequest:
     """What is asked of `create`.
 
     Attributes:
@@ -98,7 +99,7 @@ def _ignore(findings: "Sequence[Finding]") -> None:
     """Take findings that nobody wants to hear."""
 
 
-def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding]], None]" = _ignore) -> Created:
+def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]" = _ignore) -> Created:
     """Create the environment of a target, or bring it up to date with its lock.
 
     Args:
@@ -111,101 +112,124 @@ def create(context: Context, request: Request, tell: "Callable[[Sequence[Finding
         TenvError: Anything on the way went wrong; the environment is then as it was, or marked as not ready.
     """
     start = time.monotonic()
-    target = _find_target(context, request)
-    environment = context.environment(target.name, request.prefix)
-    _check_prefix(environment.prefix)
-    _check_owner(environment, target)
-    taken = _take(context, target.manifest, environment)
+    job = _job(context, request, tell)
+    _check_prefix(job.prefix)
+    _check_owner(job)
+    if job.manifest.system:
+        _check_platform(job)
+    for work in job.works:  # what the machine lacks ends the command before anything is written
+        work.look()
     notes: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    changed = False
-    state = _current_state(context, target, request, environment, taken)
-    if state is None:
-        _check_platform(target.manifest)
-        target, findings = _check_and_lock(context, target, request, tell)
-        with _hold(context, request, environment):
-            # Another process may have been faster.
-            state = _current_state(context, target, request, environment, taken)
-            if state is None:
-                state, notes = _make(context, target, request, environment, taken)
-                changed = True
-    elif taken.touched:
-        with _hold(context, request, environment):
-            retime(environment, target.name)
+    changed = not _is_current(job, request)
+    if changed:
+        _check_platform(job)
+        run_steps(job, _DECIDING)
+        with _hold(job, request):
+            changed = not _is_current(job, request)  # another process may have been faster
+            if changed:
+                notes = _make(job)
+    else:
+        _catch_up(job, request)
+    state = job.state or job.old
+    assert state is not None  # noqa: S101 (one of the two was found or written)
     seconds = time.monotonic() - start
-    return Created(target.name, environment.prefix, state, target.lock_file, changed, seconds, notes, findings)
+    return Created(job.target.name, job.prefix, state, job.target.lock_file, changed, seconds, notes, job.findings)
 
 
-def _find_target(context: Context, request: Request) -> Target:
+def _catch_up(job: Creation, request: CreateRequest) -> None:
+    """Write down harmless changes of the machine, and make the scripts of newer shells."""
+    accepting = any(work.has_harmless_changes() for work in job.works)
+    if not accepting and not lacks_scripts(job.environment):
+        return
+    with _hold(job, request):
+        if accepting:
+            for work in job.works:
+                work.accept()
+        add_scripts(job.environment)
+
+
+def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
     target = context.places.find(request.target)
-    if request.lock_file is None:
-        return target
-    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
+    if request.lock_file is not None:
+        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
+    return Creation(
+        context,
+        target,
+        context.environment(target.name, request.prefix),
+        current_platform(),
+        python=request.python,
+        exact=request.exact,
+        repair=request.repair,
+        frozen=request.mode in (LockMode.FROZEN, LockMode.KEPT),
+        kept=request.mode is LockMode.KEPT,
+        written=request.mode is LockMode.UPDATE and request.lock_file is None,
+        check=request.check,
+        around=request.around,
+        tell=tell,
+    )
 
 
-def _check_owner(environment: Environment, target: Target) -> None:
+def _check_owner(job: Creation) -> None:
     """Refuse a folder that holds the environment of another target."""
-    state = environment.state()
-    if state and state.status is not Status.BROKEN and state.target != target.name:
+    state = job.environment.state()
+    if state and state.status is not Status.BROKEN and state.target != job.target.name:
         raise ForeignFolderError(
-            f"{environment.prefix} is an environment of `{state.target}`",
+            f"{job.prefix} is an environment of `{state.target}`",
             hint="name another folder with `--prefix`, or remove that environment first",
         )
 
 
-def _take(context: Context, manifest: Manifest, environment: Environment) -> Taken:
-    """Choose what the target takes from this machine, before anything is written; what it lacks ends the command."""
-    here = manifest.on(current_platform())
-    if here.system:
-        _check_platform(manifest)
-    return take_from_machine(context, here, environment)
+def _is_current(job: Creation, request: CreateRequest) -> bool:
+    """Tell whether the environment already is what is asked for; what is known about it is noted in the job."""
+    state = job.old = job.environment.state()
+    if state is None or state.status is not Status.READY or request.exact or request.repair:
+        return False
+    if not all(work.is_current() for work in job.works) or not _is_made_from(state, job):
+        return False
+    return job.has_python(state.python) and _is_there(state, job) and _compat_is_right(job)
 
 
-def _current_state(
-    context: Context, target: Target, request: Request, environment: Environment, taken: Taken
-) -> State | None:
-    """Return the state of an environment that already is what is asked for; None when there is something to do."""
-    state = environment.state()
-    if state is None or state.status is not Status.READY or request.exact or request.repair or not taken.same:
-        return None
-    same = _is_made_from(state, target, request) and has_python(environment, request.python, state.python)
-    if not same or not _is_there(environment, state):
-        return None
-    return state if _compat_is_right(context, target, request, environment) else None
-
-
-def _compat_is_right(context: Context, target: Target, request: Request, environment: Environment) -> bool:
+def _compat_is_right(job: Creation) -> bool:
     """Tell whether cuda-compat is used where the driver asks for it; asked only where the environment holds one."""
-    if discover(environment.prefix).compat is None:
+    folder = job.before.compat
+    if folder is None:
         return True
-    from tenv.checks.cuda_compat import is_as_allowed  # noqa: PLC0415 (late: few environments have it)
+    from tenv.checks.cuda_compat import is_allowed, is_as_allowed  # late: few environments have it
 
-    return is_as_allowed(context, target, environment, request.around)
+    return is_as_allowed(folder, job.environment, allowed=is_allowed(job.target, job.platform, job.around))
 
 
-def _is_made_from(state: State, target: Target, request: Request) -> bool:
+def _is_made_from(state: State, job: Creation) -> bool:
     """Tell whether an environment was made here by this tenv, from the lock and the manifest of today."""
     if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
         return False
-    try:
-        lock = digest_bytes(target.lock_file.read_bytes())
-    except OSError:
-        return False
-    manifest_counts = request.mode is not LockMode.FROZEN
     return (
-        state.platform == current_platform()
-        and state.lock == lock
-        and not (manifest_counts and state.manifest != target.manifest.settings_digest())
+        state.platform == job.platform
+        and state.lock == job.lock_digest != ""
+        and (job.kept or state.manifest == job.target.manifest.settings_digest())
     )
 
 
-def _is_there(environment: Environment, state: State) -> bool:
+def _is_there(state: State, job: Creation) -> bool:
     """Tell whether all that a state names is in the environment, by names alone."""
     return (
-        all(records.hold(packages) for records, packages in environment.owned(state))
-        and (not state.python or discover(environment.prefix).python.exists())
-        and all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+        holds(job.environment, state.owned)
+        and (not state.python or job.before.python.exists())
+        and _can_be_activated(job.environment)
     )
+
+
+def _can_be_activated(environment: Environment) -> bool:
+    """Tell whether the activation is there; a shell's script that is not can be made from it."""
+    scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
+    if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
+        return False
+    if lacks_scripts(environment):
+        try:
+            read_activation(environment.meta / ACTIVATION)
+        except EnvironmentBrokenError:
+            return False
+    return True
 
 
 def _check_prefix(prefix: Path) -> None:
@@ -217,89 +241,65 @@ def _check_prefix(prefix: Path) -> None:
         )
 
 
-def _check_platform(manifest: Manifest) -> None:
+def _check_platform(job: Creation) -> None:
     """Refuse a platform for which there is nothing to install, whatever the rules are told to overlook."""
-    platform = current_platform()
-    if platform not in manifest.platforms:
+    manifest = job.target.manifest
+    if job.platform not in manifest.platforms:
         raise HostError(
-            f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {platform}",
+            f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {job.platform}",
             hint="add the platform to the manifest, then `tenv lock`",
         )
 
 
-def _check_and_lock(
-    context: Context, target: Target, request: Request, tell: "Callable[[Sequence[Finding]], None]"
-) -> "tuple[Target, tuple[Finding, ...]]":
-    """Ask the rules, and return the target with a lock that may be used, made where it has to be and may be.
+def _check(job: Creation) -> None:
+    """Ask the rules, before a lock is made: a machine that can't build should not take the minutes."""
+    from tenv.checks.lock_verdict import judge_lock  # late: a create with nothing to do judges nothing
 
-    The rules are asked before a lock is made, since a machine that can't build should not take the minutes, and once
-    more about the new one.
-    """
-    from tenv.checks import before_create as precheck  # noqa: PLC0415 (late: 30 ms that a create with nothing to do can't spare)
-
-    stale = None if request.mode is LockMode.FROZEN else _staleness(target)
-    # A lock that somebody hands over is used or refused, never written.
-    if stale and (request.mode is LockMode.LOCKED or request.lock_file is not None):
-        raise stale
-    around = (request.around or precheck.look_around(context)) if request.check else None
-    findings = precheck.require_build(target, around, locked=not stale) if around else ()
-    tell(findings)
-    if stale:
-        from tenv.verbs.lock import lock_target  # noqa: PLC0415 (late, as above)
-
-        locked = lock_target(context, target)
-        context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
-        target = replace(target, lock_file=locked.path)
-        known, findings = findings, precheck.require_build(target, around, locked=True) if around else ()
-        tell([finding for finding in findings if finding not in known])
-    return target, findings
+    job.judged = judge_lock(job.target, job.lock_read)
+    lock = job.judged.usable(job.target, frozen=job.frozen, written=job.written, kept=job.kept)
+    job.ask_rules(lock)
+    if lock:
+        job.lock = lock
 
 
-def _staleness(target: Target) -> TenvError | None:
-    """Return why there is no lock that may be used as it is; None when there is one."""
-    from tenv.verbs.lock import check_target_lock  # noqa: PLC0415 (late, as above)
+def _lock(job: Creation) -> None:
+    """Lock the target anew, and ask the rules about the new lock."""
+    from tenv.verbs.lock import lock_target  # late: as above
 
-    try:
-        check_target_lock(target)
-    except (LockMissingError, LockStaleError) as error:
-        return error
-    return None
+    locked = lock_target(job.context, job.target, judged=job.judged)
+    job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
+    job.take_lock(locked.lock, replace(job.target, lock_file=locked.path))
+    job.ask_rules(locked.lock)
 
 
-def _hold(context: Context, request: Request, environment: Environment) -> AbstractContextManager[None]:
-    environment.check_ours()
-    make_folder(environment.prefix.parent)
+_DECIDING = (
+    Step("checking", _check, named=False),
+    Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
+)
+"""What is done before the environment is touched: whether it can be built here, and from which lock."""
+
+
+@contextmanager
+def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
+    """Hold the environment; what was known of it is forgotten when another process had to be waited for."""
+    job.environment.check_ours()
+    make_folder(job.prefix.parent)
     if request.prefix is None:
-        ignore = environment.prefix.parent.parent / ".gitignore"
-        if context.places.project and not ignore.exists():
-            write_atomic(ignore, "*\n")
-    return exclusive(
-        environment.prefix,
-        f"tenv create {request.target}",
-        lambda sentence: context.progress.say(f"waiting: {sentence}"),
-        None if request.wait else 0,
-    )
+        ignore = job.prefix.parent.parent / ".gitignore"
+        if job.context.places.project and not ignore.exists():
+            write_atomic(ignore, "*\n", within=job.context.places.project)
+
+    def waiting(sentence: str) -> None:
+        job.forget_prefix()
+        job.context.progress.say(f"waiting: {sentence}")
+
+    with exclusive(job.prefix, f"tenv create {request.target}", waiting, None if request.wait else 0):
+        yield
 
 
-def _make(
-    context: Context, target: Target, request: Request, environment: Environment, taken: Taken
-) -> tuple[State, tuple[str, ...]]:
-    """Make the environment from its lock; return its state, and what a person should know."""
-    from tenv.install.build import Job, make  # noqa: PLC0415 (late, as above)
+def _make(job: Creation) -> tuple[str, ...]:
+    """Make the environment from its lock; return what a person should know."""
+    from tenv.install import make  # late: as above
 
-    made = make(
-        Job(
-            context,
-            target,
-            environment,
-            taken,
-            lock=read_lock(target.lock_file, target.name),
-            old=environment.state(),
-            python=request.python,
-            exact=request.exact,
-            repair=request.repair,
-            frozen=request.mode is LockMode.FROZEN,
-            around=request.around,
-        )
-    )
-    return made.state, made.notes
+    make.make(job)
+    return tuple(make.notes(job))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tenv.core.errors import LockMissingError, TenvError, UsageError
 from tenv.core.git import Repository, find_repository
-from tenv.locks.diff import Difference, compare
+from tenv.locks.difference import Difference, compare
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock, read_lock
 from tenv.project.context import Context

@@ -7,7 +7,7 @@ import tenv
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import nearest
 
-__all__ = ["Page", "explain"]
+__all__ = ["Page", "codes", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Page:
     def to_json(self) -> dict[str, str]:
         """Return the page as plain values."""
         return asdict(self)
+
+
+def codes() -> tuple[str, ...]:
+    """Return the code of every rule."""
+    return tuple(page.stem for page in sorted(_folder().glob("TE*.md")))
 
 
 def explain(code: str) -> Page:

@@ -9,16 +9,17 @@ from tenv.core.files import write_atomic
 from tenv.interop.formats import find_format
 from tenv.interop.interface import Exported, Located, Subject
 from tenv.locks.lock_file import read_lock
-from tenv.locks.satisfaction import differences
 from tenv.project.context import Context
+from tenv.sources.staleness import differences
 from tenv.sources.wheels.urls import find_wheels
 from tenv.targets.search import Target
+from tenv.targets.sections import SECTIONS
 
-__all__ = ["Request", "Written", "export", "refuse_existing", "write"]
+__all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """What is to be exported.
 
     Attributes:
@@ -53,7 +54,7 @@ class Written:
     exported: Exported
 
 
-def export(context: Context, request: Request) -> Written:
+def export(context: Context, request: ExportRequest) -> Written:
     """Return the files of another tool that say what a target's lock says.
 
     Raises:
@@ -73,6 +74,10 @@ def export(context: Context, request: Request) -> Written:
         located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}
         subject = _subject(target, request, located, indexes)
     exported = chosen.export(subject)
+    for section in SECTIONS:
+        files = {file.name for platform in subject.platforms for file in subject.lock.files(section.key, platform)}
+        if section.keys and files:
+            exported = replace(exported, lost=(*exported.lost, f"[{section.name}]: {', '.join(sorted(files))}"))
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
         lost = f"wheels that others can get: {local} of them are named as files of this machine, where the indexes are"
         exported = replace(exported, lost=(*exported.lost, lost))
@@ -80,7 +85,7 @@ def export(context: Context, request: Request) -> Written:
 
 
 def _subject(
-    target: Target, request: Request, located: dict[str, Located] | None = None, indexes: Sequence[str] = ()
+    target: Target, request: ExportRequest, located: dict[str, Located] | None = None, indexes: Sequence[str] = ()
 ) -> Subject:
     file = request.lock_file or target.lock_file
     lock = read_lock(file, target.name)

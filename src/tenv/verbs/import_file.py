@@ -5,22 +5,23 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv.core.errors import FormatError, LockCorruptError, ManifestError, TenvError, UsageError
+from tenv.core.errors import FormatError, LockCorruptError, LockStaleError, ManifestError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import channel_urls
 from tenv.interop.drafts import render_draft, with_cuda, without_doubles
 from tenv.interop.formats import find_format, recognize
-from tenv.interop.interface import Format, Imported, Part
+from tenv.interop.interface import ForeignLock, Format, Imported
 from tenv.interop.pixi import lock_text
 from tenv.interop.reading import read_source
-from tenv.locks.lock import from_manifest
+from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.project.context import Context
+from tenv.sources.staleness import differences
 from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.verbs.export import refuse_existing
 
-__all__ = ["ImportRequest", "Made", "import_file"]
+__all__ = ["ImportRequest", "ImportedTarget", "import_file"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -36,6 +37,7 @@ class ImportRequest:
         environment: The environment to take where the file holds several; empty for the usual one.
         platforms: The platforms to take; empty for all that the file names.
         force: Overwrite what is there.
+        lock: Write a lock, too, where the file has the hashes for one.
     """
 
     file: Path
@@ -44,10 +46,11 @@ class ImportRequest:
     environment: str = ""
     platforms: tuple[str, ...] = ()
     force: bool = False
+    lock: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ImportedTarget:
     """What an import made.
 
     Attributes:
@@ -67,12 +70,13 @@ class Made:
     lost: tuple[str, ...]
 
 
-def import_file(context: Context, request: ImportRequest) -> Made:
+def import_file(context: Context, request: ImportRequest) -> ImportedTarget:
     """Make a target of a file of another tool.
 
     Raises:
         FormatError: The file is of no format that tenv reads, or has nothing that a target can hold.
         LockCorruptError, ManifestError: It can't be read.
+        LockStaleError: Its packages are not those that it asks for.
         FileExistsAlreadyError: The target is there, and `force` is not given.
     """
     if unknown := [name for name in request.platforms if name not in PLATFORMS]:
@@ -85,7 +89,7 @@ def import_file(context: Context, request: ImportRequest) -> Made:
     name = _name(request, found)
     place = context.places.places[0]
     paths = [place.manifest_file(name), place.lock_file(name)]
-    refuse_existing(paths if found.part else paths[:1], force=request.force)
+    refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)
 
 
@@ -100,28 +104,40 @@ def _name(request: ImportRequest, found: Imported) -> str:
     raise UsageError(f"{request.file}: has no name for a target", hint="give one with `--name`")
 
 
-def _write(chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path) -> Made:
+def _write(
+    chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path
+) -> ImportedTarget:
     draft, told = with_cuda(found.draft, found.part)
     draft, more = without_doubles(draft)
     text = render_draft(draft, request.file.name)
-    raw = b""
+    raw, part = b"", found.part if request.lock else None
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         trial = Path(folder) / manifest.name
         trial.write_text(text, encoding="utf-8")
         asked = _read_back(request.file, name, trial)
-        if found.part:
-            raw = _lock_bytes(request.file, asked, found.part)
+        if part:
+            raw = _lock_bytes(request.file, asked, part)
             check = Path(folder) / lock.name
             check.write_bytes(raw)
-            read_lock(check, name)
+            _require_answers(request.file, read_lock(check, name), asked)
     write_atomic(manifest, text)
-    if found.part:
+    if part:
         write_atomic(lock, raw)
-    counts = _counts(asked, found.part) if found.part else {}
-    return Made(name, chosen.name, manifest, lock if found.part else None, counts, (*found.lost, *told, *more))
+    counts = _counts(asked, part) if part else {}
+    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, (*found.lost, *told, *more))
 
 
-def _counts(manifest: Manifest, part: Part) -> dict[str, dict[str, int]]:
+def _require_answers(file: Path, lock: Lock, asked: Manifest) -> None:
+    """Refuse a file whose packages are not those that it asks for: nobody has ever installed them together."""
+    if faults := differences(lock, asked):
+        listed = "".join(f"\n  {fault}" for fault in faults)
+        raise LockStaleError(
+            f"{file}: its packages do not answer what it asks for, so nothing is written:{listed}",
+            hint="the tool that wrote it brings it up to date; `--no-lock` writes the manifest alone",
+        )
+
+
+def _counts(manifest: Manifest, part: ForeignLock) -> dict[str, dict[str, int]]:
     return {
         platform: {"conda": len(part.conda.get(platform, ())), "wheels": len(part.wheels.get(platform, ()))}
         for platform in manifest.platforms
@@ -138,7 +154,7 @@ def _read_back(file: Path, name: str, trial: Path) -> Manifest:
         raise ManifestError(f"{file}: no manifest can be made of it: {error.message}", hint=error.hint) from error
 
 
-def _lock_bytes(file: Path, manifest: Manifest, part: Part) -> bytes:
+def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
     rows = {platform: ({"name": platform}, part.conda.get(platform, ())) for platform in manifest.platforms}
     wheels = {platform: tuple(sorted(part.wheels.get(platform, ()), key=str)) for platform in manifest.platforms}
     channels = tuple(part.channels) or tuple(url for word in manifest.channels for url in channel_urls(word))
@@ -146,4 +162,4 @@ def _lock_bytes(file: Path, manifest: Manifest, part: Part) -> bytes:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
         raise LockCorruptError(f"{file}: no lock can be made of it: {error}") from error
-    return render_lock(from_manifest(manifest, wheels), conda)
+    return render_lock(from_manifest(manifest, {"wheels": wheels}), conda)

@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tenv.checks.lock_verdict import JudgedLock, judge_lock
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.toolkit import check_lock
-from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError, NoSolutionError, UsageError
+from tenv.core.errors import LockCorruptError, LockMissingError, NoSolutionError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.locks.lock import Lock
-from tenv.locks.lock_file import parse_lock, read_lock
-from tenv.locks.satisfaction import differences
+from tenv.locks.lock_file import parse_lock
 from tenv.project.context import Context
-from tenv.solve.options import Limits
+from tenv.sources.interface import Problem, SolveOptions, package_names
 from tenv.targets.search import Target
+from tenv.targets.sections import SECTIONS
 
 __all__ = ["Locked", "check_target_lock", "counts", "lock_target"]
 
@@ -44,15 +45,9 @@ class Locked:
 
 
 def counts(lock: Lock) -> dict[str, dict[str, int]]:
-    """Return how many files of each kind a lock holds for each platform."""
-    return {
-        platform: {
-            "conda": len(lock.conda.get(platform, ())),
-            "wheels": len(lock.wheels.get(platform, ())),
-            "archives": len(lock.archives.get(platform, ())),
-        }
-        for platform in lock.platforms
-    }
+    """Return how many files of each source a lock holds for each platform."""
+    keys = [section.key for section in SECTIONS if section.noun]
+    return {platform: {key: len(lock.files(key, platform)) for key in keys} for platform in lock.platforms}
 
 
 def check_target_lock(target: Target) -> Locked:
@@ -62,15 +57,7 @@ def check_target_lock(target: Target) -> Locked:
         LockMissingError, LockCorruptError: There is none that can be read.
         LockStaleError: It no longer satisfies the manifest.
     """
-    lock = read_lock(target.lock_file, target.name)
-    found = _faults(lock, target)
-    if found:
-        listed = "".join(f"\n  {line}" for line in found)
-        raise LockStaleError(
-            f"{target.lock_file} no longer satisfies the manifest:{listed}",
-            hint=f"`tenv lock {target.name}` brings it up to date",
-        )
-    return Locked(lock, target.lock_file, changed=False)
+    return Locked(judge_lock(target).require(target), target.lock_file, changed=False)
 
 
 def lock_target(
@@ -78,10 +65,11 @@ def lock_target(
     target: Target,
     upgrade: Sequence[str] | None = (),
     path: Path | None = None,
-    limits: Limits | None = None,
+    limits: SolveOptions | None = None,
     *,
     start: Lock | None = None,
     dry_run: bool = False,
+    judged: JudgedLock | None = None,
 ) -> Locked:
     """Bring the lock of a target up to date, keeping what still fits.
 
@@ -94,18 +82,21 @@ def lock_target(
         start: What is kept where it fits, in place of the lock that is there; the files are then chosen anew in any
             case.
         dry_run: Write nothing.
+        judged: The lock that is there, where the caller has judged it.
 
     Raises:
         NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
         NetworkError: An index or a channel does not answer.
     """
-    from tenv.solve.solve import Problem, solve  # noqa: PLC0415 (late: a lock that is up to date needs no solver)
+    from tenv.solve.solve import solve  # late: a lock that is up to date needs no solver
 
     home = path or target.lock_home
-    limits = limits or Limits()
+    limits = limits or SolveOptions()
     # A question about a day in the past is not answered with what was chosen on a later one.
     upgrade = None if upgrade is None or limits.exclude_newer else tuple(map(normalize, upgrade))
-    old, stale = _read_old(target, home) if start is None else (start, ["it is chosen anew"])
+    if judged is None and start is None:
+        judged = judge_lock(target, path=home if home.is_file() else None)
+    old, stale = _old(judged) if judged else (start, ["it is chosen anew"])
     if old and not stale and upgrade == () and path is None and context.places.project is None:
         return Locked(old, target.lock_file, changed=False, before=old)  # no copy hides the built-in's successors
     path = home
@@ -113,45 +104,37 @@ def lock_target(
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
-        if any(target.manifest.on(platform).system for platform in target.manifest.platforms):
-            from tenv.sources.system.take import check_names  # noqa: PLC0415 (late: loads every probe of tools)
-
-            check_names(target.manifest)
-        lock, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
+        _, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
+        lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
-    changed = not path.is_file() or path.read_bytes() != text
+    changed = _is_changed(path, text, judged)
     if changed and not dry_run:
-        write_atomic(path, text)
-    return Locked(parse_lock(text, str(path), target.name), path, changed, tuple(stale), findings, old)
+        project = context.places.project
+        write_atomic(path, text, within=project if project and project in path.parents else None)
+    return Locked(lock, path, changed, tuple(stale), findings, old)
 
 
-def _read_old(target: Target, path: Path) -> tuple[Lock | None, list[str]]:
+def _is_changed(path: Path, text: bytes, judged: JudgedLock | None) -> bool:
+    if judged and judged.lock and judged.path == path:  # its bytes need not be read again
+        return judged.lock.text != text
+    return not path.is_file() or path.read_bytes() != text
+
+
+def _old(judged: JudgedLock) -> tuple[Lock | None, list[str]]:
     """Return the lock that is there and why it does not do; a damaged one is no obstacle to making a new one."""
-    try:
-        lock = read_lock(path if path.is_file() else target.lock_file, target.name)
-    except LockMissingError:
+    if isinstance(judged.error, LockMissingError):
         return None, ["there is no lock yet"]
-    except LockCorruptError as error:
-        if type(error) is not LockCorruptError:  # a conflict or a newer tenv's: not ours to overwrite
-            raise
-        return None, [error.message]
-    return lock, _faults(lock, target)
-
-
-def _faults(lock: Lock, target: Target) -> list[str]:
-    """Return why a lock does not do: it does not answer the manifest, or what it holds does not belong together."""
-    errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
-    return differences(lock, target.manifest) + [f"{row.subject} {row.message} ({row.code})" for row in errors]
+    if judged.error is not None:
+        if type(judged.error) is not LockCorruptError:  # a conflict or a newer tenv's: not ours to overwrite
+            raise judged.error
+        return None, [judged.error.message]
+    return judged.lock, list(judged.faults)
 
 
 def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> None:
-    known = {wheel.name for wheels in (lock.wheels.values() if lock else ()) for wheel in wheels}
-    known |= {package.name for packages in (lock.conda.values() if lock else ()) for package in packages}
-    for platform in target.manifest.platforms:
-        here = target.manifest.on(platform)
-        known |= {*here.wheels, *here.dependencies, *here.archives}
+    known = package_names(lock, target.manifest)
     for name in names:
-        if name not in map(normalize, known):
+        if name not in known:
             hint = nearest(name, known) or f"`tenv show {target.name}` lists its packages"
             raise UsageError(f"{target.name} has no package `{name}`", hint=hint)
 

@@ -13,12 +13,12 @@ from tenv.core import process
 from tenv.core.errors import LockConflictError, LockCorruptError, ManifestError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.git import Repository, find_repository
-from tenv.locks.diff import Difference
+from tenv.locks.difference import Difference
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.locks.three_way import begin_with
 from tenv.project.context import Context
-from tenv.targets.search import Origin, Place, Places, Target
+from tenv.targets.search import Origin, Place, SearchPath, Target
 from tenv.verbs.diff import difference_of
 from tenv.verbs.lock import lock_target
 
@@ -117,7 +117,7 @@ def _merge(context: Context, project: Path, path: str, sides: _Sides, conflicts:
     if ours.target != theirs.target:
         raise LockCorruptError(f"{path}: one side is the lock of `{ours.target}`, the other of `{theirs.target}`")
     others = [place for place in context.places.places if place.origin is not Origin.PROJECT]
-    places = Places(project, (Place(Origin.PROJECT, project), *others), context.places.data)
+    places = SearchPath(project, (Place(Origin.PROJECT, project), *others), context.places.data)
     target = _find(places, ours.target, path, conflicts)
     start = begin_with(_base(sides.base, path), ours, theirs)
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
@@ -136,7 +136,7 @@ def _base(text: bytes, path: str) -> Lock | None:
         return None
 
 
-def _find(places: Places, name: str, path: str, conflicts: list[str]) -> Target:
+def _find(places: SearchPath, name: str, path: str, conflicts: list[str]) -> Target:
     try:
         return places.find(name)
     except ManifestError as error:

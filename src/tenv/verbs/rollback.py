@@ -6,17 +6,17 @@ from pathlib import Path
 from tenv.core.errors import LockMissingError
 from tenv.core.files import digest
 from tenv.environment.state import Environment, State
-from tenv.locks.diff import Difference
+from tenv.locks.difference import Difference
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
-from tenv.verbs.create import Created, LockMode, Request, create
+from tenv.verbs.create import Created, CreateRequest, LockMode, create
 from tenv.verbs.diff import difference_of
 
-__all__ = ["Way", "find_way", "go_back"]
+__all__ = ["RollbackPoint", "find_way", "go_back"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RollbackPoint:
     """A way back.
 
     Attributes:
@@ -32,7 +32,7 @@ class Way:
     difference: Difference | None
 
 
-def find_way(context: Context, name: str | None, prefix: Path | None) -> Way:
+def find_way(context: Context, name: str | None, prefix: Path | None) -> RollbackPoint:
     """Return the way back to the lock before.
 
     Raises:
@@ -53,7 +53,7 @@ def find_way(context: Context, name: str | None, prefix: Path | None) -> Way:
         )
     before = read_lock(earlier[-1], target)
     difference = difference_of(context, read_lock(now, target), before, [state.platform]) if now else None
-    return Way(target, environment, earlier[-1], difference)
+    return RollbackPoint(target, environment, earlier[-1], difference)
 
 
 def _current(kept: list[Path], state: State) -> Path | None:
@@ -61,7 +61,7 @@ def _current(kept: list[Path], state: State) -> Path | None:
     return next((path for path in reversed(kept) if state.lock and digest(path) == state.lock), None)
 
 
-def go_back(context: Context, way: Way, prefix: Path | None, *, wait: bool) -> Created:
+def go_back(context: Context, way: RollbackPoint, prefix: Path | None, *, wait: bool) -> Created:
     """Install the lock before; the lock of the project stays as it is."""
-    request = Request(way.target, prefix, LockMode.FROZEN, way.lock, wait=wait)
+    request = CreateRequest(way.target, prefix, LockMode.KEPT, way.lock, wait=wait)
     return create(context, request)

@@ -1,5 +1,6 @@
 """Describe a target: what it asks for, what its lock holds, and what is on the disk."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ from tenv.core.errors import TenvError
 from tenv.core.versions import Version
 from tenv.environment.state import Environment, State
 from tenv.host.machine import current_platform
-from tenv.locks.lock import Lock
+from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.lock_file import read_lock
-from tenv.locks.satisfaction import differences
 from tenv.project.context import Context
-from tenv.sources.archives.link import placed
+from tenv.sources.interface import Source, sources
+from tenv.sources.staleness import differences
+from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 
 __all__ = ["Shown", "describe"]
@@ -50,7 +52,7 @@ class Shown:
             "pytorch": str(manifest.pytorch or ""),
             "platforms": list(manifest.platforms),
             "asked": {platform: manifest.asked(platform) for platform in manifest.platforms},
-            "activation": {platform: dict(manifest.on(platform).environment) for platform in manifest.platforms},
+            "activation": {platform: manifest.on(platform).variables() for platform in manifest.platforms},
             "lock": str(self.target.lock_file),
             "lock_state": self.lock_state,
             "platform": self.platform,
@@ -86,40 +88,21 @@ def _packages(
 ) -> list[dict[str, Any]]:
     """Return a row for each package; wheels in the Python minor of the environment or the newest of the lock."""
     manifest = target.manifest.on(platform)
-    wanted = {("conda", name): str(request.version) for name, request in manifest.dependencies.items()}
-    wanted |= {("wheel", name): str(request.version) for name, request in manifest.wheels.items()}
-    locked: dict[tuple[str, str], tuple[str, int | None]] = {}
-    if lock:
-        minors = lock.python_minors(platform)
-        minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
-        conda, wheels = lock.conda.get(platform, ()), lock.wheels_for(platform, minor)
-        locked |= {("conda", package.name): (package.version, package.size) for package in conda}
-        locked |= {("wheel", wheel.name): (wheel.version, wheel.size) for wheel in wheels}
-    rows = _archives(target, lock, platform, prefix)
-    for kind, name in sorted({*wanted, *locked}, key=lambda key: (key[1], key[0])):
-        version, size = locked.get((kind, name), ("", None))
-        asked = wanted.get((kind, name), "")
-        rows.append({"name": name, "kind": kind, "wanted": asked, "locked": version, "size": size})
+    minors = lock.python_minors(platform) if lock else ()
+    minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
+    rows = [
+        row
+        for source in sources()
+        if source.section.noun
+        for row in _rows(source, manifest, source.files(lock, platform, minor) if lock else (), prefix)
+    ]
     return sorted(rows, key=lambda row: (row["name"], row["kind"]))
 
 
-def _archives(target: Target, lock: Lock | None, platform: str, prefix: Path) -> list[dict[str, Any]]:
-    """Return a row for each archive; the licence is that of the one in the prefix."""
-    asked = {name: request.version for name, request in target.manifest.on(platform).archives.items()}
-    locked = {archive.name: archive for archive in (lock.archives.get(platform, ()) if lock else ())}
-    there = placed(prefix) if locked else {}
-    rows = []
-    for name in sorted({*asked, *locked}):
-        archive, record = locked.get(name), there.get(name)
-        row: dict[str, Any] = {
-            "name": name,
-            "kind": "archive",
-            "wanted": asked.get(name, ""),
-            "locked": "",
-            "size": None,
-        }
-        if archive:
-            shown = archive.version or archive.url.partition("?")[0].rpartition("/")[2]
-            row |= {"locked": shown, "size": archive.size, "trust": archive.trust}
-        rows.append({**row, "licence": record.licence if record else archive.licence if archive else ""})
-    return rows
+def _rows(source: Source, manifest: Manifest, files: Sequence[LockedFile], prefix: Path) -> Iterator[dict[str, Any]]:
+    """Yield a row for each package of a source that is wanted or locked."""
+    wanted = {name: source.asked(request) for name, request in manifest.wanted(source.section.key).items()}
+    locked = {file.name: file for file in files}
+    for name in {**wanted, **locked}:
+        row = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
+        yield {**row, **source.shown(locked.get(name), prefix)}

@@ -1,22 +1,24 @@
 """Verify an environment: is every file what it was, and does the toolchain work?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tenv.environment.installed_files import Wheels, foreign_files
+from tenv.checks.rules.whole_toolkit import cmake_targets
+from tenv.core.errors import TenvError
 from tenv.environment.integrity import Faults
-from tenv.environment.made_files import find_faults
 from tenv.environment.state import Environment, State
-from tenv.host.machine import sees_gpu
-from tenv.install.system_tools import changes
+from tenv.host.machine import current_platform, sees_gpu
 from tenv.project.context import Context
-from tenv.sources.archives.store import Damage, default_store
+from tenv.sources.archives.store import Damage
+from tenv.sources.interface import sources
+from tenv.sources.owners import find_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
 from tenv.sources.system.fit import fit
+from tenv.sources.wheels.installed import Wheels
 from tenv.toolchain import smoke_tests as probes
-from tenv.toolchain.discover import discover
+from tenv.toolchain.discover import Toolchain, discover
 from tenv.toolchain.smoke_tests import Outcome
 from tenv.verbs.activate import find_activation, find_environment
 
@@ -89,12 +91,12 @@ def verify(
     state = environment.require_ready(name)
     context.progress.step(f"looking at the files of {name}", 1)
     faults = find_faults(environment, state)
-    extra = foreign_files(environment.prefix, state.packages, state.conda)
-    machine = tuple(changes(environment, deep=True))
+    extra = unmanaged_files(environment.prefix, state.owned)
+    machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
     store = None
     if with_store:
         context.progress.step("looking at the store of archives")
-        store = tuple(default_store().damages())
+        store = tuple(damage for source in sources() for damage in source.damages())
     outcomes = tuple(_try(context, name, environment, state)) if with_probes else None
     return Verified(name, environment.prefix, faults, extra, outcomes, machine, store)
 
@@ -103,18 +105,30 @@ def _try(context: Context, name: str, environment: Environment, state: State) ->
     """Run the probes that fit, in the environment as activating it makes it."""
     active = find_activation(context, name, environment.prefix).apply(context.environ)
     toolchain = fit(discover(environment.prefix), read_fingerprints(environment.meta))
-    planned = list(probes.plan(toolchain, active, _modules(environment, state), sees_gpu()))
+    parts = _parts(context, name, toolchain, active)
+    planned = list(probes.plan(toolchain, active, _modules(environment, state), sees_gpu(), parts))
     context.progress.step("trying its tools", len(planned))
     for probe in planned:
         yield probes.run(probe, active)
         context.progress.advance()
 
 
+def _parts(context: Context, name: str, toolchain: Toolchain, active: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what CMake must find of the toolkit; nothing where the target is not known here any more."""
+    try:
+        target = context.find_target(name)
+    except TenvError:
+        return ()
+    if toolchain.cuda_version is None:
+        return ()
+    return cmake_targets(target.manifest.on(current_platform()), context.facts(), toolchain.cuda_version, active)
+
+
 def _modules(environment: Environment, state: State) -> tuple[str, ...]:
     """Return the modules at the top of the packages that tenv installed, sorted; private ones are their packages'."""
     site = discover(environment.prefix).site_packages
     found = set()
-    for name in Wheels(environment.prefix).files(state.packages):
+    for name in Wheels(environment.prefix).files(state.of("wheels")):
         path = environment.prefix / name
         if path.name == "__init__.py" and path.parent.parent == site:
             found.add(path.parent.name)

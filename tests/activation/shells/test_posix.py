@@ -10,7 +10,6 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import posix
-from tenv.targets.search import Places
 
 SHELLS = [name for name in ("bash", "zsh", "dash", "ksh", "mksh") if shutil.which(name)]
 AWKWARD = 'it\'s "quoted" $HOME `x` \\ ;&|'
@@ -148,7 +147,7 @@ def test_no_function_is_left_behind(shell: str, script: Path) -> None:
 
 
 def hook(tmp_path: Path, program: str) -> str:
-    return posix.render_hook([program], Places(None, (), tmp_path / "data"))
+    return posix.render_hook([program], tmp_path / "data" / "envs")
 
 
 def make_environment(folder: Path, state: str) -> None:
@@ -199,7 +198,7 @@ def test_the_hook_never_takes_an_unfinished_environment(shell: str, state: str, 
         env={"PATH": "/usr/bin:/bin"},
     )
     assert done.stdout == "status 8\n"
-    assert done.stderr == "started: activate cpu\n"
+    assert done.stderr == "started: activate --shell sh cpu\n"
 
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell in ("bash", "zsh")])

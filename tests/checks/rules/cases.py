@@ -16,6 +16,7 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.targets.manifest import Manifest, Requirements
+from tenv.targets.variable_requests import VariableRequest
 from tests.support.found_by import led
 
 
@@ -85,6 +86,8 @@ def host(**changes: Any) -> HostReport:
         "ptrace_scope": 1,
         "hostname": "box",
     } | changes
+    if isinstance(values["driver"], Missing) and "cuda" not in changes:
+        values["cuda"] = values["driver"]
     told = (Fact, Missing)
     known = {k: v if isinstance(v, told) else Fact(v, f"probe of {k}") for k, v in values.items()}
     return replace(HostReport.unknown(), **known)
@@ -105,6 +108,7 @@ def case(
     manifest: dict[str, Any] | None = None,
     platform: str = "linux-64",
     offers: Fact[Version] | Missing | None = None,
+    arch_list: str = "",
     **changes: Any,
 ) -> Case:
     """Return a case; `offers` is the CUDA that the machine's driver offers, other changes go to `host`."""
@@ -117,11 +121,14 @@ def case(
         python=Range(">=3.11,<3.13"),
         requirements=Requirements(Version(cuda) if cuda else None, Version("2.28")),
     )
-    wanted = replace(wanted, **(manifest or {}))
+    said = dict(manifest or {})
+    if variables := said.get("environment"):
+        said["environment"] = {name: VariableRequest.literal(name, value) for name, value in variables.items()}
+    wanted = replace(wanted, **said)
     asked = {"cuda": cuda} if cuda else {}
     lock = Lock("t", (platform,), {platform: wheels}, asked, {}, "")
     lock = replace(lock, conda={platform: conda} if conda else {}, archives={platform: archives} if archives else {})
-    return Case(wanted, platform, lock, host(**changes), release(torch) if torch else None, facts())
+    return Case(wanted, platform, lock, host(**changes), release(torch) if torch else None, facts(), arch_list)
 
 
 def found(code: str, asked: Case) -> list[Finding]:

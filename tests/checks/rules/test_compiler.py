@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tenv.host.interface import Fact, OriginKind
-from tenv.host.toolkits import compiler_limits, parse_host_config
+from tenv.host.report import FoundBy, Lead
+from tenv.host.toolkit_headers import compiler_limits, parse_host_config, parse_math_functions
 from tests.checks.rules.cases import case, found, gxx, limits, toolkit
 from tests.support.found_by import led
 
@@ -28,6 +29,21 @@ def clang(version: str) -> Any:
 
 def msvc(version: str) -> Any:
     return gxx(version, "C:/VC/bin/cl.exe", kind="msvc")
+
+
+def test_what_a_header_declares_as_a_newer_glibc_does() -> None:
+    of_13_0 = """\
+ * - rsqrt(NaN) returns NaN.
+extern __DEVICE_FUNCTIONS_DECL__ __device_builtin__ double                 rsqrt(double x);
+extern __DEVICE_FUNCTIONS_DECL__ __device_builtin__ float                  rsqrtf(float x);
+extern __DEVICE_FUNCTIONS_DECL__ __device_builtin__ double                 sinpi(double x) __NV_SPECIFIER;
+__MATH_FUNCTIONS_DECL__ float rsqrt(const float a);
+"""
+    assert parse_math_functions(of_13_0) == ("sinpi",)
+    by_hand = of_13_0.replace("rsqrt(double x)", "rsqrt(double x) noexcept (true)")
+    assert parse_math_functions(by_hand) == ("rsqrt", "sinpi")
+    assert parse_math_functions("extern __host__ __device__ double cospi(double x) throw();") == ("cospi",)
+    assert parse_math_functions("") == ()
 
 
 def test_the_header_is_read() -> None:
@@ -164,3 +180,22 @@ def test_the_one_that_nvcc_takes_is_told_where_it_is_another() -> None:
     assert finding.message == (
         "there are several; a build takes clang++ 18.1.8 (/usr/bin/clang++), and nvcc g++ 12.3.0 (/usr/bin/g++-12)"
     )
+
+
+@pytest.mark.parametrize(
+    ("taken", "variables", "subject"),
+    [
+        ("CXX", (), "g++ 14.2.0"),
+        ("CXX", (Lead.CUDAHOSTCXX,), "g++ 13.3.0"),
+        ("clang++", (), None),
+    ],
+)
+def test_what_nvcc_takes_is_judged(taken: str, variables: tuple[Lead, ...], subject: str | None) -> None:
+    """CXX names g++ 13, and the gcc on PATH is 14, which nvcc 12.6 refuses."""
+    named = FoundBy(Lead.CXX, "CXX"), *(FoundBy(kind, kind.name) for kind in variables)
+    mine = replace(gxx("13.3.0", "/usr/bin/g++-13"), found_by=named)
+    if taken == "clang++":
+        mine = clang("17.0.1")
+    own = replace(gxx("14.2.0", "/usr/bin/gcc", kind="gcc"), nvcc=True)
+    errors = found("TE402", case(cuda="12.6", compilers=(mine, own)))
+    assert [one.subject for one in errors] == ([subject] if subject == "g++ 14.2.0" else [])

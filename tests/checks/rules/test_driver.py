@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from tenv.checks.rules.driver import DriverVerdict, Verdict, judge
+from tenv.checks.rules.driver import DriverSurroundings, DriverVerdict, Verdict, judge
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable
@@ -17,7 +17,7 @@ NO_DRIVER = Missing("NVML: libnvidia-ml.so.1 is not there; nvidia-smi: not found
 
 def on(driver: str | None, cuda: str | None, platform: str = "linux") -> DriverVerdict:
     read = NO_DRIVER if driver is None else Fact(Version(driver), "nvidia-smi")
-    return judge(Version(cuda) if cuda else None, read, TABLE, windows=platform == "windows")
+    return judge(Version(cuda) if cuda else None, read, TABLE, DriverSurroundings(windows=platform == "windows"))
 
 
 def finding(verdict: DriverVerdict) -> Finding:
@@ -79,7 +79,7 @@ def finding(verdict: DriverVerdict) -> Finding:
 def test_verdict(driver: str, cuda: str, platform: str, verdict: str) -> None:
     judged = on(driver, cuda, platform)
     assert judged.verdict == verdict
-    assert judged.run is (judged.verdict in RUNS)
+    assert judged.run is (None if judged.verdict is Verdict.UNKNOWN else judged.verdict in RUNS)
     assert (judged.finding is None) is (judged.verdict is Verdict.NATIVE)
 
 
@@ -95,11 +95,11 @@ def releases() -> list[Version]:
 @pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
 @pytest.mark.parametrize("cuda", releases(), ids=str)
 def test_the_minimum_is_where_the_verdict_turns(cuda: Version, windows: bool) -> None:
-    minimum = judge(cuda, NO_DRIVER, TABLE, windows).minimum
+    minimum = judge(cuda, NO_DRIVER, TABLE, DriverSurroundings(windows=windows)).minimum
     assert minimum is not None
-    assert judge(cuda, Fact(minimum.driver, "test"), TABLE, windows).run
+    assert judge(cuda, Fact(minimum.driver, "test"), TABLE, DriverSurroundings(windows=windows)).run
     older = just_below(minimum.driver)
-    judged = judge(cuda, Fact(older, "test"), TABLE, windows)
+    judged = judge(cuda, Fact(older, "test"), TABLE, DriverSurroundings(windows=windows))
     assert judged.verdict is Verdict.IMPOSSIBLE
     assert judged.minimum == minimum
 
@@ -111,19 +111,22 @@ def test_the_verdict_never_falls_with_a_newer_driver() -> None:
     )
     for windows in (False, True):
         for cuda in releases():
-            ranks = [order.index(judge(cuda, Fact(driver, "test"), TABLE, windows).verdict) for driver in drivers]
+            ranks = [
+                order.index(judge(cuda, Fact(driver, "test"), TABLE, DriverSurroundings(windows=windows)).verdict)
+                for driver in drivers
+            ]
             assert ranks == sorted(ranks)
 
 
 @pytest.mark.parametrize("driver", [None, "390.48"])
 def test_without_cuda_no_driver_is_needed(driver: str | None) -> None:
-    assert on(driver, None) == DriverVerdict(Verdict.NATIVE, None, None, run=True)
+    assert on(driver, None) == DriverVerdict(Verdict.NATIVE, None, None)
 
 
 def test_a_missing_driver_is_a_warning_that_names_the_minimum() -> None:
     judged = on(None, "12.1")
     assert judged.verdict is Verdict.UNKNOWN
-    assert not judged.run
+    assert judged.run is None
     assert judged.minimum == TABLE.floor(Version("12.1"), windows=False)
     found = finding(judged)
     assert (found.code, found.severity) == ("TE101", Severity.WARNING)
@@ -179,7 +182,7 @@ def test_a_row_that_is_not_confirmed_and_has_no_note_says_so() -> None:
     floors = tuple(row for row in TABLE.floors if row.cuda_major == 10)
     release = next(row for row in TABLE.toolkits if row.major_minor == "10.0")
     doubtful = replace(release, basis=replace(release.basis, confirmed=False, note=""))
-    judged = judge(Version("10.0"), NO_DRIVER, CudaDriverTable(floors, (doubtful,)), windows=False)
+    judged = judge(Version("10.0"), NO_DRIVER, CudaDriverTable(floors, (doubtful,)), DriverSurroundings())
     assert finding(judged).message.endswith("NVIDIA driver 410.48 or newer (not confirmed)")
 
 

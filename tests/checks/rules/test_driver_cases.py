@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tenv.checks.driver_report import judge_host
+from tenv.checks.rules.driver_rules import stand
 from tenv.core.versions import Version
 from tenv.host.report_json import from_json
 from tests.checks.rules.cases import facts
@@ -33,7 +33,7 @@ MEANS = {  # what may follow where the driver stands so to a row
     (">=", "toolkit"): {"native"},
     ("<", "toolkit"): {"minor-version", "impossible"},
     (">=", "minor_version_compat"): {"minor-version"},
-    ("<", "minor_version_compat"): {"impossible"},
+    ("<", "minor_version_compat"): {"impossible", "forward"},
     ("", "minor_version_compat"): {"unknown"},
     ("C", "forward_compat_row"): {"forward"},
 }
@@ -109,7 +109,8 @@ def test_the_verdict(case: Case) -> None:
     gpus = [{"name": name, "compute_capability": capability} for name, capability in GPUS[case.gpu]]
     platform = "win-64" if case.platform == "win-64" else "linux-64"
     told = report(case.driver, platform=platform, wsl=case.platform == "wsl", gpus=gpus)
-    judged = judge_host(Version(case.cuda), from_json(told), facts())
+    judged = stand(Version(case.cuda), from_json(told), facts())
     assert judged.verdict == case.verdict
-    assert judged.run is (case.verdict in ("native", "minor-version", "forward"))
+    runs = {"native": True, "minor-version": True, "forward": None, "impossible": False, "unknown": None}
+    assert judged.run is runs[case.verdict]
     assert (judged.finding is None) is (case.verdict == "native")

@@ -9,8 +9,8 @@ import pytest
 from tenv.checks.pytorch_source import SourceTree, read_source
 from tenv.checks.rules.catalogue import RULES
 from tenv.core.versions import Range, Version
-from tenv.host.interface import Missing, ReasonKind
-from tenv.host.report import Disk
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.report import Disk, Gpu, ModuleKind
 from tests.checks.rules.cases import archive, case, compat, conda, found, gpu, gxx, override, toolkit, wheel
 
 GIB = 1 << 30
@@ -56,26 +56,27 @@ V100 = gpu("Tesla V100", "7.0")
 
 
 def test_a_gpu_that_the_toolkit_has_dropped_beside_one_that_it_serves() -> None:
-    (finding,) = found("TE201", case(gpus=(V100, A100, K80)))[:1]
-    assert str(finding.severity) == "warning"
-    assert finding.message.endswith(
-        "so nothing that it builds runs on this GPU, while it runs on NVIDIA A100-SXM4-80GB"
-    )
+    (finding,) = found("TE201", case(gpus=(V100, A100, K80)))
+    assert (finding.subject, str(finding.severity)) == ("Tesla V100, Tesla K80", "warning")
+    assert finding.message.endswith("so nothing that it builds runs there, while it serves NVIDIA A100-SXM4-80GB")
     assert finding.fix == (
         "choose a target with CUDA 12.9 or older, or keep programs off it (CUDA_VISIBLE_DEVICES names those that they "
         "may use)"
     )
-    assert [str(one.severity) for one in found("TE201", case(gpus=(V100, K80)))] == ["error", "error"]
+    assert [str(one.severity) for one in found("TE201", case(gpus=(V100, K80)))] == ["error"]
 
 
 def test_nothing_is_built_for_a_gpu_that_nvcc_does_not_know() -> None:
     (mixed,) = found("TE203", case(gpus=(V100, A100, GTX)))
     assert mixed.fix == 'build for all that nvcc of CUDA 13.0 knows: TORCH_CUDA_ARCH_LIST="7.5;8.0"'
     assert found("TE203", case(gpus=(V100, K80))) == []
-    (limited,) = found("TE102", case(driver=Version("580"), gpus=(V100, A100)))
-    assert limited.fix.startswith('build with TORCH_CUDA_ARCH_LIST="8.0", or install driver ')
-    (limited,) = found("TE102", case(driver=Version("580"), gpus=(V100,)))
-    assert limited.fix.startswith("list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST, ")
+    old = Version("580.10")
+    (limited,) = found("TE102", case("13.1", driver=old, gpus=(A100,)))
+    assert limited.fix == 'build with TORCH_CUDA_ARCH_LIST="8.0", or install driver 590.44.01 or newer'
+    (limited,) = found("TE102", case("13.1", driver=old, gpus=(V100, A100)))
+    assert limited.fix == 'build with TORCH_CUDA_ARCH_LIST="8.0"'  # driver 590 has dropped the V100
+    (limited,) = found("TE102", case("13.1", driver=old, gpus=(V100,)))
+    assert limited.fix == "list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST"
 
 
 @pytest.mark.parametrize("driver", [Version("470.57.02"), Missing("no probe answered")])
@@ -83,9 +84,13 @@ def test_no_driver_is_advised_where_the_toolkit_has_dropped_the_gpus(driver: Any
     code = "TE101" if isinstance(driver, Missing) else "TE103"
     (finding,) = found(code, case("12.1", driver=driver, gpus=(K80,)))
     assert finding.fix == "choose a target with CUDA 11.8 or older: no driver makes the Tesla K80 run CUDA 12.1 (TE201)"
-    for gpus in ((K80, A100), (K80, gpu("", None)), (A100,)):
+    for gpus in ((K80, GTX), (K80, gpu("", None))):
         (finding,) = found(code, case("12.1", driver=driver, gpus=gpus))
-        assert finding.fix.startswith("install NVIDIA driver 525.60.13 or newer")
+        assert finding.fix == (
+            "choose a target with an older CUDA: the drivers that run CUDA 12.1 no longer drive the Tesla K80 (TE108)"
+        )
+    (finding,) = found(code, case("12.1", driver=driver, gpus=(GTX,)))
+    assert finding.fix.startswith("install NVIDIA driver 525.60.13 or newer")
 
 
 def test_conda_packages_and_archives_take_room_too() -> None:
@@ -128,6 +133,33 @@ def test_a_cuda_compat_that_is_in_place_need_not_be_installed() -> None:
     for path, version in ((COMPAT.path, "550.54.14"), ("/usr/lib/libcuda.so.580.65.06", "580.65.06")):
         (finding,) = found("TE105", case(compat=compat(path, version), **asked))
         assert finding.fix.startswith("install cuda-compat-13-0 (apt or dnf, from developer.download.nvidia.com/")
+        assert str(finding.severity) == "error"
+
+
+@pytest.mark.parametrize(
+    ("why", "assumed", "severity"),
+    [
+        (ReasonKind.DRIVERS_OWN, False, "error"),
+        (ReasonKind.DRIVERS_OWN, True, "warning"),
+        (ReasonKind.NONE, False, "error"),
+        (ReasonKind.UNREPORTED, False, "warning"),
+    ],
+)
+def test_forward_compatibility_asks_what_comes_first(why: ReasonKind, assumed: bool, severity: str) -> None:
+    driver = Fact(Version("535.104.05"), "assumed", OriginKind.ASSUMED) if assumed else Version("535.104.05")
+    (finding,) = found("TE105", case(driver=driver, compat=Missing("told", why)))
+    assert str(finding.severity) == severity
+    assert (finding.unknown is not None) is (severity == "warning")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fix"),
+    [("docker", "--gpus all"), ("apptainer", "--nv"), ("podman", "nvidia.com/gpu=all"), ("lxc", "--nv")],
+)
+def test_a_container_without_the_driver_is_started_with_it(kind: str, fix: str) -> None:
+    (finding,) = found("TE101", case(driver=Missing("no probe answered"), gpus=(), container=kind))
+    assert fix in finding.fix
+    assert "install" not in finding.fix
 
 
 def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
@@ -135,9 +167,40 @@ def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
     (finding,) = found("TE106", case("12.1", driver=older, gpus=(A100, GTX), compat=COMPAT))
     assert "forward compatibility is closed to GeForce GPUs (NVIDIA GeForce GTX 1660 Ti)" in finding.message
     assert finding.fix.startswith("take /usr/local/cuda-13.0/compat out of LD_LIBRARY_PATH")
-    elsewhere = compat("/usr/lib/libcuda.so.1", "580")
-    for gpu_, driver, library in ((A100, older, COMPAT), (GTX, COMPAT.version, COMPAT), (GTX, older, elsewhere)):
-        assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=library)) == []
+    for gpu_, driver in ((A100, older), (GTX, COMPAT.version)):
+        assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=COMPAT)) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "library", "fits"),
+    [("550.90.07", "550.107.02", False), ("550.90.07", "550.90.07", True), ("550", "550.90.07", True)],
+)
+def test_a_library_of_another_patch_is_a_mismatch(driver: str, library: str, fits: bool) -> None:
+    own = compat(f"/usr/lib/x86_64-linux-gnu/libcuda.so.{library}", library)
+    told = found("TE106", case("12.1", driver=Version(driver), gpus=(A100,), compat=own))
+    assert [str(one.severity) for one in told] == ([] if fits else ["error"])
+
+
+@pytest.mark.parametrize(
+    ("driver", "library", "gpus", "module", "said"),
+    [
+        ("470.182.03", "520.61.05", (K80,), "", "no longer drives the Tesla K80"),
+        ("470.182.03", "520.61.05", (A100,), "", ""),
+        ("580.105.08", "590.44.01", (gpu("Tesla P100-PCIE-16GB", "6.0"),), "", "no longer drives the Tesla P100"),
+        ("455.32.00", "460.73.01", (gpu("Tesla T4", "7.5"),), "", "is not for driver branch 455"),
+        ("450.80.02", "460.73.01", (gpu("Tesla T4", "7.5"),), "", ""),
+        ("535.161.08", "575.57.08", (A100,), "open", "is not for driver branch 535 with the open kernel module"),
+        ("535.161.08", "575.57.08", (A100,), "proprietary", ""),
+        ("535.161.08", "570.86.10", (A100,), "open", ""),
+    ],
+)
+def test_a_cuda_compat_first_works_on_its_branches_and_gpus(
+    driver: str, library: str, gpus: tuple[Gpu, ...], module: str, said: str
+) -> None:
+    of_package = compat(f"/usr/local/cuda/compat/libcuda.so.{library}", library)
+    kind = ModuleKind.read(module) if module else Missing("not told")
+    told = found("TE106", case("12.1", driver=Version(driver), gpus=gpus, compat=of_package, module=kind))
+    assert [said in one.message for one in told] == ([True] if said else [])
 
 
 def test_a_gcc_that_the_nvcc_taken_refuses_is_told_once() -> None:

@@ -26,6 +26,8 @@ CASES = [
                 "version": "12.2.0",
                 "default": True,
                 "found_by": [{"kind": "cxx", "text": "CXX"}, {"kind": "path", "text": "g++, g++-12 on PATH"}],
+                "nvcc": False,
+                "glibcxx": None,
             }
         ],
         OriginKind.SEARCH,
@@ -40,6 +42,8 @@ CASES = [
                 "version": "19.44.35207",
                 "default": True,
                 "found_by": [{"kind": "prompt", "text": "VCToolsInstallDir"}],
+                "nvcc": False,
+                "glibcxx": None,
             }
         ],
         OriginKind.SEARCH_MSVC,

@@ -15,6 +15,7 @@ def gone(root: Root, _: Patch) -> Places:
 
 def toolkit(**values: object) -> dict[str, object]:
     nothing = {"components": {}, "problems": [], "compiles": True, "home": "", "environment": "", "compilers": None}
+    nothing |= {"patched": [], "absent": []}
     return {**nothing, **values}
 
 
@@ -43,6 +44,7 @@ CASES = [
                 path="ROOT/no",
                 found_by=[NAMED],
                 version=None,
+                absent=None,
                 problems=[{"kind": "gone", "text": "CUDA_HOME leads to ROOT/no, which is not there"}],
             )
         ],

@@ -4,7 +4,6 @@ import errno
 import hashlib
 import random
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from tenv.core.errors import CancelledError, HashMismatchError, NetworkError, St
 from tenv.core.http import Http
 from tenv.core.http_settings import HttpSettings, Patience, shown
 from tenv.sources.archives.download import Fetched, Fetcher
-from tenv.sources.archives.partial_file import Wanted
+from tenv.sources.archives.partial_file import RemoteFile
 from tenv.sources.archives.store import Store
 from tenv.targets.config import Settings
 from tests.support.redist import Server
@@ -35,8 +34,8 @@ def fetcher(patience: Patience = QUICK, **settings: Any) -> Fetcher:
     return Fetcher(http=Http(HttpSettings(patience=patience)), **settings)
 
 
-def wanted(server: Server, *, sha256: str = SHA256, size: int | None = len(DATA)) -> Wanted:
-    return Wanted("a file", f"{server.url}/file", sha256, size)
+def wanted(server: Server, *, sha256: str = SHA256, size: int | None = len(DATA)) -> RemoteFile:
+    return RemoteFile("a file", f"{server.url}/file", sha256, size)
 
 
 def get(server: Server, folder: Path, **settings: Any) -> Fetched:
@@ -62,7 +61,9 @@ def test_a_connection_cut_at_every_percent(tmp_path: Path) -> None:
     data = random.Random(6).randbytes(8_000_000)
     with Server({"/file": data}) as server:
         server.cut = [80_000] * 100
-        made = fetcher().file(Wanted("f", f"{server.url}/file", hashlib.sha256(data).hexdigest()), tmp_path / "part")
+        made = fetcher().file(
+            RemoteFile("f", f"{server.url}/file", hashlib.sha256(data).hexdigest()), tmp_path / "part"
+        )
         assert made.size == len(data)
         assert len(server.asked) == 100
     assert (tmp_path / "part").read_bytes() == data
@@ -147,16 +148,15 @@ def test_patience_ends(server: Server, tmp_path: Path) -> None:
 
 def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="does not send it: Connection refused"):
-        fetcher().file(Wanted("f", "http://127.0.0.1:9/f", SHA256), tmp_path / "part")
+        fetcher().file(RemoteFile("f", "http://127.0.0.1:9/f", SHA256), tmp_path / "part")
 
 
 def test_a_slow_drip_ends(server: Server, tmp_path: Path) -> None:
     server.drip = 0.2
-    start = time.monotonic()
     patience = Patience(connect=2, read=2, attempts=2, pause=0.01, slow=10_000, window=0.5)
     with pytest.raises(NetworkError, match=r"only [0-9]+ bytes came in"):
         fetcher(patience).file(wanted(server), tmp_path / "part")
-    assert time.monotonic() - start < 8
+    assert len(server.asked) == 2
 
 
 def test_a_server_that_falls_silent(server: Server, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_redirect_to_another_host_gets_no_credentials(
     with Server() as first:
         first.redirect = ("/file", server.url)
         url = first.url.replace("127.0.0.1", "localhost") + "/file"
-        fetcher().file(Wanted("f", url, SHA256), tmp_path / "part")
+        fetcher().file(RemoteFile("f", url, SHA256), tmp_path / "part")
         assert first.headers[0]["Authorization"].startswith("Basic ")
     assert "Authorization" not in server.headers[0]
 
@@ -209,7 +209,7 @@ def test_mirrors_are_asked_in_their_order(server: Server, tmp_path: Path) -> Non
     with Server() as empty:
         mirrors = {"https://nvidia.example": (f"{empty.url}/a", server.url)}
         made = fetcher(settings=Settings(mirrors)).file(
-            Wanted("f", "https://nvidia.example/file", SHA256), tmp_path / "part"
+            RemoteFile("f", "https://nvidia.example/file", SHA256), tmp_path / "part"
         )
         assert empty.paths() == ["/a/file"]
     assert made.sha256 == SHA256
@@ -219,7 +219,7 @@ def test_a_mirror_with_other_bytes_is_passed_over(server: Server, tmp_path: Path
     with Server({"/file": bytes(len(DATA))}) as wrong:
         mirrors = {"https://nvidia.example/": (wrong.url, server.url)}
         made = fetcher(settings=Settings(mirrors)).file(
-            Wanted("f", "https://nvidia.example/file", SHA256, len(DATA)), tmp_path / "part"
+            RemoteFile("f", "https://nvidia.example/file", SHA256, len(DATA)), tmp_path / "part"
         )
     assert made.sha256 == SHA256
 
@@ -231,11 +231,11 @@ def test_a_mirror_may_be_a_folder(tmp_path: Path) -> None:
     url = "https://nvidia.example/file"
     assert made.text(url, "f") == DATA
     assert made.text(f"{url}s", "f") is None
-    assert made.file(Wanted("f", url, SHA256), tmp_path / "part").size == len(DATA)
+    assert made.file(RemoteFile("f", url, SHA256), tmp_path / "part").size == len(DATA)
     with pytest.raises(HashMismatchError):
-        made.file(Wanted("f", url, "0" * 64), tmp_path / "part")
+        made.file(RemoteFile("f", url, "0" * 64), tmp_path / "part")
     with pytest.raises(NetworkError, match="there is no "):
-        made.file(Wanted("f", f"{url}s", SHA256), tmp_path / "part")
+        made.file(RemoteFile("f", f"{url}s", SHA256), tmp_path / "part")
 
 
 def test_offline_asks_nobody(server: Server, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_offline_asks_nobody(server: Server, tmp_path: Path) -> None:
 def test_a_stop_is_heard(server: Server, tmp_path: Path) -> None:
     server.drip, server.piece = 0.05, 20_000
     made = fetcher()
-    threading.Timer(0.2, made.stopped.set).start()
+    made.on_bytes = lambda _name, _done, _total: made.stopped.set()
     with pytest.raises(CancelledError):
         made.file(wanted(server), tmp_path / "part")
     server.drip = 0
@@ -280,7 +280,7 @@ def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(transfer.Part, "write", full)
+        patched.setattr(transfer.PartialFile, "write", full)
         with pytest.raises(StorageError, match=r"can't write .*No space left on device"):
             get(server, tmp_path)
     assert get(server, tmp_path).sha256 == SHA256

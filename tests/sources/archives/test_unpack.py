@@ -13,14 +13,14 @@ import pytest
 
 from tenv.core.errors import ArchiveRefusedError, StorageError
 from tenv.sources.archives import case_collisions as clashes
-from tenv.sources.archives.formats.interface import KINDS, Limits, kind_of
+from tenv.sources.archives.formats.interface import KINDS, ArchiveLimits, kind_of
 from tenv.sources.archives.unpack import unpack
 from tests.support import redist
 from tests.support.redist import Member, folder, hard, link, pack, regular, special
 
 TARS = ("tar.gz", "tar.xz", "tar.bz2", "conda")
 LINKING = (*TARS, "zip")
-SMALL = Limits(entries=20, bytes=1 << 20, ratio=20, free=1 << 16, path=200, depth=8, memory=64 << 20)
+SMALL = ArchiveLimits(entries=20, bytes=1 << 20, ratio=20, free=1 << 16, path=200, depth=8, memory=64 << 20)
 
 GOOD = [
     folder("top"),
@@ -35,7 +35,7 @@ def everything(home: Path) -> set[str]:
 
 
 def refused(
-    home: Path, kind: str, raw: bytes, *, limits: Limits | None = None, strip: int = 0, windows: bool = False
+    home: Path, kind: str, raw: bytes, *, limits: ArchiveLimits | None = None, strip: int = 0, windows: bool = False
 ) -> str:
     """Return the error of an archive that must be refused with nothing left of it."""
     shelf, outside = home / "shelf", home / "outside"
@@ -427,7 +427,7 @@ def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
         with lzma.open(path, "wb", preset=0) as out:
             out.write(redist.tar([regular("big", bytes(range(256)) * 4096 * megabytes)]))
         tracemalloc.start()
-        unpack(path, "tar.xz", tmp_path / f"out{megabytes}", limits=Limits(ratio=10**6))
+        unpack(path, "tar.xz", tmp_path / f"out{megabytes}", limits=ArchiveLimits(ratio=10**6))
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most

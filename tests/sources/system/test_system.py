@@ -55,7 +55,8 @@ def test_takes_the_toolkit_with_all_that_decides_what_it_builds(tmp_path: Path) 
     assert names(tool, root) == {
         *("bin/nvcc", "bin/nvcc.profile", "bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink", "nvvm/bin/cicc"),
         *("include/cuda.h", "include/cuda_runtime_api.h", "include/crt/host_config.h", "version.json"),
-        "lib64/libcudart.so.99.1.105",
+        *("lib64/libcudart.so.99.1.105", "lib64/libcudart_static.a", "lib64/libcudadevrt.a"),
+        "nvvm/libdevice/libdevice.10.bc",
     }
     assert tool.large == (root / "lib64/libcublas.so.99.1.3.1",)
     assert {path.name for path in tool.watched} == {
@@ -72,6 +73,8 @@ def test_debian_s_layout_has_its_home_in_usr(tmp_path: Path) -> None:
         *("lib/nvidia-cuda-toolkit/bin/nvcc", "lib/nvidia-cuda-toolkit/bin/nvcc.profile", "bin/nvcc", "bin/ptxas"),
         *("lib/nvidia-cuda-toolkit/bin/cicc", "lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc"),
         *("include/cuda_runtime_api.h", "lib/x86_64-linux-gnu/libcudart.so.99.1.89"),
+        *("include/cuda.h", "include/crt/host_config.h"),
+        *("lib/x86_64-linux-gnu/libcudart_static.a", "lib/x86_64-linux-gnu/libcudadevrt.a"),
     }
 
 

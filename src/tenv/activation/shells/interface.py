@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Protocol
 
 from tenv.activation.changes import Activation
-from tenv.activation.shells import posix
+from tenv.activation.shells import elvish, fish, nushell, posix, powershell, xonsh
 from tenv.core.errors import UsageError
-from tenv.targets.search import Places
 
-__all__ = ["SHELLS", "Shell", "find_shell", "known_shells"]
+__all__ = ["OTHER_NAMES", "SHELLS", "Shell", "find_shell", "known_shells", "refused"]
 
 
 class Shell(Protocol):
@@ -26,14 +25,28 @@ class Shell(Protocol):
     def render_activation(self, activation: Activation) -> str:
         """Return the script that activates an environment; it can be undone to the byte and never ends the shell."""
 
+    def quote(self, text: str) -> str:
+        """Return a text as one word of this shell."""
+
+    def holds(self, value: str) -> bool:
+        """Tell whether this shell can hold a value."""
+
+    def use(self, command: str) -> str:
+        """Return what a person types, or writes into the start file, to run what a command of tenv prints."""
+
     def render_source(self, script: str) -> str:
         """Return the command that runs a script of this shell in the running shell."""
 
     def render_deactivation(self) -> str:
         """Return the script that undoes the innermost activation."""
 
-    def render_hook(self, program: Sequence[str], places: Places) -> str:
-        """Return the definition of a function ``tenv`` that activates without starting Python."""
+    def render_hook(self, program: Sequence[str], home: Path) -> str:
+        """Return the definition of a function ``tenv`` that activates without starting Python.
+
+        Args:
+            program: The words that start tenv, for everything else.
+            home: The folder of the environments outside a project.
+        """
 
     def start(self, program: str, script: str, environment: Mapping[str, str], folder: Path) -> list[str] | None:
         """Return the words that start a shell in which a script has been run, None where this shell can't.
@@ -42,8 +55,12 @@ class Shell(Protocol):
         """
 
 
-SHELLS: tuple[Shell, ...] = (posix,)
+SHELLS: tuple[Shell, ...] = (posix, fish, elvish, xonsh, nushell, powershell)
 """Every module; a new shell is one more name here."""
+
+
+OTHER_NAMES = {"nu": "nushell", "pwsh": "powershell", "ash": "sh"}
+"""Names of programs that go by another name in the list above."""
 
 
 def known_shells() -> tuple[str, ...]:
@@ -51,14 +68,26 @@ def known_shells() -> tuple[str, ...]:
     return tuple(name for shell in SHELLS for name in shell.NAMES)
 
 
-def find_shell(name: str) -> Shell:
+def find_shell(name: str, target: str = "TARGET") -> Shell:
     """Return the module for a shell.
+
+    Args:
+        name: The shell's name.
+        target: The target that is wanted in it, for the message.
 
     Raises:
         UsageError: No module speaks to that shell.
     """
     for shell in SHELLS:
-        if name in shell.NAMES:
+        if OTHER_NAMES.get(name, name) in shell.NAMES:
             return shell
-    hint = f"tenv speaks to {', '.join(known_shells())}"
-    raise UsageError(f"`{name}` is not a shell that tenv knows", hint=hint)
+    hint = (
+        f"`tenv shell {target}` and `tenv run {target} -- COMMAND` need none; "
+        f"tenv speaks to {', '.join(known_shells())}"
+    )
+    raise UsageError(f"`{name}` is not a shell that tenv speaks to", hint=hint)
+
+
+def refused(shell: Shell, activation: Activation) -> tuple[str, ...]:
+    """Return the variables of an activation whose values a shell can't hold."""
+    return tuple(change.name for change in activation.changes if not shell.holds(change.value))

@@ -10,67 +10,93 @@ from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
 from tenv.core.prefix import META
-from tenv.targets.search import Places
 
 __all__ = [
     "NAMES",
     "SCRIPT",
+    "holds",
     "quote",
     "render_activation",
     "render_deactivation",
     "render_hook",
     "render_source",
     "start",
+    "use",
 ]
 
 quote = shlex.quote
 
-NAMES = ("bash", "zsh", "sh", "dash", "ksh")
+NAMES = ("bash", "zsh", "sh", "dash", "ksh", "mksh")
 SCRIPT = "activate.sh"
 
-# Saved values begin with `=` where the variable was set, and are `-` where it was not.
+# Saved values begin with `=` where the variable was exported, with `+` where it was the shell's alone, and are `-`
+# where it was not set. What was put in front or at the back begins with its separator.
 _FUNCTIONS = r"""
-_tenv_push() { # NAME: save a variable at the present level
-    eval "if [ -n \"\${$1+x}\" ]; then _TENV_SAVED_${TENV_LEVEL}_$1=\"=\$$1\"; else _TENV_SAVED_${TENV_LEVEL}_$1=-; fi"
+_tenv_push() { # NAME: save a variable at the present level, once
+    eval "if [ -n \"\${_TENV_SAVED_${TENV_LEVEL}_$1+x}\" ]; then return 0; fi"
+    case $_tenv_exported in
+        *" $1="* | *" $1 "*) _tenv_mark="=" ;; # zsh: export -T PATH path=( … )
+        *) _tenv_mark="+" ;;
+    esac
+    eval "if [ -z \"\${$1+x}\" ]; then _tenv_mark=-; fi; _TENV_SAVED_${TENV_LEVEL}_$1=\$_tenv_mark\${$1-}"
     eval "export _TENV_SAVED_${TENV_LEVEL}_$1; _TENV_NAMES_${TENV_LEVEL}=\"\${_TENV_NAMES_${TENV_LEVEL}-} $1\""
 }
 _tenv_set() { # NAME VALUE
     _tenv_push "$1"
     eval "$1=\$2; export $1"
 }
-_tenv_prepend() { # NAME VALUE
+_tenv_prepend() { # NAME VALUE SEPARATOR
     _tenv_push "$1"
-    eval "$1=\$2\${$1:+:\$$1}; export $1; _TENV_FRONT_${TENV_LEVEL}_$1=\$2; export _TENV_FRONT_${TENV_LEVEL}_$1"
+    eval "$1=\$2\${$1:+\$3\$$1}; export $1; _TENV_FRONT_${TENV_LEVEL}_$1=\$3\$2; export _TENV_FRONT_${TENV_LEVEL}_$1"
+}
+_tenv_append() { # NAME VALUE SEPARATOR
+    _tenv_push "$1"
+    eval "$1=\${$1:+\$$1\$3}\$2; export $1; _TENV_BACK_${TENV_LEVEL}_$1=\$3\$2; export _TENV_BACK_${TENV_LEVEL}_$1"
 }
 _tenv_unset() { # NAME
     _tenv_push "$1"
     unset "$1"
 }
-_tenv_restore() { # NAME: put one variable of the present level back
-    eval "_tenv_saved=\${_TENV_SAVED_${TENV_LEVEL}_$1-}; _tenv_front=\${_TENV_FRONT_${TENV_LEVEL}_$1-}"
-    eval "_tenv_now=\${$1-}"
-    case $_tenv_saved in
-        "="*) _tenv_old=${_tenv_saved#"="} ;;
-        *) _tenv_old= ;;
+_tenv_cut() { # SEPARATOR TEXT: take what was added out of a list, and leave the rest
+    case $1$_tenv_now$1 in
+        *"$1$2$1"*)
+            _tenv_now=$1$_tenv_now$1
+            _tenv_now=${_tenv_now%%"$1$2$1"*}$1${_tenv_now#*"$1$2$1"}
+            _tenv_now=${_tenv_now#"$1"}
+            _tenv_now=${_tenv_now%"$1"}
+            ;;
     esac
-    if [ -n "$_tenv_front" ] && [ "$_tenv_now" != "$_tenv_front${_tenv_old:+:$_tenv_old}" ]; then
-        # Somebody has changed it since: take out what was put in front, and leave the rest.
-        case ":$_tenv_now:" in
-            *":$_tenv_front:"*)
-                _tenv_left=${_tenv_now%%"$_tenv_front"*}
-                _tenv_right=${_tenv_now#*"$_tenv_front"}
-                _tenv_now=$_tenv_left${_tenv_right#:}
-                if [ -z "$_tenv_right" ]; then _tenv_now=${_tenv_now%:}; fi
-                ;;
-        esac
-        if [ -n "$_tenv_now" ]; then eval "$1=\$_tenv_now; export $1"; else unset "$1"; fi
-    else
-        case $_tenv_saved in
-            "="*) eval "$1=\$_tenv_old; export $1" ;;
-            *) unset "$1" ;;
-        esac
+}
+_tenv_restore() { # NAME: put one variable of the present level back
+    eval "_tenv_saved=\${_TENV_SAVED_${TENV_LEVEL}_$1-}; _tenv_now=\${$1-}"
+    eval "_tenv_front=\${_TENV_FRONT_${TENV_LEVEL}_$1-}; _tenv_back=\${_TENV_BACK_${TENV_LEVEL}_$1-}"
+    _tenv_old=${_tenv_saved#?}
+    if [ -n "$_tenv_front$_tenv_back" ]; then
+        _tenv_full=$_tenv_old
+        if [ -n "$_tenv_front" ]; then
+            _tenv_text=${_tenv_front#?}
+            _tenv_full=$_tenv_text${_tenv_full:+${_tenv_front%"$_tenv_text"}$_tenv_full}
+        fi
+        if [ -n "$_tenv_back" ]; then
+            _tenv_text=${_tenv_back#?}
+            _tenv_full=${_tenv_full:+$_tenv_full${_tenv_back%"$_tenv_text"}}$_tenv_text
+        fi
+        if [ "$_tenv_now" != "$_tenv_full" ]; then # somebody has changed it since
+            if [ -n "$_tenv_front" ]; then _tenv_cut "${_tenv_front%"${_tenv_front#?}"}" "${_tenv_front#?}"; fi
+            if [ -n "$_tenv_back" ]; then _tenv_cut "${_tenv_back%"${_tenv_back#?}"}" "${_tenv_back#?}"; fi
+            case $_tenv_saved$_tenv_now in
+                -) ;;
+                -*) _tenv_saved="=" _tenv_old=$_tenv_now ;;
+                *) _tenv_old=$_tenv_now ;;
+            esac
+        fi
     fi
-    unset "_TENV_SAVED_${TENV_LEVEL}_$1" "_TENV_FRONT_${TENV_LEVEL}_$1"
+    case $_tenv_saved in
+        "="*) eval "$1=\$_tenv_old; export $1" ;;
+        "+"*) eval "unset $1; $1=\$_tenv_old" ;;
+        *) unset "$1" ;;
+    esac
+    unset "_TENV_SAVED_${TENV_LEVEL}_$1" "_TENV_FRONT_${TENV_LEVEL}_$1" "_TENV_BACK_${TENV_LEVEL}_$1"
 }
 _tenv_pop() { # undo the innermost activation
     case ${TENV_LEVEL:-0} in
@@ -86,7 +112,7 @@ _tenv_pop() { # undo the innermost activation
     eval "for _tenv_name in $_tenv_names; do _tenv_restore \"\$_tenv_name\"; done"
     unset "_TENV_NAMES_${TENV_LEVEL}"
     if [ "$TENV_LEVEL" -gt 1 ]; then TENV_LEVEL=$((TENV_LEVEL - 1)); else unset TENV_LEVEL; fi
-    unset _tenv_saved _tenv_front _tenv_now _tenv_old _tenv_left _tenv_right _tenv_names _tenv_name
+    unset _tenv_saved _tenv_front _tenv_back _tenv_now _tenv_old _tenv_text _tenv_full _tenv_names _tenv_name
     hash -r 2>/dev/null || :
 }
 """
@@ -96,7 +122,7 @@ _PROMPT = """case $- in
 esac
 """
 
-_FORGET = "unset -f _tenv_push _tenv_set _tenv_prepend _tenv_unset _tenv_restore _tenv_pop\n"
+_FORGET = "unset -f _tenv_push _tenv_set _tenv_prepend _tenv_append _tenv_unset _tenv_cut _tenv_restore _tenv_pop\n"
 
 
 def render_activation(activation: Activation) -> str:
@@ -106,18 +132,19 @@ def render_activation(activation: Activation) -> str:
         f"# tenv: {activation.target} in {activation.prefix}".replace("\n", " ") + "\n",
         _FUNCTIONS.lstrip("\n"),
         f'if [ "${{TENV_PREFIX-}}" = {prefix} ] && [ -n "${{TENV_LEVEL-}}" ]; then _tenv_pop; fi\n',
-        "TENV_LEVEL=$((${TENV_LEVEL:-0} + 1))\nexport TENV_LEVEL\n",
+        "TENV_LEVEL=$((${TENV_LEVEL:-0} + 1))\nexport TENV_LEVEL\n_tenv_exported=$(export -p)\n",
     ]
     for change in activation.changes:
         match change.action:
             case Action.SET:
                 lines.append(f"_tenv_set {change.name} {shlex.quote(change.value)}\n")
-            case Action.PREPEND:
-                lines.append(f"_tenv_prepend {change.name} {shlex.quote(change.value)}\n")
+            case Action.PREPEND | Action.APPEND as side:
+                words = shlex.join((f"_tenv_{side}", change.name, change.value, change.separator))
+                lines.append(f"{words}\n")
             case Action.UNSET:
                 lines.append(f"_tenv_unset {change.name}\n")
     lines += [
-        'eval "export _TENV_NAMES_${TENV_LEVEL}"\n',
+        'eval "export _TENV_NAMES_${TENV_LEVEL}"\nunset _tenv_exported _tenv_mark\n',
         _render_watches(activation.watches),
         _PROMPT,
         "hash -r 2>/dev/null || :\n",
@@ -142,6 +169,16 @@ def _render_watches(watches: Sequence[Watch]) -> str:
         tests = " && ".join(f"_tenv_same {quote(file)} {quote(stamp)}" for file, stamp in watch.files)
         lines.append(f"if {tests}; then :; else printf 'tenv: %s\\n' {quote(watch.sentence)} >&2; fi\n")
     return "".join([*lines, "unset -f _tenv_same\n"])
+
+
+def holds(value: str) -> bool:  # noqa: ARG001
+    """Return True: a POSIX shell holds any value."""
+    return True
+
+
+def use(command: str) -> str:
+    """Return the line that runs what a command of tenv prints."""
+    return f'eval "$({command})"'
 
 
 def render_source(script: str) -> str:
@@ -178,14 +215,14 @@ def render_deactivation() -> str:
     return f"{_FUNCTIONS.lstrip()}_tenv_pop || :\n{_FORGET}"
 
 
-def render_hook(program: Sequence[str], places: Places) -> str:
+def render_hook(program: Sequence[str], home: Path) -> str:
     """Return the definition of a function ``tenv`` that activates by sourcing the stored script.
 
     Args:
         program: The words that start tenv, for everything else.
-        places: Where environments outside a project are.
+        home: The folder of the environments outside a project.
     """
-    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@DATA@": shlex.quote(str(places.data / "envs"))}
+    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@DATA@": shlex.quote(str(home))}
     text = _HOOK.replace("@DEACTIVATE@", render_deactivation())
     for name, value in names.items():
         text = text.replace(name, value)
@@ -197,19 +234,22 @@ tenv() {
     case "${1-}:$#" in
         activate:2)
             case $2 in
-                -* | */*) _tenv_eval "$@" ;;
+                -* | */*) _tenv_eval "$2" ;;
                 *) _tenv_stored "$2" ;;
             esac
             ;;
-        activate:*) _tenv_eval "$@" ;;
+        activate:*)
+            shift
+            _tenv_eval "$@"
+            ;;
         deactivate:1)
 @DEACTIVATE@
             ;;
         *) @PROGRAM@ "$@" ;;
     esac
 }
-_tenv_eval() { # let tenv itself find the environment, or say what is wrong
-    _tenv_script=$(@PROGRAM@ "$@") || {
+_tenv_eval() { # [ARGUMENT…]: let tenv itself find the environment, or say what is wrong
+    _tenv_script=$(@PROGRAM@ activate --shell sh "$@") || {
         set -- "$?"
         unset _tenv_script
         return "$1"
@@ -231,7 +271,9 @@ _tenv_stored() { # TARGET: source its stored script, where the environment is re
         _tenv_folder=@DATA@/$1/@META@
     fi
     _tenv_state=
-    if [ -f "$_tenv_folder/state.json" ]; then IFS= read -r _tenv_state <"$_tenv_folder/state.json" || :; fi
+    if [ -f "$_tenv_folder/state.json" ] && [ -f "$_tenv_folder/activate.sh" ]; then
+        IFS= read -r _tenv_state <"$_tenv_folder/state.json" || :
+    fi
     case $_tenv_state in
         '{"state": "ready"'*)
             set -- "$_tenv_folder/activate.sh"
@@ -240,7 +282,7 @@ _tenv_stored() { # TARGET: source its stored script, where the environment is re
             ;;
         *)
             unset _tenv_folder _tenv_state
-            _tenv_eval activate "$1"
+            _tenv_eval "$1"
             ;;
     esac
 }

@@ -6,7 +6,7 @@ and which verdict its errors decide. ``docs/check.md`` lists the rows.
 
 from tenv.checks.rules import (
     compiler,
-    driver_library,
+    compiler_breaks,
     driver_rules,
     era,
     from_machine,
@@ -19,7 +19,9 @@ from tenv.checks.rules import (
     toolkit,
     toolkit_in_sight,
     toolkit_parts,
+    whole_toolkit,
 )
+from tenv.checks.rules.driver_family import DRIVER_RULES
 from tenv.checks.rules.interface import Rule, Scope
 
 __all__ = ["RULES"]
@@ -27,11 +29,8 @@ __all__ = ["RULES"]
 _BUILD, _RUN, _BOTH = Scope.BUILD, Scope.RUN, Scope.BOTH
 
 RULES: tuple[Rule, ...] = (
-    Rule(driver_rules.driver_rule, driver_rules.CODES, "the driver and the target's CUDA", _RUN),
-    Rule(driver_library.older_library, (driver_library.OLDER,), "a libcuda that does not fit the driver", _RUN),
+    *DRIVER_RULES,
     Rule(driver_rules.override_rule, (driver_rules.USELESS,), "a CONDA_OVERRIDE_CUDA that says nothing", _BOTH),
-    Rule(gpu.gpu_too_old, (gpu.TOO_OLD,), "a GPU that the toolkit has dropped", _RUN),
-    Rule(gpu.gpu_too_new, (gpu.TOO_NEW,), "a GPU that is newer than the toolkit", _RUN),
     Rule(gpu.gpu_mixed, (gpu.MIXED,), "GPUs of several compute capabilities", _RUN),
     Rule(gpu.gpu_dropped, (gpu.DROPPED,), "a GPU that PyTorch has dropped", _RUN),
     Rule(toolkit.mixed_releases, (toolkit.MIXED_RELEASES,), "packages of another release", _BOTH),
@@ -44,8 +43,10 @@ RULES: tuple[Rule, ...] = (
     Rule(toolkit_in_sight.contradictory, (toolkit_in_sight.CONTRADICTORY,), "a toolkit that is not whole", _BUILD),
     Rule(from_machine.lacking, (from_machine.LACKING,), "a machine that lacks what is taken from it", _BUILD),
     Rule(toolkit_parts.without_nvrtc, (toolkit_parts.NVRTC,), "a toolkit without NVRTC's header", _BUILD),
+    Rule(whole_toolkit.without_parts, (whole_toolkit.PARTS,), "a machine's toolkit with parts missing", _BUILD),
     Rule(compiler.no_compiler, (compiler.NONE,), "no C++ compiler", _BUILD),
     Rule(compiler.too_new, (compiler.TOO_NEW,), "a compiler that nvcc refuses", _BUILD),
+    Rule(compiler_breaks.breaks_nvcc, (compiler_breaks.BREAKS,), "a compiler that nvcc fails with", _BUILD),
     Rule(compiler.too_old, (compiler.TOO_OLD,), "a compiler that is too old", _BUILD),
     Rule(compiler.msvc, (compiler.TOO_NEW, compiler.TOO_OLD), "a Visual C++ that is too new or too old", _BUILD),
     Rule(compiler.several, (compiler.SEVERAL,), "several C++ compilers", _BUILD),

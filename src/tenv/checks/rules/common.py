@@ -1,14 +1,14 @@
 """What several rules ask of a case."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules.interface import Case
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
-from tenv.host.choice import Choice, GccPair, choose_gcc, choose_toolkit
+from tenv.host.choice import GccPair, Selection, choose_gcc, choose_toolkit
 from tenv.host.interface import Missing
 from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
 from tenv.targets.manifest import Manifest
@@ -99,12 +99,12 @@ def takes_toolkit(manifest: Manifest) -> bool:
     return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
 
 
-def chosen_toolkit(case: Case) -> Choice[Toolkit] | None:
+def chosen_toolkit(case: Case) -> Selection[Toolkit] | None:
     """Return which toolkit of the machine the target takes; None where it takes none, or none could be looked for."""
     return toolkit_on(case.manifest, case.host)
 
 
-def toolkit_on(manifest: Manifest, host: HostReport) -> Choice[Toolkit] | None:
+def toolkit_on(manifest: Manifest, host: HostReport) -> Selection[Toolkit] | None:
     """Return which toolkit of a machine a target takes; None where it takes none, or none could be looked for."""
     accepted = manifest.system.get("cuda-toolkit")
     if accepted is None or isinstance(host.toolkits, Missing):
@@ -112,7 +112,7 @@ def toolkit_on(manifest: Manifest, host: HostReport) -> Choice[Toolkit] | None:
     return choose_toolkit(host.toolkits.value, accepted)
 
 
-def chosen_gcc(case: Case) -> Choice[GccPair] | None:
+def chosen_gcc(case: Case) -> Selection[GccPair] | None:
     """Return which gcc of the machine the target takes; None where it takes none, or none could be looked for."""
     accepted = case.manifest.system.get("gcc")
     if accepted is None or isinstance(case.host.compilers, Missing):
@@ -165,7 +165,7 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
 
     Args:
         case: The case.
-        cuda: Whether nvcc's host compiler is meant: CUDAHOSTCXX wins over CXX and PATH for it.
+        cuda: Whether nvcc's host compiler is meant: CUDAHOSTCXX, nvcc's own variables and the gcc on PATH decide.
     """
     if own_compiler(case):
         return brought_compiler(case)
@@ -177,8 +177,26 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         pair = choice.taken
         # On Windows none: a g++ that a target takes on Linux is not what a build takes there.
         return next((compiler for compiler in found if compiler.path == pair.gxx), None) if pair else None
-    named = [compiler for compiler in found if cuda and compiler.led_by(Lead.CUDAHOSTCXX)]
-    return next(iter(named), next((compiler for compiler in found if compiler.default), None))
+    taken = next((compiler for compiler in found if compiler.default), None)
+    return _of_nvcc(case.host.compilers.value, taken) if cuda and not on_windows(case) else taken
+
+
+def _of_nvcc(compilers: Iterable[Compiler], taken: Compiler | None) -> Compiler | None:
+    """Return the compiler that nvcc takes beside the C++ compiler that the build takes.
+
+    CMake hands CUDAHOSTCXX to nvcc, and PyTorch a clang that compiles its C++ (cmake/public/cuda.cmake). Otherwise nvcc
+    looks for itself; what it takes is called gcc, and stands for the g++ of the same version.
+    """
+    found = tuple(compilers)
+    cxx = [compiler for compiler in found if compiler.kind in ("g++", "clang++")]
+    if named := [compiler for compiler in cxx if compiler.led_by(Lead.CUDAHOSTCXX)]:
+        return named[0]
+    own = next((compiler for compiler in found if compiler.nvcc), None)
+    if own is None or (taken and taken.kind == "clang++" and not own.led_by(Lead.NVCC)):
+        return taken
+    kind = own.kind if own.kind.endswith("++") else {"gcc": "g++", "clang": "clang++"}.get(own.kind, own.kind)
+    same = [compiler for compiler in cxx if compiler.kind == kind and compiler.version == own.version]
+    return max(same, key=lambda compiler: compiler.default, default=replace(own, kind=kind))
 
 
 def installed(case: Case, kind: str = "g++") -> list[Compiler]:
@@ -195,15 +213,16 @@ def c_compiler(path: str) -> str:
 
 def identify(gpu: Gpu, facts: Facts) -> KnownGpu:
     """Return a GPU with what the tables say of its name or its PCI id."""
-    device = facts.gpu_pci.device(gpu.pci_id) if gpu.pci_id else None
-    row = facts.cuda_gpu_arch.gpu(gpu.name) if gpu.name else None
-    if row is None and device is not None:
-        row = facts.cuda_gpu_arch.gpu(device.gpu)
-    name = gpu.name or (device.name if device else "") or gpu.pci_id or gpu.pci_address or "a GPU without a name"
-    kind = row.gpu_class if row else None
+    from tenv.facts.gpu_names import find_by_id, find_by_name  # late: few ask about GPUs
+
+    named = find_by_name(gpu.name, facts) if gpu.name else None
+    listed = find_by_id(gpu.pci_id, facts) if named is None and gpu.pci_id else None
+    row = named or listed
+    name = gpu.name or (listed.name if listed else "") or gpu.pci_id or gpu.pci_address or "a GPU without a name"
+    kind = row.kind if row else None
     if gpu.compute_capability is not None or row is None:
         return KnownGpu(name, gpu.compute_capability, kind, "", None)
-    origin = f"PCI id {gpu.pci_id}" if device is not None and not gpu.name else "its name"
+    origin = "its name" if named else f"PCI id {gpu.pci_id}"
     return KnownGpu(name, row.capability, kind, origin, row.basis)
 
 

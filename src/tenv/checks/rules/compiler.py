@@ -7,7 +7,7 @@ A target that brings a compiler of its own is not judged by the host's.
 
 from collections.abc import Iterator
 
-from tenv.checks.pytorch_source import Asked
+from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.common import (
     asked_doubt,
     c_compiler,
@@ -154,7 +154,7 @@ def _msvc_for_nvcc(case: Case, compiler: Compiler) -> Iterator[Finding]:
 def _msvc_for_pytorch(case: Case, compiler: Compiler) -> Iterator[Finding]:
     """Yield an error where a Visual C++ does not know PyTorch's C++ standard, a warning below what PyTorch supports."""
     asked = case.source.cxx_standard if case.source else None
-    if case.source is None or not isinstance(asked, Asked) or asked.value not in _MSVC_KNOWS:
+    if case.source is None or not isinstance(asked, SourceRequirement) or asked.value not in _MSVC_KNOWS:
         return  # of older standards nothing is known
     number, name, least = _msc_ver(compiler.version), f"PyTorch {case.source.version.value}", _MSVC_KNOWS[asked.value]
     severity, source = Severity.ERROR, f"Microsoft, /std: the first toolset with /std:c++{asked.value}; {asked.origin}"
@@ -230,10 +230,10 @@ def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str
     )
 
 
-def _asked(case: Case, kind: str) -> Asked[Version] | None:
+def _asked(case: Case, kind: str) -> SourceRequirement[Version] | None:
     """Return the oldest compiler of a kind that the PyTorch revision takes, None when it does not say."""
     asked = (case.source.gcc_min if kind == "g++" else case.source.clang_min) if case.source else None
-    return asked if isinstance(asked, Asked) else None
+    return asked if isinstance(asked, SourceRequirement) else None
 
 
 def _supported(row: HostCompilers, kind: str) -> Version:

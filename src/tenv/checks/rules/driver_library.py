@@ -1,74 +1,168 @@
-"""Whether the libcuda that programs load fits the kernel's driver.
+"""Whether the libcuda that programs load first fits the kernel's driver and the GPUs.
 
-A libcuda that is older than the driver (a cuda-compat package that outlived it, or what another driver left) does not
-speak to it: CUDA ends with error 803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH. A newer one that is cuda-compat's refuses
-GeForce GPUs with error 804.
+A libcuda of another driver does not speak to the kernel module: CUDA ends with error 803,
+CUDA_ERROR_SYSTEM_DRIVER_MISMATCH. Only cuda-compat may be newer; it refuses GeForce GPUs with error 804, finds no GPU
+that its own driver branch has dropped, and works on the driver branches that NVIDIA names.
 """
 
 from collections.abc import Iterator
 
-from tenv.checks.rules.common import cuda_of, known_gpus
-from tenv.checks.rules.driver import of_windows
+from tenv.checks.rules.common import KnownGpu, cuda_of, doubt, known_gpus
 from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.judged_driver import driver_of, of_windows, on_jetson
 from tenv.core.versions import Version
-from tenv.facts.cuda_gpu_arch import GpuClass
+from tenv.facts.forward_compat import ForwardVerdict
+from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Compat, LibcudaKind
+from tenv.host.report import Compat, LibcudaKind, ModuleKind
 
-__all__ = ["OLDER", "older_library"]
+__all__ = ["OTHER", "other_library"]
 
-OLDER = "TE106"
+OTHER = "TE106"
+
+_SOURCE = "docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
 
 
-def older_library(case: Case) -> Iterator[Finding]:
-    """Yield a warning where the libcuda that comes first is older than the driver, or refuses a GPU as cuda-compat."""
-    compat, driver = case.host.compat, case.host.driver
+def other_library(case: Case) -> Iterator[Finding]:
+    """Yield an error where the libcuda that comes first does not work with the kernel's driver or the GPUs."""
+    compat = case.host.compat
     if cuda_of(case) is None or isinstance(compat, Missing):
         return
     library = compat.value
     if of_windows(case.host):
         if library.kind is not LibcudaKind.WSL:
-            message = "comes before the one in /usr/lib/wsl/lib, which alone leads to the driver of Windows"
-            yield _finding(case, compat, message)
-        return
-    if not isinstance(driver, Fact):
-        return
-    if library.version >= driver.value:
-        yield from _closed(case, compat, driver.value)
+            yield _finding(
+                case, compat, "comes before the one in /usr/lib/wsl/lib, which alone leads to the driver of Windows"
+            )
+    elif library.kind is not LibcudaKind.CUDA_COMPAT:
+        yield from _mismatch(case, compat)
+    elif (found := _unfit(case, compat)) is not None:
+        message, source = found
+        yield _finding(case, compat, message, source)
+
+
+def _mismatch(case: Case, compat: Fact[Compat]) -> Iterator[Finding]:
+    """Yield an error where the libcuda is that of another driver, be it one patch apart."""
+    driver, library = case.host.driver, compat.value
+    if isinstance(driver, Missing) or library.version == driver.value or len(str(driver.value).split(".")) == 1:
         return
     message = (
-        f"is of driver {library.version} and comes before that of driver {driver.value}: an old libcuda does not work "
-        "with a newer driver (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
+        f"is of driver {library.version}, and the kernel module is of driver {driver.value}: the two must be of one "
+        "version (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
     )
-    yield _finding(case, compat, message)
+    yield _finding(case, compat, message, "the driver's own word: `API mismatch` in the log of the kernel")
 
 
-def _closed(case: Case, compat: Fact[Compat], driver: Version) -> Iterator[Finding]:
-    """Yield a warning where a cuda-compat newer than the driver comes first, and a GPU is one that it refuses."""
-    refused = [gpu.name for gpu in known_gpus(case) if gpu.kind is GpuClass.GEFORCE]
-    library = compat.value
-    if library.version > driver and library.kind is LibcudaKind.CUDA_COMPAT and refused:
-        message = (
-            f"is of driver {library.version} and comes before that of driver {driver}: forward compatibility is closed "
-            f"to GeForce GPUs ({refused[0]}), where programs of any CUDA then end "
-            "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
-        )
-        yield _finding(case, compat, message)
+def _unfit(case: Case, compat: Fact[Compat]) -> tuple[str, str] | None:
+    """Return why a cuda-compat that comes first does not work here, and by which source; None where it does."""
+    library, driver, facts = compat.value, driver_of(case.host, case.facts), case.facts
+    gpus = known_gpus(case)
+    begin = f"is of driver {library.version} and comes before that of driver "
+    if on_jetson(case.host, facts):
+        return _unfit_on_jetson(case, library, gpus)
+    if isinstance(driver, Fact):
+        if library.version == driver.value:
+            return None
+        branch_alone = "." not in str(driver.value) and library.version.major == driver.value.major
+        if library.version < driver.value and not branch_alone:
+            return (
+                f"{begin}{driver.value}: an old libcuda does not work with a newer driver "
+                "(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
+            ), _SOURCE
+        begin = f"{begin}{driver.value}: "
+    else:
+        begin = f"is of driver {library.version} and comes first: "
+    from tenv.facts.cuda_gpu_arch import GpuClass  # late: few machines have a cuda-compat first
+
+    refused = [gpu.name for gpu in gpus if gpu.kind is GpuClass.GEFORCE]
+    if refused:
+        return (
+            f"{begin}forward compatibility is closed to GeForce GPUs ({refused[0]}), where programs of any CUDA then "
+            "end (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804)"
+        ), _SOURCE
+    if (dropped := _dropped(library, gpus, facts)) is not None:
+        return f"{begin}{dropped[0]}", dropped[1]
+    return _branch(case, library, driver, begin)
 
 
-def _finding(case: Case, compat: Fact[Compat], message: str) -> Finding:
+def _dropped(library: Compat, gpus: tuple[KnownGpu, ...], facts: Facts) -> tuple[str, str] | None:
+    """Return why a cuda-compat finds no GPU: its branch has dropped them all."""
+    rows = [facts.gpu_driver.generation(gpu.capability) for gpu in gpus if gpu.capability is not None]
+    if not rows or len(rows) < len(gpus) or not all(row is not None and row.has_ended(library.version) for row in rows):
+        return None
+    row = rows[0]
+    assert row is not None  # noqa: S101 (told by the line above)
+    return (
+        f"its branch no longer drives the {gpus[0].name} ({row.name} ends before {row.ends_linux}), so that programs "
+        f"find no GPU{doubt(row.basis)}"
+    ), row.basis.source
+
+
+def _branch(case: Case, library: Compat, driver: Fact[Version] | Missing, begin: str) -> tuple[str, str] | None:
+    """Return why a cuda-compat does not work on a driver branch."""
+    cuda = _cuda_of(library, case.facts)
+    if isinstance(driver, Missing) or cuda is None or library.version.major == driver.value.major:
+        return None
+    module = case.host.module
+    opened = isinstance(module, Fact) and module.value is ModuleKind.OPEN
+    row = case.facts.cuda_driver.forward.find(cuda, driver.value, opened)
+    if row is None:
+        return f"{begin}no table of NVIDIA's accepts a driver as old as this for CUDA {cuda.major_minor}", _SOURCE
+    if row.verdict is not ForwardVerdict.EXCLUDED:
+        return None
+    kind = " with the open kernel module" if opened else ""
+    told = f"{begin}{row.package} is not for driver branch {row.branch}{kind}{doubt(row.basis)}"
+    return told, row.basis.source
+
+
+def _unfit_on_jetson(case: Case, library: Compat, gpus: tuple[KnownGpu, ...]) -> tuple[str, str] | None:
+    """Return why a cuda-compat does not work on a Jetson: its own driver offers as much, or it is none of a Jetson."""
+    cuda, driver = _cuda_of(library, case.facts), driver_of(case.host, case.facts)
+    if cuda is None:
+        return None
+    native = None
+    if isinstance(driver, Fact):
+        offered = case.facts.cuda_driver.native(cuda, windows=False)
+        native = offered is not None and driver.value >= offered.driver
+    else:
+        known = [case.facts.gpu_driver.releases(gpu.capability) for gpu in gpus if gpu.capability is not None]
+        oldest = [min(release.cuda for release in rows) for rows in known if rows]
+        native = bool(oldest) and all(cuda <= one for one in oldest)
+    if not native:
+        return None
+    return (
+        f"brings CUDA {cuda.major_minor}, which the driver of this Jetson offers itself: a cuda-compat before a driver "
+        "of its own CUDA does not work with it (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)"
+    ), "github.com/NVIDIA/nvidia-container-toolkit/pull/1679"
+
+
+def _cuda_of(library: Compat, facts: Facts) -> Version | None:
+    """Return the CUDA that a cuda-compat brings, by the driver that it is made from; None for an unknown branch."""
+    table = facts.cuda_driver
+    for row in table.toolkits:  # newest first
+        native = table.native(Version(row.major_minor), windows=False)
+        if native is not None and native.driver.major <= library.version.major:
+            return Version(row.major_minor) if native.driver.major == library.version.major else None
+    return None
+
+
+def _finding(case: Case, compat: Fact[Compat], message: str, source: str = _SOURCE) -> Finding:
     library, driver = compat.value, case.host.driver
     fix = f"remove what is left of the other driver ({library.path}), then `ldconfig`"
+    if isinstance(driver, Fact) and library.version > driver.value:
+        fix = "restart the machine, so that the kernel module of the driver that is installed is loaded"
     if library.kind is LibcudaKind.CUDA_COMPAT:
         folder = library.path.rpartition("/")[0]
         fix = f"take {folder} out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove its cuda-compat package"
+    elif of_windows(case.host):
+        fix = f"remove the Linux driver that brought it ({library.path}), then `ldconfig`"
     told = f"driver {driver.value if isinstance(driver, Fact) else 'not read'}"
     return Finding(
-        code=OLDER,
-        severity=Severity.WARNING,
+        code=OTHER,
+        severity=Severity.ERROR,
         subject=library.path,
         message=message,
         evidence=f"{library.path} ({compat.origin}); {told}",
-        source="docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html",
+        source=source,
         fix=fix,
     )

@@ -1,62 +1,62 @@
 """The rules about the driver as the catalogue has them: `tenv.checks.rules.driver` asked about a case."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from tenv.checks.rules.common import cuda_of, known_gpus, on_windows
-from tenv.checks.rules.driver import (
-    FORWARD,
-    LIMITED,
-    TOO_OLD,
-    UNLISTED,
-    UNREAD,
-    USELESS,
-    Verdict,
-    driver_of,
-    judge,
-    of_windows,
-    useless_override,
-)
+from tenv.checks.rules.common import cuda_of, identify
+from tenv.checks.rules.driver import DriverSurroundings, DriverVerdict, Verdict, judge
+from tenv.checks.rules.driver_findings import CODES
 from tenv.checks.rules.interface import Case, Finding
-from tenv.host.interface import Missing
-from tenv.host.report import LibcudaKind
+from tenv.checks.rules.judged_driver import USELESS, driver_of, of_windows, offered_cuda, on_jetson, useless_override
+from tenv.core.versions import Version
+from tenv.facts.tables import Facts
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import HostReport
+from tenv.targets.manifest import Manifest
 
-__all__ = ["CODES", "USELESS", "driver_rule", "override_rule"]
+__all__ = ["CODES", "USELESS", "driver_rule", "override_rule", "stand"]
 
-CODES = (UNREAD, LIMITED, TOO_OLD, UNLISTED, FORWARD)
-"""What `driver_rule` may yield: one of them, since a driver stands to a CUDA in one way."""
+
+def stand(cuda: Version | None, host: HostReport, facts: Facts, manifest: Manifest | None = None) -> DriverVerdict:
+    """Return how a machine's driver stands to a toolkit.
+
+    Args:
+        cuda: The version of the toolkit; None where a target has none.
+        host: The machine.
+        facts: The tables.
+        manifest: The target; None where a toolkit alone is meant.
+    """
+    if cuda is None:
+        return DriverVerdict(Verdict.NATIVE, None, None)
+    driver, table = driver_of(host, facts), facts.cuda_driver
+    around = DriverSurroundings(
+        windows=of_windows(host),
+        jetson=on_jetson(host, facts),
+        container=host.container.value if isinstance(host.container, Fact) else "",
+        offered=offered_cuda(host),
+        compat=host.compat,
+        brings_compat=manifest is not None and _brings_compat(manifest),
+        module=host.module,
+    )
+    judged = judge(cuda, driver, table, around)
+    if judged.verdict is Verdict.NATIVE or isinstance(host.gpus, Missing) or not host.gpus.value:
+        return judged  # the tables of GPUs are not read
+    gpus = [identify(gpu, facts) for gpu in host.gpus.value]
+    return judge(cuda, driver, table, around, gpus, facts.cuda_gpu_arch, facts.gpu_driver)
+
+
+def _brings_compat(manifest: Manifest) -> bool:
+    """Tell whether a target brings a cuda-compat; activation puts it first where the driver needs it."""
+    return any(name.startswith("cuda-compat") for name in (*manifest.dependencies, *manifest.archives))
 
 
 def driver_rule(case: Case) -> Iterator[Finding]:
     """Yield what there is to say about the machine's driver and the target's CUDA."""
-    table, windows = case.facts.cuda_driver, _windows(case)
-    gpus, driver = known_gpus(case), driver_of(case.host, table, windows)
-    judged = judge(cuda_of(case), driver, table, windows, gpus, case.facts.cuda_gpu_arch if gpus else None)
-    if judged.finding is None:
-        return
-    yield _in_place(case, judged.finding) if judged.verdict is Verdict.FORWARD else judged.finding
+    judged = stand(cuda_of(case), case.host, case.facts, case.manifest)
+    if judged.finding is not None:
+        yield judged.finding
 
 
 def override_rule(case: Case) -> Iterator[Finding]:
     """Yield a warning where ``CONDA_OVERRIDE_CUDA`` says nothing that can be used."""
-    if (finding := useless_override(case.host, case.facts.cuda_driver, _windows(case))) is not None:
+    if (finding := useless_override(case.host, case.facts)) is not None:
         yield finding
-
-
-def _windows(case: Case) -> bool:
-    return on_windows(case) or of_windows(case.host)
-
-
-def _in_place(case: Case, finding: Finding) -> Finding:
-    """Return what is said of forward compatibility where a cuda-compat that offers the target's CUDA comes first."""
-    compat, cuda = case.host.compat, cuda_of(case)
-    first = case.facts.cuda_driver.native(cuda, windows=False) if cuda else None
-    if isinstance(compat, Missing) or first is None or compat.value.kind is not LibcudaKind.CUDA_COMPAT:
-        return finding
-    if compat.value.version < first.driver:
-        return finding
-    return replace(
-        finding,
-        evidence=f"{finding.evidence}; cuda-compat of driver {compat.value.version}: {compat.value.path}",
-        fix="nothing: such a cuda-compat comes first here already",
-    )

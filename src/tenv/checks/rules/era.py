@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tenv.checks.pytorch_source import AbiChoice, Asked
+from tenv.checks.pytorch_source import AbiChoice, SourceRequirement
 from tenv.checks.rules.common import asked_doubt, cuda_of, doubt
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
@@ -20,7 +20,7 @@ _NVCC_KNOWS = {17: Version("11.0"), 20: Version("12.0")}
 def cxx_standard(case: Case) -> Iterator[Finding]:
     """Yield an error where nvcc does not know the C++ standard that the revision is written in."""
     cuda, asked = cuda_of(case), case.source.cxx_standard if case.source else None
-    if case.source is None or cuda is None or not isinstance(asked, Asked):
+    if case.source is None or cuda is None or not isinstance(asked, SourceRequirement):
         return
     first = _NVCC_KNOWS.get(asked.value)
     if first is not None and cuda < first:
@@ -64,7 +64,7 @@ def abi(case: Case) -> Iterator[Finding]:
 def build_backend(case: Case) -> Iterator[Finding]:
     """Yield a warning where the lock has not what builds a revision of that time."""
     asked = case.source.build_backend if case.source else None
-    if case.source is None or case.lock is None or not isinstance(asked, Asked):
+    if case.source is None or case.lock is None or not isinstance(asked, SourceRequirement):
         return
     names = {wheel.name for wheel in case.lock.wheels.get(case.platform, ())}
     names |= {package.name for package in case.lock.conda.get(case.platform, ())}

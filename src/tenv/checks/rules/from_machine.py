@@ -15,10 +15,13 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.targets.manifest import Manifest
 
-__all__ = ["LACKING", "PLATFORM", "lacking", "lacking_toolkit", "other_platform", "platform"]
+__all__ = ["LACKING", "PLATFORM", "SCOPES", "lacking", "lacking_toolkit", "other_platform", "platform"]
 
 LACKING = "TE309"
 PLATFORM = "TE705"
+
+SCOPES = {LACKING: Scope.BUILD, PLATFORM: Scope.BOTH}
+"""Which verdict an error of each code decides."""
 
 _VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX"}
 _NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC"}
@@ -45,7 +48,11 @@ def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
         return None
     finding = _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
     # Which CUDA it would be built with is not known, and with that not which driver it takes.
-    return replace(finding, unknown=Unknown(Scope.RUN, "toolkits")) if takes_toolkit(manifest) else finding
+    run, build = takes_toolkit(manifest), isinstance(host.toolkits, Missing)
+    if not run and not build:
+        return finding
+    scope = Scope.BOTH if run and build else Scope.RUN if run else Scope.BUILD
+    return replace(finding, unknown=Unknown(scope, "toolkits"))
 
 
 def platform(case: Case) -> Iterator[Finding]:

@@ -1,77 +1,200 @@
-"""Whether nvcc of the target's toolkit compiles for the GPUs of the machine.
+"""Whether nvcc of the target's toolkit compiles for the GPUs of the machine, and whether that code runs there.
 
 The architectures of a toolkit and the compute capabilities of GPUs are those of ``tenv/facts/data/cuda_gpu_arch.toml``;
 a GPU that only the PCI bus shows is looked up by its id. Code for a GPU runs on later minors of the same major compute
-capability, and PTX on everything later (CUDA C++ Programming Guide, binary and PTX compatibility).
+capability, and PTX on everything later (CUDA C++ Programming Guide, binary and PTX compatibility). Where
+TORCH_CUDA_ARCH_LIST is not set, a build asks nvcc for the GPUs that it sees, and nvcc refuses what it does not know.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
+from tenv.checks.rules.arch_list import VARIABLE, Arch, arch_list, runs_on
 from tenv.checks.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus
+from tenv.checks.rules.driver import Verdict
+from tenv.checks.rules.driver_rules import stand
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
-from tenv.facts.cuda_gpu_arch import ToolkitArchs, sm_of
 from tenv.host.interface import Missing
 
-__all__ = ["DROPPED", "MIXED", "TOO_NEW", "TOO_OLD", "gpu_dropped", "gpu_mixed", "gpu_too_new", "gpu_too_old"]
+if TYPE_CHECKING:
+    from tenv.facts.cuda_gpu_arch import ToolkitArchs
+
+__all__ = [
+    "DROPPED",
+    "MIXED",
+    "REFUSED",
+    "TOO_NEW",
+    "TOO_OLD",
+    "UNSERVED",
+    "arch_refused",
+    "gpu_dropped",
+    "gpu_mixed",
+    "gpu_too_new",
+    "gpu_too_old",
+    "gpu_unserved",
+    "is_served",
+]
 
 TOO_OLD = "TE201"
 TOO_NEW = "TE202"
 MIXED = "TE203"
 DROPPED = "TE204"
+REFUSED = "TE205"
+UNSERVED = "TE206"
 
 
 def gpu_too_old(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs that the toolkit has dropped: an error, or a warning where it serves another of the machine."""
-    judged = list(_judged(case))
-    others = ", ".join(
-        dict.fromkeys(gpu.name for gpu, capability, archs in judged if not archs.has_dropped(capability))
-    )
-    runs = f", while it runs on {others}" if others else ""
-    avoid = "keep programs off it (CUDA_VISIBLE_DEVICES names those that they may use)"
-    for gpu, capability, archs in judged:
-        if archs.has_dropped(capability):
-            served = case.facts.cuda_gpu_arch.range(capability)
-            last = f"CUDA {served[1].major_minor}{doubt(served[1].basis)}" if served else "an older CUDA"
-            yield Finding(
-                code=TOO_OLD,
-                severity=Severity.WARNING if others else Severity.ERROR,
-                subject=gpu.name,
-                message=(
-                    f"has compute capability {capability}; nvcc of CUDA {archs.major_minor} compiles for "
-                    f"{_capability(archs.min)} and up, so nothing that it builds runs on this GPU{runs}"
-                    f"{doubt(archs.basis)}"
-                ),
-                evidence=_evidence(gpu, case),
-                source=archs.basis.source,
-                fix=(
-                    f"choose a target with {last} or older, or {avoid if others else 'run the programs on a newer GPU'}"
-                ),
-            )
+    """Yield the GPUs that the toolkit has dropped: an error where it serves none of the machine, else a warning."""
+    yield from _outside(case, newer=False)
 
 
 def gpu_too_new(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs that are newer than what the toolkit knows."""
-    for gpu, capability, archs in _judged(case):
-        if archs.is_older_than(capability):
-            served = case.facts.cuda_gpu_arch.range(capability)
-            first = f"CUDA {served[0].major_minor}{doubt(served[0].basis)}" if served else "a newer CUDA"
-            newest = _capability(archs.max)
-            how = f"code for {newest} runs, though it is not made for this GPU"
-            if capability.major != archs.max // 10:
-                how = "only PTX runs, which the driver compiles at the first start"
+    """Yield the GPUs of a generation that the toolkit does not know: an error where it serves none, else a warning."""
+    yield from _outside(case, newer=True)
+
+
+def _outside(case: Case, *, newer: bool) -> Iterator[Finding]:
+    """Yield a finding for the GPUs on one side of the toolkit's range, where no list names the architectures."""
+    judged = list(_judged(case))
+    gpus = [row for row in judged if (_is_foreign(*row[1:]) if newer else row[2].has_dropped(row[1]))]
+    if not gpus or arch_list(case.arch_list) is not None:
+        return
+    archs = gpus[0][2]
+    names = ", ".join(dict.fromkeys(gpu.name for gpu, _, _ in gpus))
+    others = ", ".join(
+        dict.fromkeys(gpu.name for gpu, one, row in judged if not row.has_dropped(one) and not _is_foreign(one, row))
+    )
+    told = ", ".join(dict.fromkeys(str(one) for _, one, _ in gpus))
+    asked = " ".join(dict.fromkeys(f"compute_{_digits(one)}" for _, one, _ in gpus))
+    bound = f"knows {_capability(archs.max)} at most" if newer else f"compiles for {_capability(archs.min)} and up"
+    rest = f", while it serves {others}" if others else f"; a build that detects the GPUs asks it for {asked}"
+    last = [case.facts.cuda_gpu_arch.range(one) for _, one, _ in gpus]
+    side = [row[0] if newer else row[1] for row in last if row]
+    way = f"CUDA {side[0].major_minor}{doubt(side[0].basis)}" if side else f"{'a newer' if newer else 'an older'} CUDA"
+    avoid = "keep programs off it (CUDA_VISIBLE_DEVICES names those that they may use)"
+    yield Finding(
+        code=TOO_NEW if newer else TOO_OLD,
+        severity=Severity.WARNING if others else Severity.ERROR,
+        subject=names,
+        message=(
+            f"has compute capability {told}; nvcc of CUDA {archs.major_minor} {bound}, so nothing that it builds "
+            f"runs there{rest}{doubt(archs.basis)}"
+        ),
+        evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu, _, _ in gpus)),
+        source=archs.basis.source,
+        fix=(
+            f"choose a target with {way} or {'newer' if newer else 'older'}, or "
+            f"{avoid if others else 'run the programs on a GPU that it knows'}"
+        ),
+    )
+
+
+def arch_refused(case: Case) -> Iterator[Finding]:
+    """Yield an error where nvcc would be asked for an architecture that it does not know, though its code could run."""
+    named = arch_list(case.arch_list)
+    cuda = cuda_of(case)
+    archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda and (named or known_gpus(case)) else None
+    if archs is None:
+        return
+    if named is not None:
+        unknown = [arch.text for arch in named if not archs.supports(arch.capability)]
+        if unknown:
             yield Finding(
-                code=TOO_NEW,
-                severity=Severity.WARNING,
-                subject=gpu.name,
+                code=REFUSED,
+                severity=Severity.ERROR,
+                subject=VARIABLE,
                 message=(
-                    f"has compute capability {capability}; nvcc of CUDA {archs.major_minor} knows {newest} at most: "
-                    f"{how}{doubt(archs.basis)}"
+                    f"asks for {', '.join(unknown)}, which nvcc of CUDA {archs.major_minor} does not know"
+                    f"{doubt(archs.basis)}"
                 ),
-                evidence=_evidence(gpu, case),
+                evidence=f"{VARIABLE}={case.arch_list}",
                 source=archs.basis.source,
-                fix=f'choose a target with {first} or newer, or set TORCH_CUDA_ARCH_LIST="{newest}+PTX"',
+                fix=f"name architectures from {_capability(archs.min)} to {_capability(archs.max)}",
             )
+        return
+    judged = list(_judged(case))
+    unknown_gpus = [
+        row
+        for row in judged
+        if not archs.supports(row[1]) and not archs.has_dropped(row[1]) and not _is_foreign(row[1], archs)
+    ]
+    if not unknown_gpus or any(archs.supports(one) for _, one, _ in judged):
+        return
+    first = unknown_gpus[0][1]
+    older = [_capability(sm) for sm in archs.sm if sm // 10 == first.major and sm < int(_digits(first))]
+    asked = " ".join(dict.fromkeys(f"compute_{_digits(one)}" for _, one, _ in unknown_gpus))
+    runs = f"; code for {older[-1]} would run there" if older else ""
+    fix = f'export {VARIABLE}="{older[-1]}", or choose' if older else "choose"
+    yield Finding(
+        code=REFUSED,
+        severity=Severity.ERROR,
+        subject=", ".join(dict.fromkeys(gpu.name for gpu, _, _ in unknown_gpus)),
+        message=(
+            f"has compute capability {first}, which nvcc of CUDA {archs.major_minor} does not know, and a build that "
+            f"detects the GPU asks it for {asked}{runs}{doubt(archs.basis)}"
+        ),
+        evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu, _, _ in unknown_gpus)),
+        source=archs.basis.source,
+        fix=f"{fix} a target with a CUDA that knows the GPU",
+    )
+
+
+def gpu_unserved(case: Case) -> Iterator[Finding]:
+    """Yield the GPUs for which TORCH_CUDA_ARCH_LIST names no code: an error where it has none for any."""
+    named = arch_list(case.arch_list)
+    gpus = [(gpu, gpu.capability) for gpu in dict.fromkeys(known_gpus(case)) if gpu.capability is not None]
+    cuda = cuda_of(case)
+    if named is None or cuda is None or not gpus:
+        return
+    by_code = [gpu for gpu, one in gpus if any(runs_on(arch, one) for arch in named)]
+    by_ptx = [(gpu, one) for gpu, one in gpus if gpu not in by_code and any(map(_ptx_for(one), named))]
+    judged = stand(cuda, case.host, case.facts, case.manifest) if by_ptx else None
+    compiles = judged is not None and judged.verdict is not Verdict.MINOR_VERSION
+    without = [gpu for gpu, _ in gpus if gpu not in by_code and (not compiles or gpu not in [g for g, _ in by_ptx])]
+    slow = [gpu for gpu, _ in by_ptx] if compiles else []
+    served = len(gpus) > len(without)
+    for found, what in (
+        (
+            without,
+            "has no code in it"
+            + (f", and its driver can't compile the PTX of CUDA {cuda.major_minor}" if by_ptx and not compiles else ""),
+        ),
+        (slow, "has PTX alone in it, which the driver compiles at the first start"),
+    ):
+        if found:
+            own = ";".join(dict.fromkeys(str(gpu.capability) for gpu in found))
+            yield Finding(
+                code=UNSERVED,
+                severity=Severity.WARNING if served else Severity.ERROR,
+                subject=", ".join(dict.fromkeys(gpu.name for gpu in found)),
+                message=f"{what}: {VARIABLE} names {', '.join(arch.text for arch in named)}",
+                evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu in found)),
+                source="CUDA C++ Programming Guide, binary compatibility and PTX compatibility",
+                fix=f'export {VARIABLE}="{own}", where nvcc knows it, or unset it',
+            )
+
+
+def _ptx_for(capability: Version) -> Callable[[Arch], bool]:
+    return lambda arch: arch.ptx and arch.variant == "" and arch.capability <= capability
+
+
+def is_served(case: Case, gpu: KnownGpu) -> bool:
+    """Tell whether a toolkit has code for a GPU, as far as that is known; where a list names the code, TE206 tells."""
+    cuda = cuda_of(case)
+    archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda else None
+    if archs is None or gpu.capability is None or arch_list(case.arch_list) is not None:
+        return True
+    return not archs.has_dropped(gpu.capability) and not _is_foreign(gpu.capability, archs)
+
+
+def _is_foreign(capability: Version, archs: "ToolkitArchs") -> bool:
+    """Tell whether a GPU is of a newer major than all that the toolkit knows, so that no code of it runs there."""
+    return capability.major > archs.max // 10
+
+
+def _digits(capability: Version) -> str:
+    return str(capability).replace(".", "")
 
 
 def gpu_mixed(case: Case) -> Iterator[Finding]:
@@ -81,8 +204,8 @@ def gpu_mixed(case: Case) -> Iterator[Finding]:
     if cuda is None or len(capabilities) < 2 or isinstance(case.host.gpus, Missing):  # noqa: PLR2004 (two)
         return
     built = compiled_for(gpus, cuda, case.facts.cuda_gpu_arch)
-    if not built:
-        return  # TE201 and TE202 tell all there is
+    if not built or arch_list(case.arch_list) is not None:
+        return  # TE201, TE202 and TE206 tell all there is
     which = "of them" if built == capabilities else f"that nvcc of CUDA {cuda.major_minor} knows"
     unknown = [gpu.name for gpu in gpus if gpu.capability is None]
     rest = f"; not known for {', '.join(unknown)}" if unknown else ""
@@ -111,6 +234,8 @@ def gpu_dropped(case: Case) -> Iterator[Finding]:
         return
     archs, basis = told
     oldest = min(Version(arch.removesuffix("+PTX")) for arch in archs)
+    from tenv.facts.cuda_gpu_arch import sm_of  # late: few ask about a revision
+
     for gpu, capability, toolkit in _judged(case):
         if toolkit.min <= sm_of(capability) < sm_of(oldest):
             yield Finding(
@@ -128,13 +253,13 @@ def gpu_dropped(case: Case) -> Iterator[Finding]:
             )
 
 
-def _judged(case: Case) -> Iterator[tuple[KnownGpu, Version, ToolkitArchs]]:
+def _judged(case: Case) -> "Iterator[tuple[KnownGpu, Version, ToolkitArchs]]":
     """Yield each kind of GPU once, where both its compute capability and the toolkit's architectures are known."""
-    cuda = cuda_of(case)
-    archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda else None
+    cuda, gpus = cuda_of(case), dict.fromkeys(known_gpus(case))
+    archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda and gpus else None
     if archs is None:
         return
-    for gpu in dict.fromkeys(known_gpus(case)):
+    for gpu in gpus:
         if gpu.capability is not None:
             yield gpu, gpu.capability, archs
 

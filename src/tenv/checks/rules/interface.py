@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tenv.locks.lock import Lock
     from tenv.targets.manifest import Manifest
 
-__all__ = ["Case", "Finding", "Rule", "Scope", "Severity", "Unknown"]
+__all__ = ["Case", "Finding", "Rule", "Scope", "Severity", "Unknown", "decide"]
 
 
 class Severity(StrEnum):
@@ -86,6 +86,7 @@ class Case:
         host: The machine.
         source: The PyTorch checkout or release that shall be built; None when none is named.
         facts: The compatibility tables.
+        arch_list: What TORCH_CUDA_ARCH_LIST says where it is built; an empty string where it is not set.
     """
 
     manifest: "Manifest"
@@ -94,6 +95,7 @@ class Case:
     host: "HostReport"
     source: "SourceTree | None"
     facts: "Facts"
+    arch_list: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +120,18 @@ class Rule:
             if finding.code not in self.codes:
                 raise BugError(f"the rule about {self.title} yields {finding.code}, which the catalogue does not say")
             yield finding
+
+
+def decide(scope: Scope, found: Iterable[tuple[Scope, Finding]]) -> bool | None:
+    """Return the verdict of a scope, building or running: no by an error, else None where a finding leaves it open.
+
+    Args:
+        scope: Which verdict.
+        found: What was found, each with the scope that its rule decides.
+    """
+    open_ = False
+    for decides, finding in found:
+        if finding.severity is Severity.ERROR and decides in (scope, Scope.BOTH):
+            return False
+        open_ = open_ or (finding.unknown is not None and finding.unknown.scope in (scope, Scope.BOTH))
+    return None if open_ else True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tenv.checks.pytorch_source import Asked
+from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.common import c_compiler, cuda_of, doubt, installed, on_windows, own_compiler, taken_compiler
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
@@ -27,6 +27,8 @@ _PACKAGES = ("libstdcxx", "libstdcxx-ng")
 """The conda packages that hold a libstdc++, named by the GCC that it comes from."""
 _CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)/")
 """What the path of a library in an environment of conda's has."""
+_OF_DISTRIBUTION = "/usr/bin/"
+_SYSTEM_LIBRARIES = ("/usr/lib", "/lib")
 _STATIC_RUNTIME = ("/opt/rh/",)
 """Red Hat's toolsets link what the system's libstdc++ lacks into the program."""
 
@@ -36,25 +38,44 @@ def glibc_headers(case: Case) -> Iterator[Finding]:
     libc, cuda = case.host.libc, cuda_of(case)
     if cuda is None or on_windows(case) or own_compiler(case) or isinstance(libc, Missing):
         return
+    compiler = taken_compiler(case, cuda=True)
+    gcc = compiler.version if compiler and compiler.kind == "g++" else None
     table = case.facts.cuda_host_compiler
-    conflict = table.glibc_conflict(cuda, libc.value)
+    conflict = table.glibc_conflict(cuda, libc.value, case.platform, gcc)
     if conflict is None:
         return
+    declared = [name for name in conflict.declared(libc.value) if not _is_patched(case, cuda, name)]
+    if not declared and not conflict.types:
+        return
+    what = (
+        f"from {conflict.glibc} on both declare {', '.join(declared)}"
+        if declared
+        else f"from {conflict.glibc} on this one has types that nvcc {cuda} does not know: {', '.join(conflict.types)}"
+    )
     yield Finding(
         code=HEADERS,
         severity=Severity.ERROR,
         subject=f"glibc {libc.value}",
         message=(
-            f"nothing compiles with the headers of CUDA {cuda} and those of this glibc: from {conflict.glibc} on both "
-            f"declare {', '.join(conflict.declared(libc.value))}{doubt(conflict.basis)}"
+            f"nothing compiles with the headers of CUDA {cuda} and those of this glibc: {what}{doubt(conflict.basis)}"
         ),
         evidence=f"glibc {libc.value} ({libc.origin})",
         source=conflict.basis.source,
         fix=(
-            f"choose a target with a CUDA newer than {table.newest_conflict(libc.value)}, or build in a container with "
-            f"a glibc older than {conflict.glibc}"
+            f"choose a target with a CUDA newer than {table.newest_conflict(libc.value, case.platform)}, or build in a "
+            f"container with a glibc older than {conflict.glibc}"
         ),
     )
+
+
+def _is_patched(case: Case, cuda: Version, function: str) -> bool:
+    """Tell whether a function is declared as glibc does in the headers of the toolkit that is taken."""
+    if isinstance(case.host.toolkits, Missing):
+        return False
+    same = (row for row in case.host.toolkits.value if row.version and row.version.major_minor == cuda.major_minor)
+    toolkit = next((row for row in same if row.compiles), None)
+    stem = function.removesuffix("f")
+    return toolkit is not None and any(stem in name for name in toolkit.patched)
 
 
 def glibc_too_old(case: Case) -> Iterator[Finding]:
@@ -87,9 +108,10 @@ def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
     compiler = taken_compiler(case)
     if compiler is None or compiler.kind != "g++" or compiler.path.startswith(_STATIC_RUNTIME):
         return
-    needs, loaded = case.facts.libstdcxx.for_gcc(compiler.version), _of_environment(case)
+    loaded = _of_environment(case)
     if loaded is None and not own_compiler(case):
         loaded = _of_host(case)
+    needs = _linked(case, compiler, loaded) if loaded else None
     if needs is None or loaded is None or needs.glibcxx <= loaded.glibcxx:
         return
     yield Finding(
@@ -97,14 +119,43 @@ def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
         severity=Severity.ERROR,
         subject=f"libstdc++ of {loaded.name}",
         message=(
-            f"is older than g++ {compiler.version}: what that compiles may end at its start with "
+            f"is older than {needs.whose}: what that compiles may end at its start with "
             f"`version 'GLIBCXX_{needs.glibcxx}' not found`; this library ends with GLIBCXX_{loaded.glibcxx}"
             f"{doubt(needs.basis, loaded.basis)}"
         ),
         evidence=f"{loaded.evidence}; {compiler.path} ({compiler.ways})",
-        source=needs.basis.source,
+        source=needs.source,
         fix=f"{loaded.newer(compiler)}, or {_older(case, loaded)}",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    """The libstdc++ that a g++ links: its highest GLIBCXX, what names it in a message, and who says so."""
+
+    glibcxx: Version
+    whose: str
+    source: str
+    basis: Basis | None = None
+
+
+def _linked(case: Case, compiler: Compiler, loaded: "_Loaded") -> _Linked | None:
+    """Return the libstdc++ that a g++ links: as the g++ itself names it, else the distribution's, else by its number.
+
+    Every g++ of a distribution links the distribution's own library: where programs load that, it can't be older.
+    """
+    if compiler.glibcxx is not None:
+        whose = f"the libstdc++ that g++ {compiler.version} links"
+        return _Linked(compiler.glibcxx, whose, f"{compiler.path} -print-file-name=libstdc++.so")
+    own = case.facts.libstdcxx.for_gcc(compiler.version)
+    libc = case.host.libc
+    of_distribution = compiler.path.startswith(_OF_DISTRIBUTION) and not own_compiler(case)
+    if of_distribution and not loaded.name.startswith(_SYSTEM_LIBRARIES) and not isinstance(libc, Missing):
+        shared = case.facts.libstdcxx.for_distribution(libc.value)
+        if shared and (own is None or shared.glibcxx > own.glibcxx):
+            whose = f"the libstdc++ of {shared.name}, which its g++ {compiler.version} links"
+            return _Linked(shared.glibcxx, whose, shared.basis.source, shared.basis)
+    return _Linked(own.glibcxx, f"g++ {compiler.version}", own.basis.source, own.basis) if own else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +209,8 @@ def _older(case: Case, loaded: _Loaded) -> str:
     fits = [
         compiler
         for compiler in installed(case)
-        if (needs := case.facts.libstdcxx.for_gcc(compiler.version)) and needs.glibcxx <= loaded.glibcxx
-        if not isinstance(asked, Asked) or compiler.version >= asked.value
+        if (needs := _linked(case, compiler, loaded)) and needs.glibcxx <= loaded.glibcxx
+        if not isinstance(asked, SourceRequirement) or compiler.version >= asked.value
     ]
     if not fits:
         return "take an older g++ (CXX, CC)"

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tenv.checks.pytorch_source import Asked
+from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.common import asked_doubt, cuda_of, doubt, locked, locked_conda
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Range, Version
-from tenv.facts.redist_rows import Archive
+from tenv.facts.redist_rows import RedistArchive
 from tenv.locks.lock import CondaPackage
 
 __all__ = ["LIBRARY", "MAGMA", "REVISION", "library_of_other_cuda", "library_of_other_revision", "magma_of_other_cuda"]
@@ -114,7 +114,7 @@ def _other_cuda(library: _Locked, cuda: Version, severity: Severity, words: str,
     )
 
 
-def _same(archives: tuple[Archive, ...], text: str) -> list[Archive]:
+def _same(archives: tuple[RedistArchive, ...], text: str) -> list[RedistArchive]:
     """Return the archives of a version; wheels, conda packages and archives share the first three numbers."""
     version = Version.find(text)
     wanted = version.text.split(".")[:3] if version else []
@@ -138,7 +138,7 @@ def _cudnn(case: Case, library: _Locked, version: Version) -> Iterator[Finding]:
         return
     name = f"PyTorch {source.version.value}"
     asked, row = source.cudnn_min, case.facts.pytorch_build.release(source.version.value)
-    if isinstance(asked, Asked) and version < asked.value:
+    if isinstance(asked, SourceRequirement) and version < asked.value:
         words = f"is too old for {name}, which takes cuDNN {asked.value} or newer{asked_doubt(case)}"
         yield _other_revision(library, Severity.ERROR, words, asked.origin, f">={asked.value}")
     elif row and row.wheel_cudnn and version.major > row.wheel_cudnn.major:
@@ -168,7 +168,8 @@ def _cusparselt(case: Case, library: _Locked, version: Version) -> Iterator[Find
 
 def _uses_cusparselt(case: Case, release: str) -> bool:
     """Tell whether a build looks for cuSPARSELt: as the target sets USE_CUSPARSELT, else as its release does."""
-    set_to = case.manifest.environment.get("USE_CUSPARSELT")
+    asked = case.manifest.environment.get("USE_CUSPARSELT")
+    set_to = asked.text if asked else None
     if set_to is not None:
         return set_to.upper() not in ("", "0", "OFF", "NO", "FALSE", "N")
     return Version(release) >= _CUSPARSELT_BY_DEFAULT

@@ -7,7 +7,7 @@ stands in ``tenv/facts/data/pytorch_build.toml``. Without a revision there is no
 import re
 from collections.abc import Iterator
 
-from tenv.checks.pytorch_source import Asked, SourceTree
+from tenv.checks.pytorch_source import SourceRequirement, SourceTree
 from tenv.checks.rules.common import asked_doubt, cuda_of, locked, locked_conda
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Range, Version
@@ -41,7 +41,7 @@ _UPSTREAM = "github.com/pytorch/pytorch"
 def cuda_too_old(case: Case) -> Iterator[Finding]:
     """Yield an error where the target's CUDA is older than the revision's CMake accepts."""
     cuda, asked = cuda_of(case), case.source.cuda_min if case.source else None
-    if case.source and cuda and isinstance(asked, Asked) and cuda < asked.value:
+    if case.source and cuda and isinstance(asked, SourceRequirement) and cuda < asked.value:
         yield Finding(
             code=CUDA,
             severity=Severity.ERROR,
@@ -60,7 +60,7 @@ def python(case: Case) -> Iterator[Finding]:
     if not minors:
         minors, evidence = _conda_python(case)
         section = "[dependencies]"
-    if case.source is None or not isinstance(asked, Asked) or not minors:
+    if case.source is None or not isinstance(asked, SourceRequirement) or not minors:
         return
     fitting = [minor for minor in minors if _takes(asked.value, minor)]
     outside = [minor for minor in minors if minor not in fitting]
@@ -99,7 +99,7 @@ def cmake(case: Case) -> Iterator[Finding]:
     places += [("dependencies", package.version, package.url) for package in locked_conda(case, "cmake")]
     for section, version, evidence in places:
         found, asked = Version.find(version), case.source.cmake_min
-        if found and isinstance(asked, Asked) and found < asked.value:
+        if found and isinstance(asked, SourceRequirement) and found < asked.value:
             wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
             message = f"is too old for {_name(case.source)}: that takes {wanted}"
             fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'

@@ -35,7 +35,8 @@ def memory(case: Case) -> Iterator[Finding]:
     found = case.host.memory
     if cuda_of(case) is None or isinstance(found, Missing):
         return
-    asked = case.manifest.environment.get("MAX_JOBS", "").strip()
+    request = case.manifest.environment.get("MAX_JOBS")
+    asked = ((request.text if request else None) or "").strip()
     jobs = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else 0
     if found.value < _HEAVY_FILE:
         yield Finding(

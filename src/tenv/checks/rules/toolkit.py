@@ -8,6 +8,7 @@ is therefore checked. Of conda packages the nvidia channel pins less still: its 
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.names import channel_url
@@ -70,8 +71,13 @@ _EMPTY_WHEEL = 20_000
 """Bytes; the placeholder wheels of NVIDIA hold a README and no library."""
 
 
-def check_lock(lock: Lock) -> Iterator[Finding]:
-    """Yield what is wrong with the CUDA packages of a lock, platform by platform."""
+@lru_cache(maxsize=8)
+def check_lock(lock: Lock) -> tuple[Finding, ...]:
+    """Return what is wrong with the CUDA packages of a lock, platform by platform; a lock is judged once."""
+    return tuple(_check(lock))
+
+
+def _check(lock: Lock) -> Iterator[Finding]:
     cuda = _cuda(lock)
     for platform, wheels in lock.wheels.items():
         yield from _placeholders(platform, wheels)
@@ -86,34 +92,26 @@ def check_lock(lock: Lock) -> Iterator[Finding]:
 
 def mixed_releases(case: Case) -> Iterator[Finding]:
     """Yield an error for each package of the lock that is of another release than the target's CUDA."""
-    cuda = _cuda(case.lock) if case.lock else None
-    if case.lock is None or cuda is None:
-        return
-    for platform, wheels in case.lock.wheels.items():
-        yield from _mixed(platform, wheels, cuda)
-    for platform, packages in case.lock.conda.items():
-        yield from _mixed_conda(platform, packages, cuda, case.lock.channels)
+    return _coded(case, MIXED_RELEASES)
 
 
 def placeholders(case: Case) -> Iterator[Finding]:
     """Yield an error for each package of the lock that holds nothing."""
-    for platform, wheels in case.lock.wheels.items() if case.lock else ():
-        yield from _placeholders(platform, wheels)
+    return _coded(case, PLACEHOLDER)
 
 
 def wrong_major(case: Case) -> Iterator[Finding]:
     """Yield an error for each package of the lock that is made for another CUDA major."""
-    cuda = _cuda(case.lock) if case.lock else None
-    if case.lock is None or cuda is None:
-        return
-    for platform, wheels in case.lock.wheels.items():
-        yield from _wrong_major(platform, wheels, cuda)
+    return _coded(case, WRONG_MAJOR)
 
 
 def mixed_halves(case: Case) -> Iterator[Finding]:
     """Yield what is of another release than the library that it is the headers or the static form of."""
-    for platform, packages in case.lock.conda.items() if case.lock else ():
-        yield from _mixed_halves(platform, packages)
+    return _coded(case, MIXED_HALVES)
+
+
+def _coded(case: Case, code: str) -> Iterator[Finding]:
+    return (finding for finding in (check_lock(case.lock) if case.lock else ()) if finding.code == code)
 
 
 def _cuda(lock: Lock) -> Version | None:

@@ -4,61 +4,33 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from tenv.core.errors import HashMismatchError, ManifestError, NetworkError, NoSolutionError, UsageError
+from tenv.core.errors import ManifestError, NetworkError, NoSolutionError, UsageError
 from tenv.core.http_settings import shown
-from tenv.core.versions import Version
-from tenv.facts.redist_rows import Archive as Row
 from tenv.facts.tables import Facts
 from tenv.locks.lock import Archive, Lock
+from tenv.sources.archives.answers import place_of
+from tenv.sources.archives.cuda_release import check_components, check_one_release, toolkit
 from tenv.sources.archives.download import Fetcher
 from tenv.sources.archives.formats.interface import KINDS, kind_of
-from tenv.sources.archives.partial_file import Wanted
+from tenv.sources.archives.offers import Offer, compare, from_file, from_row, none_fits, pick
+from tenv.sources.archives.partial_file import RemoteFile
 from tenv.sources.archives.redist import (
     NVIDIA_PLATFORMS,
     Product,
-    RedistFile,
     RedistManifest,
     labels,
     parse_manifest,
     product,
 )
 from tenv.sources.archives.store import Store
-from tenv.sources.archives.version_choice import Choice, Question, answers, choose, rows_of
+from tenv.sources.archives.version_choice import CUDA, VersionChoice, VersionQuery, answers, choose, rows_of
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
-__all__ = ["Archives", "home"]
-
-
-def home(name: str) -> str:
-    """Return where in a prefix an archive goes when the manifest does not say."""
-    return f"opt/{name}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """An archive that may be taken, from whichever source.
-
-    Attributes:
-        component: What it is a part of.
-        version: Its version.
-        cuda_major: The CUDA major that it is made for; None when it is of no particular one.
-        url: Where it is.
-        sha256: Its digest in hex.
-        size: Its bytes, None when nobody says.
-        trust: Who says so: ``facts`` or ``redist``.
-    """
-
-    component: str
-    version: str
-    cuda_major: int | None
-    url: str
-    sha256: str
-    size: int | None
-    trust: str
+__all__ = ["ArchiveChooser"]
 
 
 @dataclass(slots=True)
-class Archives:
+class ArchiveChooser:
     """Chooses the archives of a manifest.
 
     Attributes:
@@ -102,9 +74,11 @@ class Archives:
                     found[platform].append(one)
                 continue
             version = _kept_version(kept, name, platforms)
-            question = Question(name, request.version, manifest, platforms, version)
+            question = VersionQuery(name, request.version, manifest, platforms, version, request.product)
             for platform, archives in self._by_version(question, request).items():
                 found[platform] += archives
+        for platform, archives in found.items():
+            check_one_release(manifest.file, platform, archives)
         return {
             platform: tuple(sorted(archives, key=lambda archive: archive.name)) for platform, archives in found.items()
         }
@@ -118,8 +92,7 @@ class Archives:
                 f"{manifest.file}: archives.{name}.url: the name of the file does not tell how it is packed",
                 hint=f"it has to end in {', '.join(f'.{known}' for known in KINDS)}",
             )
-        to = home(name) if not request.to else request.to.strip("/").removeprefix(".").strip("/")
-        archive = Archive(name, "", request.url, request.sha256, None, kind, request.strip, to)
+        archive = Archive(name, "", request.url, request.sha256, None, kind, request.strip, place_of(request, name))
         same = [
             row
             for rows in (old.archives.values() if old else ())
@@ -137,19 +110,21 @@ class Archives:
                 hint=f"put its sha256 into the manifest, or let `tenv lock {manifest.name} --trust-first-use` "
                 "record what it sees now",
             )
-        fetched = self.store.fetch(self.fetcher, Wanted(name, request.url))
+        fetched = self.store.fetch(self.fetcher, RemoteFile(name, request.url))
         self.say(f"{name}: {request.url} was trusted on first use: sha256 {fetched.sha256}")
         return replace(archive, sha256=fetched.sha256, size=fetched.size, trust="first-use")
 
     # A product by its version
 
-    def _by_version(self, question: Question, request: ArchiveRequest) -> dict[str, list[Archive]]:
+    def _by_version(self, question: VersionQuery, request: ArchiveRequest) -> dict[str, list[Archive]]:
         choice = choose(self.facts, question)
         if choice.reason:
             self.say(f"{question.name} {choice.version}: {choice.reason}")
         asked = product(request.product or question.name)
         if request.product and request.product != question.name:
             asked = replace(asked, components=(question.name,))
+        elif request.components:
+            asked = replace(asked, components=request.components)
         live = self._manifest(asked, choice, question)
         found = {}
         for platform in question.platforms:
@@ -157,7 +132,7 @@ class Archives:
             found[platform] = [_archive(question.name, request, offer, len(offers) > 1) for offer in offers]
         return found
 
-    def _manifest(self, asked: Product, choice: Choice, question: Question) -> RedistManifest | None:
+    def _manifest(self, asked: Product, choice: VersionChoice, question: VersionQuery) -> RedistManifest | None:
         """Return the live manifest of a release; None when the facts have to do."""
         if self.fetcher.offline and choice.known:
             return None
@@ -185,7 +160,7 @@ class Archives:
         """Return the address that was asked, which is a mirror's where there is one, for messages."""
         return shown(self.fetcher.settings.served(url)[-1])
 
-    def _unknown(self, asked: Product, choice: Choice, question: Question) -> NoSolutionError:
+    def _unknown(self, asked: Product, choice: VersionChoice, question: VersionQuery) -> NoSolutionError:
         rows = rows_of(self.facts, question.name)
         known = [str(version) for version in sorted({row.version for row in rows})]
         return NoSolutionError(
@@ -196,25 +171,37 @@ class Archives:
         )
 
     def _offers(
-        self, question: Question, choice: Choice, asked: Product, live: RedistManifest | None, platform: str
-    ) -> list[_Offer]:
+        self, question: VersionQuery, choice: VersionChoice, asked: Product, live: RedistManifest | None, platform: str
+    ) -> list[Offer]:
         """Return the archives to take on a platform, the facts and the live list compared."""
         theirs = NVIDIA_PLATFORMS[platform]
         cuda = question.manifest.on(platform).requirements.cuda
+        if live and asked.name == CUDA:
+            return self._of_release(question, choice, asked, live, theirs)
         offers = list(_listed(asked, live, theirs, question)) if live else []
         if not choice.known:
             groups = [[offer for offer in offers if offer.component == name] for name in _order(offers)]
             if not groups:
-                raise _none(question, choice, platform, cuda, offers)
+                raise none_fits(question, choice, platform, cuda, offers)
             _check_version(question, live, offers)
-            return [_pick(question, choice, platform, cuda, group) for group in groups]
+            return [pick(question, choice, platform, cuda, group) for group in groups]
         rows = [row for row in rows_of(self.facts, question.name) if row.platform == theirs]
-        known = [_from_row(question.name, row) for row in rows if str(row.version) == choice.version]
-        taken = _pick(question, choice, platform, cuda, known)
+        known = [from_row(question.name, row) for row in rows if str(row.version) == choice.version]
+        taken = pick(question, choice, platform, cuda, known)
         for offer in offers:
             if (offer.version, offer.cuda_major) == (taken.version, taken.cuda_major):
-                _compare(question.name, taken, offer)
+                compare(question.name, taken, offer)
         return [taken]
+
+    def _of_release(
+        self, question: VersionQuery, choice: VersionChoice, asked: Product, live: RedistManifest, theirs: str
+    ) -> list[Offer]:
+        """Return the components of a release of CUDA: those that are named, else those that a build of PyTorch uses."""
+        if not asked.components:
+            asked = replace(asked, components=toolkit(self.facts.cuda_redist, question, choice.version, live, theirs))
+        check_components(question, asked.components, live, theirs)
+        offers = list(_listed(asked, live, theirs, question))
+        return [replace(offer, release=choice.version) for offer in offers]
 
 
 def _requests(manifest: Manifest) -> Iterator[tuple[str, ArchiveRequest, tuple[str, ...]]]:
@@ -229,22 +216,22 @@ def _requests(manifest: Manifest) -> Iterator[tuple[str, ArchiveRequest, tuple[s
 
 def _kept_version(old: Lock | None, name: str, platforms: Sequence[str]) -> str:
     versions = {
-        row.version
+        row.release or row.version
         for platform in platforms
         for row in (old.archives.get(platform, ()) if old else ())
-        if row.name == name
+        if row.answers_for(name)
     }
     return versions.pop() if len(versions) == 1 else ""
 
 
-def _listed(asked: Product, live: RedistManifest, platform: str, question: Question) -> Iterator[_Offer]:
+def _listed(asked: Product, live: RedistManifest, platform: str, question: VersionQuery) -> Iterator[Offer]:
     """Yield what a live manifest offers for a platform."""
     for component in _components(asked, live, platform, question):
         for file in live.files(component, platform):
-            yield _from_file(asked, file)
+            yield from_file(asked, file)
 
 
-def _components(asked: Product, live: RedistManifest, platform: str, question: Question) -> list[str]:
+def _components(asked: Product, live: RedistManifest, platform: str, question: VersionQuery) -> list[str]:
     there = live.components()
     if asked.components:
         return [component for component in asked.components if component in there]
@@ -258,7 +245,7 @@ def _components(asked: Product, live: RedistManifest, platform: str, question: Q
     )
 
 
-def _check_version(question: Question, live: RedistManifest | None, offers: Sequence[_Offer]) -> None:
+def _check_version(question: VersionQuery, live: RedistManifest | None, offers: Sequence[Offer]) -> None:
     """Refuse a manifest whose label fits and whose archives are of another version than the one asked for."""
     label = live.label if live else ""
     found = sorted({offer.version for offer in offers if not answers(offer.version, question.wanted)})
@@ -269,65 +256,14 @@ def _check_version(question: Question, live: RedistManifest | None, offers: Sequ
         )
 
 
-def _order(offers: Sequence[_Offer]) -> list[str]:
+def _order(offers: Sequence[Offer]) -> list[str]:
     return list(dict.fromkeys(offer.component for offer in offers))
 
 
-def _from_file(asked: Product, file: RedistFile) -> _Offer:
-    return _Offer(
-        file.component, file.version, file.cuda_major, asked.base + file.path, file.sha256, file.size, "redist"
-    )
-
-
-def _from_row(name: str, row: Row) -> _Offer:
-    return _Offer(name, str(row.version), row.cuda_major, row.url, row.sha256, row.size, "facts")
-
-
-def _pick(question: Question, choice: Choice, platform: str, cuda: Version | None, offers: Sequence[_Offer]) -> _Offer:
-    """Return the archive for the target's CUDA."""
-    by_major = {offer.cuda_major: offer for offer in offers}
-    if cuda is not None and cuda.major in by_major:
-        return by_major[cuda.major]
-    if None in by_major:
-        return by_major[None]
-    if cuda is None and len(by_major) == 1:
-        return next(iter(by_major.values()))
-    raise _none(question, choice, platform, cuda, offers)
-
-
-def _none(
-    question: Question, choice: Choice, platform: str, cuda: Version | None, offers: Sequence[_Offer]
-) -> NoSolutionError:
-    majors = ", ".join(str(offer.cuda_major) for offer in offers)
-    made_for = f" for CUDA {cuda}" if cuda else ", and the manifest names no CUDA" if majors else ""
-    hint = (
-        f"it has files for CUDA {majors}"
-        if majors
-        else f"NVIDIA's name of the platform is {NVIDIA_PLATFORMS[platform]}"
-    )
-    return NoSolutionError(
-        f"archives.{question.name}: {question.name} {choice.version} has no file on {platform}{made_for}", hint=hint
-    )
-
-
-def _compare(name: str, known: _Offer, live: _Offer) -> None:
-    """Stop where NVIDIA lists another file under a name that the facts know."""
-    if live.sha256 == known.sha256 and (known.size is None or live.size in (None, known.size)):
-        return
-    raise HashMismatchError(
-        f"{name} {known.version}: NVIDIA now lists another file under the name {known.url.rpartition('/')[2]}\n"
-        f"  the facts  sha256 {known.sha256}, {known.size or 'unknown'} bytes\n"
-        f"  the list   sha256 {live.sha256}, {live.size or 'unknown'} bytes",
-        hint="it was replaced under its old name: find out why, then put the row that you trust into "
-        f"facts/{name}.toml of your configuration folder, or name the file with `url` and `sha256`",
-    )
-
-
-def _archive(name: str, request: ArchiveRequest, offer: _Offer, several: bool) -> Archive:
+def _archive(name: str, request: ArchiveRequest, offer: Offer, several: bool) -> Archive:
     kind = kind_of(urlsplit(offer.url).path)
     if not kind:
         raise NoSolutionError(f"archives.{name}: {offer.url}: its name does not tell how it is packed")
-    below = (request.to.strip("/") if request.to else home(name)) + (f"/{offer.component}" if several else "")
     return Archive(
         name=offer.component if several else name,
         version=offer.version,
@@ -336,6 +272,8 @@ def _archive(name: str, request: ArchiveRequest, offer: _Offer, several: bool) -
         size=offer.size,
         kind=kind,
         strip=request.strip or 1,
-        to=below,
+        to=place_of(request, name, offer.component if several else ""),
         trust=offer.trust,
+        release=offer.release,
+        part_of=name if several and offer.release else "",
     )

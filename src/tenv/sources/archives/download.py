@@ -14,9 +14,17 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError
 from tenv.core.files import storage_errors
-from tenv.core.http import LATER, Answer, Http, Interrupted, Unanswered
+from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered
 from tenv.core.http_settings import shown
-from tenv.sources.archives.partial_file import MAX_FILE, PARTIAL, UNSATISFIABLE, Drip, Mark, Part, Wanted
+from tenv.sources.archives.partial_file import (
+    MAX_FILE,
+    PARTIAL,
+    UNSATISFIABLE,
+    Drip,
+    PartialFile,
+    RemoteFile,
+    ResumeNote,
+)
 from tenv.targets.config import Settings
 
 __all__ = ["Fetched", "Fetcher"]
@@ -43,7 +51,7 @@ class Fetched:
 
 def _local(address: str) -> Path:
     """Return the file that a ``file:`` address of a mirror names."""
-    from urllib.request import url2pathname  # noqa: PLC0415 (late: 20 ms, since it brings all of HTTP along)
+    from urllib.request import url2pathname  # late: 20 ms, since it brings all of HTTP along
 
     return Path(url2pathname(urlsplit(address).path))
 
@@ -104,7 +112,7 @@ class Fetcher:
                 self._wait(attempt, what, address, error)
         raise AssertionError  # the loop has no end
 
-    def _small(self, answer: Answer, what: str) -> bytes:
+    def _small(self, answer: HttpResponse, what: str) -> bytes:
         parts, size, start = [], 0, time.monotonic()
         limit = 2 * self.http.settings.patience.window
         for piece in answer.pieces(decoded=True):
@@ -116,7 +124,7 @@ class Fetcher:
                 raise Interrupted(f"it took longer than {limit:g} s")
         return b"".join(parts)
 
-    def file(self, wanted: Wanted, path: Path) -> Fetched:
+    def file(self, wanted: RemoteFile, path: Path) -> Fetched:
         """Bring a file to `path`, going on with what is there of it.
 
         Raises:
@@ -135,7 +143,7 @@ class Fetcher:
                 errors.append(error)
         raise errors[-1]
 
-    def _file(self, wanted: Wanted, address: str, path: Path) -> Fetched:
+    def _file(self, wanted: RemoteFile, address: str, path: Path) -> Fetched:
         if address.startswith("file:"):
             if not _local(address).is_file():
                 raise NetworkError(f"{wanted.name}: there is no {_local(address)}")
@@ -143,7 +151,7 @@ class Fetcher:
         with path.open("ab"):
             pass  # it may be there in part
         with path.open("r+b") as file:
-            part = Part(file, wanted, Mark(path.with_name(path.name + ".from"), address))
+            part = PartialFile(file, wanted, ResumeNote(path.with_name(path.name + ".from"), address))
             part.resume()
             again = part.done > 0
             self._complete(part, address)
@@ -162,7 +170,7 @@ class Fetcher:
         part.mark.forget()
         return Fetched(path, found, part.done)
 
-    def _complete(self, part: Part, address: str) -> None:
+    def _complete(self, part: PartialFile, address: str) -> None:
         """Ask until the file is whole; an attempt that brings something is followed by another one at once."""
         if address.startswith("file:"):
             return
@@ -179,7 +187,7 @@ class Fetcher:
                 if fruitless:
                     self._wait(fruitless, part.wanted.name, address, error)
 
-    def _attempt(self, part: Part, address: str) -> None:
+    def _attempt(self, part: PartialFile, address: str) -> None:
         wanted = part.wanted
         if part.is_whole():
             return
@@ -196,7 +204,7 @@ class Fetcher:
             if total is not None and part.done < total:
                 raise Interrupted(f"the connection ended after {part.done} of {total} bytes")
 
-    def _check_status(self, answer: Answer, what: str, good: tuple[int, ...]) -> None:
+    def _check_status(self, answer: HttpResponse, what: str, good: tuple[int, ...]) -> None:
         status = answer.status
         if status in good:
             return

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tenv.core.errors import ArchiveRefusedError
 from tenv.sources.archives.case_collisions import Clashes
-from tenv.sources.archives.formats.interface import Entry, Kind, Limits, Sink
+from tenv.sources.archives.formats.interface import ArchiveLimits, Entry, Kind, Sink
 from tenv.sources.archives.member_names import check_target, check_way, parts_of
 
 __all__ = ["Contents", "File", "Staging"]
@@ -78,7 +78,7 @@ class Staging:
     packed: int
     strip: int
     windows: bool
-    given: Limits | None
+    given: ArchiveLimits | None
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     links: dict[tuple[str, ...], str] = field(default_factory=dict)
     same: list[tuple[tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Staging:
     written: int = 0
 
     def __post_init__(self) -> None:
-        self.limits = self.given or Limits()
+        self.limits = self.given or ArchiveLimits()
         self.folder.mkdir()
         self.clashes = Clashes(None if self.windows else self.folder.parent)
 

@@ -10,10 +10,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from tenv.core.errors import ArchiveRefusedError, ForeignFolderError
-from tenv.core.files import digest, storage_errors, write_atomic
-from tenv.core.prefix import ARCHIVES
+from tenv.core.files import digest, read_regular, storage_errors, write_atomic
+from tenv.core.prefix import ARCHIVES, OWN, leads_out, require_inside
+from tenv.core.untrusted import name_fault
 from tenv.locks.lock import Archive
 from tenv.sources.archives.case_collisions import first_clash
 from tenv.sources.archives.store import Sharing, Tree, share
@@ -68,12 +70,20 @@ def placed(prefix: Path) -> dict[str, Placed]:
     found = {}
     for path in sorted((prefix / ARCHIVES).glob("*.json")):
         try:
-            data = json.loads(path.read_text("utf-8"))
-            if data.pop("schema") == _SCHEMA:
+            data = json.loads(read_regular(path))
+            known = data.pop("schema") == _SCHEMA and _is_record(data) and path.stem == data["name"]
+            if known and not leads_out(prefix, (*data["files"], *data["links"])):
                 found[data["name"]] = Placed(**data)
         except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             continue
     return found
+
+
+def _is_record(data: Mapping[str, Any]) -> bool:
+    """Tell whether the values of a record have the types and the name that tenv writes."""
+    texts = [data[key] for key in ("name", "version", "sha256", "to", "licence")]
+    texts += [text for key in ("files", "links") for pair in data[key].items() for text in pair]
+    return all(isinstance(text, str) for text in texts) and not name_fault(data["name"])
 
 
 def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
@@ -88,6 +98,8 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
         StorageError: The disk is full, or the prefix can't be written.
     """
     home = prefix / archive.to
+    record = describe(archive, tree)
+    _check_inside(prefix, record)
     names = [*tree.contents.files, *tree.contents.links]
     there = [name for name in names if os.path.lexists(home / name)]
     taken = next((name for name in there if not _is_same(home / name, name, tree)), None)
@@ -111,9 +123,21 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
                 (aside / "tree").rename(home)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
-        record = describe(archive, tree)
-        write_atomic(record_of(prefix, archive.name), record.to_json())
+        write_atomic(record_of(prefix, archive.name), record.to_json(), within=prefix)
     return record
+
+
+def _check_inside(prefix: Path, record: Placed) -> None:
+    """Refuse an archive that has, or whose record names, what is not below the prefix or is tenv's and conda's own."""
+    names = [*record.files, *record.links]
+    note = os.path.relpath(record_of(prefix, record.name), prefix)
+    require_inside(prefix, [*names, note, f"{record.to or '.'}/x"], f"the archive {record.name}")
+    own = next((name for name in names if Path(os.path.normpath(name)).parts[0] in (*OWN, "conda-meta")), None)
+    if own is not None:
+        raise ArchiveRefusedError(
+            f"{record.name}: holds `{own}`, a name that belongs to the environment itself, so nothing is installed",
+            hint=f'give it a folder of its own in the manifest: `to = "opt/{record.name}"`',
+        )
 
 
 def _is_same(path: Path, name: str, tree: Tree) -> bool:
@@ -180,6 +204,7 @@ def describe(archive: Archive, tree: Tree) -> Placed:
 
 def remove(prefix: Path, record: Placed) -> None:
     """Take an archive out of a prefix: its files, its links, the folders that are then empty, its record."""
+    _check_inside(prefix, record)
     with storage_errors(f"can't remove {record.name} from {prefix}"):
         for name in (*record.files, *record.links):
             (prefix / name).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ A fault is a ValueError whose text goes on after the member's name: ``'../x' lea
 import re
 from collections.abc import Mapping
 
-from tenv.sources.archives.formats.interface import Limits
+from tenv.sources.archives.formats.interface import ArchiveLimits
 
 __all__ = ["check_target", "check_way", "parts_of"]
 
@@ -17,7 +17,7 @@ _MAX_PART = 255
 _MAX_HOPS = 40
 
 
-def parts_of(name: str, limits: Limits, *, windows: bool) -> tuple[str, ...]:
+def parts_of(name: str, limits: ArchiveLimits, *, windows: bool) -> tuple[str, ...]:
     """Return the parts of a name that leads nowhere else.
 
     Args:
@@ -48,7 +48,7 @@ def parts_of(name: str, limits: Limits, *, windows: bool) -> tuple[str, ...]:
     return parts
 
 
-def check_target(target: str, limits: Limits, *, hard: bool) -> None:
+def check_target(target: str, limits: ArchiveLimits, *, hard: bool) -> None:
     """Look at what a link says of where it leads, before it is known what is there.
 
     Args:

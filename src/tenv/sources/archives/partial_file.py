@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import HashMismatchError, NetworkError
-from tenv.core.http import Answer, Interrupted
+from tenv.core.http import HttpResponse, Interrupted
 from tenv.core.http_settings import Patience, shown
 
-__all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "Mark", "Part", "Wanted"]
+__all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "PartialFile", "RemoteFile", "ResumeNote"]
 
 MAX_FILE = 64 << 30
 """Bytes of a file that are taken at most."""
@@ -20,7 +20,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RemoteFile:
     """A file to be had.
 
     Attributes:
@@ -55,7 +55,7 @@ class Drip:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ResumeNote:
     """A note beside a part of a file: which address it is from, and which state of it.
 
     Attributes:
@@ -83,10 +83,10 @@ class Mark:
         self.path.unlink(missing_ok=True)
 
 
-class Part:
+class PartialFile:
     """What is there of a file, and its digest."""
 
-    def __init__(self, file: Any, wanted: Wanted, mark: Mark) -> None:
+    def __init__(self, file: Any, wanted: RemoteFile, mark: ResumeNote) -> None:
         self.file = file
         self.wanted = wanted
         self.mark = mark
@@ -125,7 +125,7 @@ class Part:
         headers = {"Range": f"bytes={self.done}-"}
         return headers | ({"If-Range": self._validator} if self._validator else {})
 
-    def accept(self, answer: Answer) -> int | None:
+    def accept(self, answer: HttpResponse) -> int | None:
         """Prepare for the bytes of an answer, and return how many the whole file has, None when it is not told."""
         if answer.status == UNSATISFIABLE:
             self.begin()
@@ -147,7 +147,7 @@ class Part:
         self._note(answer)
         return self.wanted.size if self.wanted.size is not None else total
 
-    def _note(self, answer: Answer) -> None:
+    def _note(self, answer: HttpResponse) -> None:
         tag = answer.headers.get("ETag", "")
         validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
         if not self.done or validator != self._validator:

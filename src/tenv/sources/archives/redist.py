@@ -27,13 +27,6 @@ _LABEL = re.compile(r"\d+(\.\d+){0,3}")
 _NOT_CONTENT = ("release_date", "release_label", "release_product")
 _SIZE = re.compile(r"\d{1,15}")
 
-_TOOLKIT = (
-    *("cuda_cccl", "cuda_crt", "cuda_cudart", "cuda_cuobjdump", "cuda_cupti", "cuda_cuxxfilt", "cuda_nvcc"),
-    *("cuda_nvdisasm", "cuda_nvml_dev", "cuda_nvprune", "cuda_nvrtc", "cuda_nvtx", "cuda_profiler_api", "libcublas"),
-    *("libcufft", "libcufile", "libcurand", "libcusolver", "libcusparse", "libnvjitlink", "libnvjpeg", "libnvvm"),
-)
-"""The components of the CUDA toolkit that a build of PyTorch uses; no profilers, no samples, no documentation."""
-
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -60,7 +53,6 @@ class Product:
 _PRODUCTS = {
     "cusparselt": Product("cusparselt", ("libcusparse_lt",)),
     "cudnn": Product("cudnn", ("cudnn",)),
-    "cuda": Product("cuda", _TOOLKIT),
     "cuda-compat": Product("nvidia-driver", ("cuda_compat",)),
 }
 

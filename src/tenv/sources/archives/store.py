@@ -24,7 +24,7 @@ from tenv.core.files import digest, exclusive, storage_errors, write_atomic
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetched, Fetcher
 from tenv.sources.archives.extract import Contents, File
-from tenv.sources.archives.partial_file import Wanted
+from tenv.sources.archives.partial_file import RemoteFile
 from tenv.sources.archives.unpack import unpack
 
 __all__ = ["Damage", "Store", "Tree", "default_store"]
@@ -94,7 +94,7 @@ class Store:
         path.unlink()
         return False
 
-    def fetch(self, fetcher: Fetcher, wanted: Wanted) -> Fetched:
+    def fetch(self, fetcher: Fetcher, wanted: RemoteFile) -> Fetched:
         """Return an archive from the store, or bring it there; two processes that want the same fetch it once.
 
         Raises:
@@ -203,7 +203,7 @@ class Store:
 
 def default_store(say: Callable[[str], None] = lambda _: None) -> Store:
     """Return the store in this user's cache folder (TENV_CACHE_DIR, else the system's)."""
-    from platformdirs import user_cache_path  # noqa: PLC0415 (late: 19 ms)
+    from platformdirs import user_cache_path  # late: 19 ms
 
     cache = os.environ.get("TENV_CACHE_DIR")
     return Store((Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "archives", say)
@@ -227,7 +227,7 @@ def share(source: Path, target: Path, how: Sharing) -> Sharing:
 def _clone(source: Path, target: Path) -> bool:
     if sys.platform != "linux":
         return False
-    import fcntl  # noqa: PLC0415 (not on Windows)
+    import fcntl  # not on Windows
 
     with source.open("rb") as old, target.open("wb") as new:
         try:

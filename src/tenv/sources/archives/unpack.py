@@ -11,7 +11,7 @@ from pathlib import Path
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.files import storage_errors
 from tenv.sources.archives.extract import Contents, Staging
-from tenv.sources.archives.formats.interface import Limits, Reader
+from tenv.sources.archives.formats.interface import ArchiveLimits, Reader
 
 __all__ = ["reader_of", "unpack"]
 
@@ -23,15 +23,15 @@ def reader_of(kind: str) -> Reader:
         ArchiveRefusedError: No archive of that kind can be read.
     """
     if kind in ("tar.gz", "tar.xz", "tar.bz2"):
-        from tenv.sources.archives.formats.tar import read_tar  # noqa: PLC0415 (only the format at hand is loaded)
+        from tenv.sources.archives.formats.tar import read_tar  # late: only the format at hand is loaded
 
         return lambda path, taker: read_tar(path, taker, kind.removeprefix("tar."))
     if kind in ("zip", "conda"):
-        from tenv.sources.archives.formats.zip import read_conda, read_zip  # noqa: PLC0415
+        from tenv.sources.archives.formats.zip import read_conda, read_zip
 
         return read_zip if kind == "zip" else read_conda
     if kind == "7z":
-        from tenv.sources.archives.formats.sevenzip import read_7z  # noqa: PLC0415
+        from tenv.sources.archives.formats.sevenzip import read_7z
 
         return read_7z
     raise ArchiveRefusedError(f"tenv can't unpack `{kind}` archives")
@@ -44,7 +44,7 @@ def unpack(
     *,
     strip: int = 0,
     windows: bool = False,
-    limits: Limits | None = None,
+    limits: ArchiveLimits | None = None,
     name: str = "",
 ) -> Contents:
     """Unpack an archive whose bytes have been verified into a folder that must not exist yet.

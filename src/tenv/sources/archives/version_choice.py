@@ -5,18 +5,23 @@ from dataclasses import dataclass
 
 from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Range, Version
-from tenv.facts.redist_rows import Archive as Row
+from tenv.facts.redist_rows import RedistArchive
 from tenv.facts.tables import Facts
 from tenv.sources.archives.redist import NVIDIA_PLATFORMS
 from tenv.targets.manifest import Manifest
 
-__all__ = ["AUTO", "Choice", "Question", "answers", "choose", "rows_of"]
+__all__ = ["AUTO", "CUDA", "VersionChoice", "VersionQuery", "answers", "choose", "rows_of"]
 
 AUTO = "auto"
+CUDA = "cuda"
+"""The product whose components are one release, the CUDA toolkit."""
+
+_LABEL_DOTS = 2
+"""A release of CUDA has three numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class VersionQuery:
     """What is asked for, on which platforms.
 
     Attributes:
@@ -25,6 +30,7 @@ class Question:
         manifest: The manifest.
         platforms: The platforms that ask.
         kept: The version of the old lock, or an empty string.
+        product: The product in NVIDIA's redist, when the name is that of a component.
     """
 
     name: str
@@ -32,10 +38,11 @@ class Question:
     manifest: Manifest
     platforms: tuple[str, ...]
     kept: str = ""
+    product: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VersionChoice:
     """What was chosen.
 
     Attributes:
@@ -49,7 +56,7 @@ class Choice:
     reason: str = ""
 
 
-def rows_of(facts: Facts, name: str) -> tuple[Row, ...]:
+def rows_of(facts: Facts, name: str) -> tuple[RedistArchive, ...]:
     """Return the archives of a product that the facts know, oldest first."""
     if name == "cusparselt":
         return facts.cusparselt.archives
@@ -66,18 +73,20 @@ def answers(version: str, wanted: str) -> bool:
         return False
 
 
-def choose(facts: Facts, question: Question) -> Choice:
+def choose(facts: Facts, question: VersionQuery) -> VersionChoice:
     """Choose a version.
 
     Raises:
         NoSolutionError: Nothing that is known fits.
     """
+    if CUDA in (question.name, question.product):
+        return _release(facts, question)
     rows = rows_of(facts, question.name)
     if question.wanted == AUTO:
         return _automatic(facts, question, rows)
     if _is_exact(question.wanted):
         known = [str(version) for version in _versions(rows) if answers(str(version), question.wanted)]
-        return Choice(known[-1], known=True) if known else Choice(question.wanted, known=False)
+        return VersionChoice(known[-1], known=True) if known else VersionChoice(question.wanted, known=False)
     try:
         accepted = Range(question.wanted)
     except ValueError as error:
@@ -91,21 +100,55 @@ def choose(facts: Facts, question: Question) -> Choice:
     serving = [version for version in _versions(rows) if _serves(rows, version, question)]
     fitting = [str(version) for version in serving if str(version) in accepted]
     if question.kept in fitting:
-        return Choice(question.kept, known=True)
+        return VersionChoice(question.kept, known=True)
     if not fitting:
         raise _nothing(question, rows)
-    return Choice(fitting[-1], known=True, reason=f"the newest in `{question.wanted}` that the facts know")
+    return VersionChoice(fitting[-1], known=True, reason=f"the newest in `{question.wanted}` that the facts know")
+
+
+def _release(facts: Facts, question: VersionQuery) -> VersionChoice:
+    """Choose a release of CUDA: the one that is named, else the newest that has nvcc for every platform that asks."""
+    wanted, reason = question.wanted, ""
+    if wanted == AUTO:
+        cuda = question.manifest.requirements.cuda
+        if cuda is None:
+            raise _no_cuda(question)
+        wanted, reason = f"{cuda.major_minor}.*", f"the newest of CUDA {cuda.major_minor}, which [requirements] names"
+    if _is_exact(wanted) and wanted.count(".") >= _LABEL_DOTS:
+        return VersionChoice(wanted, known=False)
+    try:
+        accepted = Range(f"{wanted}.*" if _is_exact(wanted) else wanted)
+    except ValueError as error:
+        raise NoSolutionError(f"{question.manifest.file}: archives.{question.name}: {error}") from error
+    theirs = {NVIDIA_PLATFORMS[platform] for platform in question.platforms}
+    serving = [row.label.text for row in facts.cuda_redist.releases if theirs <= set(row.platforms)]
+    fitting = [label for label in serving if label in accepted]
+    if not fitting:
+        raise NoSolutionError(
+            f"archives.{question.name}: no release of CUDA in `{wanted}` is known on {', '.join(question.platforms)}",
+            hint=f"there are {', '.join(serving[-8:])}",
+        )
+    if question.kept in fitting:
+        return VersionChoice(question.kept, known=False)
+    return VersionChoice(fitting[-1], known=False, reason=reason or f"the newest in `{question.wanted}`")
+
+
+def _no_cuda(question: VersionQuery) -> NoSolutionError:
+    return NoSolutionError(
+        f"archives.{question.name}: `auto` goes by the CUDA version, and the manifest names none",
+        hint='add `cuda = "…"` to [requirements], or name a version',
+    )
 
 
 def _is_exact(wanted: str) -> bool:
     return wanted.replace(".", "").isdigit()
 
 
-def _versions(rows: Iterable[Row]) -> list[Version]:
+def _versions(rows: Iterable[RedistArchive]) -> list[Version]:
     return sorted({row.version for row in rows})
 
 
-def _serves(rows: Sequence[Row], version: Version, question: Question) -> bool:
+def _serves(rows: Sequence[RedistArchive], version: Version, question: VersionQuery) -> bool:
     """Tell whether a version has an archive for every platform that asks, for its CUDA."""
     for platform in question.platforms:
         cuda = question.manifest.on(platform).requirements.cuda
@@ -115,7 +158,7 @@ def _serves(rows: Sequence[Row], version: Version, question: Question) -> bool:
     return True
 
 
-def _nothing(question: Question, rows: Sequence[Row]) -> NoSolutionError:
+def _nothing(question: VersionQuery, rows: Sequence[RedistArchive]) -> NoSolutionError:
     cuda = question.manifest.requirements.cuda
     serving = [str(version) for version in _versions(rows) if _serves(rows, version, question)]
     made_for = (f" for CUDA {cuda}" if cuda else "") + f" on {', '.join(question.platforms)}"
@@ -125,26 +168,23 @@ def _nothing(question: Question, rows: Sequence[Row]) -> NoSolutionError:
     )
 
 
-def _automatic(facts: Facts, question: Question, rows: Sequence[Row]) -> Choice:
+def _automatic(facts: Facts, question: VersionQuery, rows: Sequence[RedistArchive]) -> VersionChoice:
     if not rows:
         raise NoSolutionError(
-            f"archives.{question.name}: `auto` is known for cusparselt and cudnn alone", hint="name a version"
+            f"archives.{question.name}: `auto` is known for cuda, cusparselt and cudnn alone", hint="name a version"
         )
     cuda = question.manifest.requirements.cuda
     if cuda is None:
-        raise NoSolutionError(
-            f"archives.{question.name}: `auto` goes by the CUDA version, and the manifest names none",
-            hint='add `cuda = "…"` to [requirements], or name a version',
-        )
+        raise _no_cuda(question)
     candidates = _cusparselt(facts, question, cuda) if question.name == "cusparselt" else _cudnn(facts, question, cuda)
     for version, reason in candidates:
         for known in reversed(_versions(rows)):
             if answers(str(known), str(version)) and _serves(rows, known, question):
-                return Choice(str(known), known=True, reason=reason)
+                return VersionChoice(str(known), known=True, reason=reason)
     raise _nothing(question, rows)
 
 
-def _cusparselt(facts: Facts, question: Question, cuda: Version) -> list[tuple[Version, str]]:
+def _cusparselt(facts: Facts, question: VersionQuery, cuda: Version) -> list[tuple[Version, str]]:
     """Return the versions of cuSPARSELt to try, best first: PyTorch's images by CUDA, its wheels, then the newest."""
     table = facts.cusparselt
     found = []
@@ -163,7 +203,7 @@ def _cusparselt(facts: Facts, question: Question, cuda: Version) -> list[tuple[V
     return [(version, reason + why) for version, reason in found if version < below]
 
 
-def _cudnn(facts: Facts, question: Question, cuda: Version) -> list[tuple[Version, str]]:
+def _cudnn(facts: Facts, question: VersionQuery, cuda: Version) -> list[tuple[Version, str]]:
     """Return the versions of cuDNN to try, best first: what PyTorch's releases name for the CUDA, then the newest."""
     found = []
     for release in reversed(facts.pytorch_build.releases):

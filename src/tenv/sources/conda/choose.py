@@ -11,11 +11,11 @@ from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record, spec_fault
-from tenv.rattler_api.solver import Question, Solver
+from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.sources.conda.conflicts import explain, passed_over
 from tenv.targets.manifest import Manifest, Requirements
 
-__all__ = ["DEFAULT_GLIBC", "Conda", "python_packages", "to_package", "virtual_packages"]
+__all__ = ["DEFAULT_GLIBC", "Conda", "to_package", "virtual_packages"]
 
 DEFAULT_GLIBC = Version("2.28")
 """The C library that conda packages may count on where the manifest does not say: that of RHEL 8 and its kin, the
@@ -43,15 +43,6 @@ def virtual_packages(platform: str, requirements: Requirements) -> dict[str, tup
 def to_package(record: Record) -> CondaPackage:
     """Return a package as a lock holds it."""
     return CondaPackage(**{name: getattr(record, name) for name in CondaPackage.__slots__})
-
-
-def python_packages(packages: Sequence[CondaPackage]) -> dict[str, str]:
-    """Return the conda packages that a wheel of the same name would be laid over, by name, with their versions."""
-    return {
-        package.name: package.version
-        for package in packages
-        if any(spec.split("[")[0].split()[:1] == ["python"] for spec in package.depends)
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +102,10 @@ class Conda:
             progress.advance()
         return found
 
-    def _answers(self, solver: Solver, questions: Sequence[Question]) -> list[list[Record] | TenvError]:
+    def _answers(self, solver: Solver, questions: Sequence[SolveRequest]) -> list[list[Record] | TenvError]:
         return solver.solve_all(questions, self.time_limit)
 
-    def _question(self, manifest: Manifest, platform: str, kept: Sequence[Record]) -> Question:
+    def _question(self, manifest: Manifest, platform: str, kept: Sequence[Record]) -> SolveRequest:
         if not manifest.channels and not all(request.channel for request in manifest.dependencies.values()):
             raise ManifestError(
                 f"{manifest.file}: channels: is required, since [dependencies] come from channels",
@@ -123,7 +114,7 @@ class Conda:
         for name, request in manifest.dependencies.items():
             if fault := spec_fault(request.spec(name)):
                 raise ManifestError(f"{request.line}: dependencies.{name}: {fault}")
-        return Question(
+        return SolveRequest(
             platform=platform,
             channels=manifest.sources(platform),
             specs=tuple(request.spec(name) for name, request in sorted(manifest.dependencies.items())),

@@ -8,7 +8,7 @@ from tenv.core.names import channel_url, channel_word
 from tenv.core.toml_reader import nearest
 from tenv.core.versions import CondaRange
 from tenv.rattler_api.records import Record, fits
-from tenv.rattler_api.solver import Question, Solver
+from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.sources.conda.queries import Inquiry, OutOfTimeError, nearest_first
 from tenv.targets.manifest import CondaRequest, Manifest
 
@@ -26,7 +26,7 @@ _HOST = re.compile(r"__(?P<name>glibc|cuda|linux) (?P<range>[^\s,]*>=(?P<version
 
 
 def explain(
-    solver: Solver, question: Question, manifest: Manifest, error: NoSolutionError, seconds: float
+    solver: Solver, question: SolveRequest, manifest: Manifest, error: NoSolutionError, seconds: float
 ) -> NoSolutionError:
     """Return the error that names the lines of the manifest that clash, and what would go together.
 
@@ -56,7 +56,7 @@ def explain(
     )
 
 
-def passed_over(solver: Solver, question: Question, manifest: Manifest, answer: list[Record]) -> str:
+def passed_over(solver: Solver, question: SolveRequest, manifest: Manifest, answer: list[Record]) -> str:
     """Return which request was answered by a channel below one that has a package of its name; empty when none was.
 
     rattler looks only at packages that match a request when it asks which channel has them first, so that a version

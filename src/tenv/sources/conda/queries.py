@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tenv.core.errors import NoSolutionError
 from tenv.rattler_api.records import Record, fits
-from tenv.rattler_api.solver import Question, Solver
+from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.targets.manifest import CondaRequest
 
 __all__ = ["Inquiry", "OutOfTimeError", "nearest_first"]
@@ -24,14 +24,16 @@ class Inquiry:
         requests: What it asks for, by name.
     """
 
-    def __init__(self, solver: Solver, question: Question, requests: dict[str, CondaRequest], seconds: float) -> None:
+    def __init__(
+        self, solver: Solver, question: SolveRequest, requests: dict[str, CondaRequest], seconds: float
+    ) -> None:
         self.question = question
         self.requests = requests
         self._solver = solver
         self._end = time.monotonic() + seconds
         self._known: dict[object, list[Record] | NoSolutionError] = {}
 
-    def ask(self, question: Question) -> list[Record] | NoSolutionError:
+    def ask(self, question: SolveRequest) -> list[Record] | NoSolutionError:
         """Return the packages that answer a question, or why there are none.
 
         Raises:

@@ -8,7 +8,7 @@ from tenv.host import toolkits
 from tenv.host.choice import choose_toolkit
 from tenv.host.report import Toolkit
 from tenv.host.toolkit_ways import LOOKED_AT
-from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.interface import Lack, Tool, ToolRequest
 from tenv.sources.system.path_search import first_that_is, patterns
 
 __all__ = ["find_toolkit"]
@@ -25,7 +25,7 @@ _LARGE = tuple(
 _WATCHED = ("nvcc", "cicc", "ptxas", "version.json", "version.txt", "cuda_runtime_api.h", "host_config.h")
 
 
-def find_toolkit(wanted: Wanted) -> Tool | Lack:
+def find_toolkit(wanted: ToolRequest) -> Tool | Lack:
     """Return the CUDA toolkit that suits best."""
     choice = choose_toolkit(toolkits.probe(wanted.places).value, wanted.accepted, wanted.kept)
     if choice.taken is None:
@@ -33,7 +33,7 @@ def find_toolkit(wanted: Wanted) -> Tool | Lack:
     return _tool(wanted, choice.taken)
 
 
-def _install(wanted: Wanted) -> str:
+def _install(wanted: ToolRequest) -> str:
     """Return the command that installs a release that will do; NVIDIA's packages carry it in their names."""
     exact = wanted.accepted.text.strip(" =").removesuffix(".*")
     parts = exact.split(".")
@@ -43,7 +43,7 @@ def _install(wanted: Wanted) -> str:
     return "apt install nvidia-cuda-toolkit (Debian, Ubuntu) or cuda-toolkit (NVIDIA), or name it in CUDA_HOME"
 
 
-def _tool(wanted: Wanted, toolkit: Toolkit) -> Tool:
+def _tool(wanted: ToolRequest, toolkit: Toolkit) -> Tool:
     root = Path(toolkit.path)
     home = Path(toolkit.home) if toolkit.home else root
     roots = (root,) if home == root else (root, home)
@@ -69,7 +69,7 @@ def _tool(wanted: Wanted, toolkit: Toolkit) -> Tool:
     )
 
 
-def _notes(wanted: Wanted, root: Path, home: Path, toolkit: Toolkit) -> Iterator[str]:
+def _notes(wanted: ToolRequest, root: Path, home: Path, toolkit: Toolkit) -> Iterator[str]:
     other = wanted.places.find("ptxas")
     if home != root and other and os.path.realpath(other) != os.path.realpath(home / "bin" / "ptxas"):
         yield f"{toolkit.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}"

@@ -20,8 +20,8 @@ from tenv.sources.system.interface import Tool
 __all__ = [
     "FILE",
     "Drift",
+    "FileFingerprint",
     "Fingerprint",
-    "Mark",
     "describe",
     "differences",
     "read_fingerprints",
@@ -38,7 +38,7 @@ _SHOWN = 3  # as many as fit a line
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FileFingerprint:
     """What one file was.
 
     Attributes:
@@ -79,7 +79,7 @@ class Fingerprint:
     accepted: str
     found_by: str
     roles: Mapping[str, str]
-    marks: tuple[Mark, ...]
+    marks: tuple[FileFingerprint, ...]
     watched: tuple[str, ...]
 
 
@@ -124,9 +124,9 @@ def take_fingerprint(tool: Tool) -> Fingerprint:
     )
 
 
-def _mark(path: Path, sha256: str) -> Mark:
+def _mark(path: Path, sha256: str) -> FileFingerprint:
     info = path.stat()
-    return Mark(str(path), info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, sha256)
+    return FileFingerprint(str(path), info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, sha256)
 
 
 def differences(fingerprints: Iterable[Fingerprint], *, deep: bool = False) -> list[Drift]:
@@ -141,7 +141,7 @@ def differences(fingerprints: Iterable[Fingerprint], *, deep: bool = False) -> l
     return [drift for drift in found if drift]
 
 
-def _compare(of: Fingerprint, mark: Mark, *, deep: bool) -> Drift | None:
+def _compare(of: Fingerprint, mark: FileFingerprint, *, deep: bool) -> Drift | None:
     path = Path(mark.path)
     try:
         info = path.stat()
@@ -225,5 +225,5 @@ def read_fingerprints(meta: Path) -> tuple[Fingerprint, ...]:
 
 
 def _read(row: dict[str, Any]) -> Fingerprint:
-    marks = tuple(Mark(**mark) for mark in row["marks"])
+    marks = tuple(FileFingerprint(**mark) for mark in row["marks"])
     return Fingerprint(**{**row, "marks": marks, "watched": tuple(row["watched"])})

@@ -10,7 +10,7 @@ from tenv.host import compilers
 from tenv.host.choice import GccPair, choose_gcc
 from tenv.host.interface import Missing
 from tenv.host.places import Places, environment_of
-from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.interface import Lack, Tool, ToolRequest
 
 __all__ = ["find_gcc"]
 
@@ -20,7 +20,7 @@ _MORE = ("opt/gcc*/bin", "usr/local/gcc*/bin")
 _PROGRAMS = ("cc1", "cc1plus", "collect2")
 
 
-def find_gcc(wanted: Wanted) -> Tool | Lack:
+def find_gcc(wanted: ToolRequest) -> Tool | Lack:
     """Return the gcc and g++ that suit best, the limit of the CUDA toolkit that is taken counted in."""
     toolkit = wanted.others.get("cuda-toolkit")
     most = wanted.most(toolkit.version) if toolkit else None
@@ -58,7 +58,7 @@ def _asked(places: Places, program: str, option: str) -> str:
     return told if Path(told).is_absolute() and Path(told).is_file() else ""
 
 
-def _tool(wanted: Wanted, pair: GccPair, programs: list[Path]) -> Tool:
+def _tool(wanted: ToolRequest, pair: GccPair, programs: list[Path]) -> Tool:
     drivers = (Path(pair.gcc), Path(pair.gxx))
     library = _asked(wanted.places, pair.gxx, "-print-file-name=libstdc++.so")
     more = [Path(os.path.realpath(library))] if library else []
@@ -74,7 +74,7 @@ def _tool(wanted: Wanted, pair: GccPair, programs: list[Path]) -> Tool:
     )
 
 
-def _install(wanted: Wanted, most: int | None) -> str:
+def _install(wanted: ToolRequest, most: int | None) -> str:
     """Return the command that installs the newest gcc that will do."""
     newest = 15
     for major in range(min(newest, most or newest), 4, -1):

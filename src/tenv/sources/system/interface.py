@@ -7,7 +7,7 @@ from pathlib import Path
 from tenv.core.versions import Range
 from tenv.host.places import Places
 
-__all__ = ["Kind", "Lack", "Tool", "Wanted"]
+__all__ = ["Kind", "Lack", "Tool", "ToolRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ToolRequest:
     """What is asked of a kind.
 
     Attributes:
@@ -79,5 +79,5 @@ class Wanted:
     most: Callable[[str], int | None] = lambda _: None
 
 
-Kind = Callable[[Wanted], Tool | Lack]
+Kind = Callable[[ToolRequest], Tool | Lack]
 """Finds one kind of tool."""

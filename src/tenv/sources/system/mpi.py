@@ -7,7 +7,7 @@ from pathlib import Path
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.host.places import environment_of
-from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.interface import Lack, Tool, ToolRequest
 from tenv.sources.system.path_search import patterns
 
 __all__ = ["find_mpi", "parse_version"]
@@ -30,7 +30,7 @@ def parse_version(text: str) -> Version | None:
     return Version(match[match.lastgroup or 0]) if match else None
 
 
-def find_mpi(wanted: Wanted) -> Tool | Lack:
+def find_mpi(wanted: ToolRequest) -> Tool | Lack:
     """Return the MPI that suits: a variable's first, then the one taken before, PATH's, the usual folders'."""
     refused = []
     for way, root in _roots(wanted):
@@ -44,7 +44,7 @@ def find_mpi(wanted: Wanted) -> Tool | Lack:
     return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, install)
 
 
-def _roots(wanted: Wanted) -> Iterator[tuple[str, Path]]:
+def _roots(wanted: ToolRequest) -> Iterator[tuple[str, Path]]:
     places = wanted.places
     for variable in _VARIABLES:
         if value := places.environ.get(variable):
@@ -58,7 +58,7 @@ def _roots(wanted: Wanted) -> Iterator[tuple[str, Path]]:
         yield from ((places.named(path), path) for path in sorted(places.root.glob(pattern), reverse=True))
 
 
-def _inspect(wanted: Wanted, way: str, root: Path) -> Tool | str:
+def _inspect(wanted: ToolRequest, way: str, root: Path) -> Tool | str:
     """Return the MPI below a folder, why it won't do, or an empty string where a usual folder does not hold it."""
     if environment_of(root):
         return f"{root}: is a part of a tenv environment"

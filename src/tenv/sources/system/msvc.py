@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tenv.core.versions import Version
 from tenv.host.msvc import LOOKED_AT, cl_of, parse_toolset, toolsets
 from tenv.host.report import Lead
-from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.interface import Lack, Tool, ToolRequest
 from tenv.sources.system.path_search import patterns
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ __all__ = ["find_msvc"]
 _FILES = ("cl.exe", "c1.dll", "c1xx.dll", "c2.dll", "link.exe")
 
 
-def find_msvc(wanted: Wanted) -> Tool | Lack:
+def find_msvc(wanted: ToolRequest) -> Tool | Lack:
     """Return the newest toolset that fits; that of a developer's prompt comes first."""
     refused: list[str] = []
     found: list[tuple[bool, Version, str, Path]] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tenv.core.versions import Version
 from tenv.host.places import Places, environment_of
-from tenv.sources.system.interface import Lack, Tool, Wanted
+from tenv.sources.system.interface import Lack, Tool, ToolRequest
 from tenv.sources.system.path_search import macros, named_folders, patterns
 
 __all__ = ["LIBRARIES", "find_library"]
@@ -72,7 +72,7 @@ LIBRARIES = {
 """The libraries by their keys in ``[system]``."""
 
 
-def find_library(wanted: Wanted) -> Tool | Lack:
+def find_library(wanted: ToolRequest) -> Tool | Lack:
     """Return a library that suits: a variable's first, then the one taken before, then beside the toolkit."""
     library = LIBRARIES[wanted.name]
     refused = []
@@ -86,7 +86,7 @@ def find_library(wanted: Wanted) -> Tool | Lack:
     return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, library.install)
 
 
-def _folders(wanted: Wanted, library: _Library) -> Iterator[tuple[str, Path]]:
+def _folders(wanted: ToolRequest, library: _Library) -> Iterator[tuple[str, Path]]:
     yield from named_folders(wanted.places, library.variables, ())
     if wanted.kept:
         yield "taken before", Path(wanted.kept)
@@ -95,7 +95,7 @@ def _folders(wanted: Wanted, library: _Library) -> Iterator[tuple[str, Path]]:
     yield from named_folders(wanted.places, (), library.usual)
 
 
-def _inspect(wanted: Wanted, library: _Library, way: str, folder: Path) -> Tool | str:
+def _inspect(wanted: ToolRequest, library: _Library, way: str, folder: Path) -> Tool | str:
     """Return the library in a folder, why it won't do, or an empty string where a usual folder does not hold it."""
     named = way in library.variables
     headers = [path for name in library.headers for path in _headers(folder, name)]
@@ -111,7 +111,7 @@ def _inspect(wanted: Wanted, library: _Library, way: str, folder: Path) -> Tool 
 
 
 def _tool(
-    wanted: Wanted, library: _Library, way: str, folder: Path, headers: list[Path], version: Version
+    wanted: ToolRequest, library: _Library, way: str, folder: Path, headers: list[Path], version: Version
 ) -> Tool | str:
     if version not in wanted.accepted:
         return f"{folder}: {version} is not {wanted.accepted}"

@@ -8,7 +8,7 @@ from tenv.core.toml_reader import nearest
 from tenv.host.places import Places
 from tenv.sources.system.cuda import find_toolkit
 from tenv.sources.system.gcc import find_gcc
-from tenv.sources.system.interface import Kind, Lack, Tool, Wanted
+from tenv.sources.system.interface import Kind, Lack, Tool, ToolRequest
 from tenv.sources.system.mpi import find_mpi
 from tenv.sources.system.msvc import find_msvc
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
@@ -56,7 +56,7 @@ def take(
     lacks = []
     for name, find in KINDS.items():
         if name in asked:
-            found = find(Wanted(name, asked[name], places, kept.get(name, ""), taken, most))
+            found = find(ToolRequest(name, asked[name], places, kept.get(name, ""), taken, most))
             if isinstance(found, Lack):
                 lacks.append(found)
             else:

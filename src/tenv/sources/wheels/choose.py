@@ -8,43 +8,36 @@ from typing import Any
 from tenv.core.errors import NoSolutionError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Version
+from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import Wheel
 
-__all__ = ["OLDEST_GLIBC", "accepted_tags", "choose_wheel", "join", "uv_platform"]
+__all__ = ["choose_wheel", "join", "too_new", "uv_platforms"]
 
-_MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
-OLDEST_GLIBC = Version("2.17")
-_OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)
+_UV_GLIBC_MINORS = (17, 28, *range(31, 41))
+"""The minors of glibc 2 that uv has a platform name for: `uv pip compile --help`, uv 0.9 to 0.11."""
 
 
-def uv_platform(platform: str, glibc: Version) -> str:
-    """Return a platform by the name that uv has for it."""
+def uv_platforms(platform: str, glibc: Version) -> tuple[str, ...]:
+    """Return a platform by the names that uv has for it, in the order in which they are to be tried.
+
+    uv has no name for every glibc. For one between two names the newer name comes first: what it chooses is taken when
+    all of its wheels run on the older glibc. Else the older name's choice is taken, whose wheels all do.
+    """
     if platform == "win-64":
-        return "x86_64-pc-windows-msvc"
-    # uv knows manylinux of each minor from 2.17 on.
-    return f"{_MACHINES[platform]}-manylinux_{glibc.major}_{glibc.minor}"
+        return ("x86_64-pc-windows-msvc",)
+    newer = [minor for minor in _UV_GLIBC_MINORS if minor >= glibc.minor][:1] or [_UV_GLIBC_MINORS[-1]]
+    older = [minor for minor in _UV_GLIBC_MINORS if minor <= glibc.minor][-1:]
+    return tuple(f"{MACHINES[platform]}-manylinux_2_{minor}" for minor in dict.fromkeys([*newer, *older]))
 
 
-def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
-    """Return the tags of wheels that run on a platform, each with its rank (0 is the most specific)."""
-    from packaging.tags import compatible_tags, cpython_tags  # noqa: PLC0415 (late)
-
-    minor = Version(python)
-    version = (minor.major, minor.minor)
-    if platform == "win-64":
-        platforms = ["win_amd64"]
-    else:
-        machine = _MACHINES[platform]
-        oldest = _OLDEST_X86_GLIBC_MINOR if machine == "x86_64" else OLDEST_GLIBC.minor
-        legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # PEP 600's names for these
-        platforms = [
-            f"{name}_{machine}"
-            for number in range(glibc.minor, oldest - 1, -1)
-            for name in (f"manylinux_2_{number}", *([legacy[number]] if number in legacy else []))
-        ] + [f"linux_{machine}"]
-    abi = f"cp{minor.major}{minor.minor}"
-    tags = [*cpython_tags(version, [abi], platforms), *compatible_tags(version, abi, platforms)]
-    return {tag: rank for rank, tag in enumerate(tags)}
+def too_new(rows: Iterable[Mapping[str, Any]], tags: Mapping[Any, int]) -> list[str]:
+    """Return constraints that exclude the releases of which no wheel has one of the tags: ``numpy<2.5.0``."""
+    found = []
+    for row in rows:
+        files = [WheelFile.parse(wheel.get("url") or wheel["path"]) for wheel in row.get("wheels", [])]
+        if not any(tag in tags for file in files if file for tag in file.all_tags()):
+            found.append(f"{normalize(row['name'])}<{row['version']}")
+    return found
 
 
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:

@@ -13,12 +13,13 @@ from urllib.parse import urlsplit, urlunsplit
 from tenv.core.errors import NetworkError
 from tenv.core.progress import Progress
 from tenv.core.versions import Version
+from tenv.core.wheel_platforms import OLDEST_GLIBC
 from tenv.locks.lock import Wheel
-from tenv.sources.wheels.choose import OLDEST_GLIBC, uv_platform
+from tenv.sources.wheels.choose import uv_platforms
 from tenv.sources.wheels.metadata import from_file, from_index
 from tenv.sources.wheels.uv import Uv
 
-__all__ = ["FoundWheel", "find_wheels"]
+__all__ = ["FoundWheel", "find_wheels", "requirements_at"]
 
 _CONNECTIONS = 8
 
@@ -66,7 +67,7 @@ def find_wheels(
     for platform, rows in wheels.items():  # an index of few files that comes first hides what the others have
         hidden = [wheel for wheel in rows if wheel.sha256 not in urls]
         if hidden:
-            urls |= _ask(uv, hidden, uv_platform(platform, glibc or OLDEST_GLIBC))
+            urls |= _ask(uv, hidden, uv_platforms(platform, glibc or OLDEST_GLIBC)[-1])
     if missing := sorted(wheel.file for digest, wheel in wanted.items() if digest not in urls):
         raise NetworkError(
             f"the indexes in use do not have the locked {', '.join(missing[:3])}"
@@ -77,6 +78,18 @@ def find_wheels(
     one = next(iter(wanted.values()))
     indexes = uv.index_urls(f"{one.name}=={one.version}", min(one.python, key=Version))
     return found, tuple(dict.fromkeys(_bare(url) for url in indexes))
+
+
+def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict[str, tuple[str, ...] | None]:
+    """Return what wheels require, by sha256; None where that can't be read.
+
+    Args:
+        uv: uv with the user's settings.
+        urls: Where each wheel is.
+        progress: Who watches.
+    """
+    found = _metadata(uv, urls, progress)
+    return {digest: row.requires_dist if row.known else None for digest, row in found.items()}
 
 
 def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:
@@ -129,7 +142,7 @@ def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dic
 
 
 def _parse(url: str, data: bytes | None) -> FoundWheel:
-    from packaging.metadata import parse_email  # noqa: PLC0415 (late)
+    from packaging.metadata import parse_email
 
     raw, _ = parse_email(data or b"")
     requires = tuple(raw.get("requires_dist", []))

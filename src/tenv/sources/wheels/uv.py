@@ -25,15 +25,17 @@ from tenv.core.http import Http
 from tenv.core.names import normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import is_release
+from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
-from tenv.sources.wheels.choose import OLDEST_GLIBC, accepted_tags, choose_wheel, uv_platform
+from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
 from tenv.sources.wheels.uv_output import download_progress, uv_error
-from tenv.targets.manifest import Manifest, WheelRequest
+from tenv.sources.wheels.uv_requirements import preferences, requirement
+from tenv.targets.manifest import Manifest
 
-__all__ = ["Uv", "requirement"]
+__all__ = ["Uv"]
 
 
 def _ended_by_itself(done: process.Completed) -> process.Completed:
@@ -46,16 +48,7 @@ def _ended_by_itself(done: process.Completed) -> process.Completed:
     return done
 
 
-def requirement(name: str, request: WheelRequest) -> str:
-    """Return a request as one line of a requirements file."""
-    extras = f"[{','.join(request.extras)}]" if request.extras else ""
-    return f"{name}{extras}{request.version.specifiers}"
-
-
-def _preferences(wheels: Iterable[Wheel]) -> str:
-    """Return a pylock.toml that names the versions of wheels and no more."""
-    rows = "".join(f'\n[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n' for wheel in wheels)
-    return f'lock-version = "1.0"\ncreated-by = "tenv"\n{rows}'
+_ROUNDS = 30  # choices made again without releases whose wheels need a newer glibc than the target
 
 
 class Uv:
@@ -68,7 +61,7 @@ class Uv:
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
-        from uv import find_uv_bin  # noqa: PLC0415 (late, and only here)
+        from uv import find_uv_bin  # late: late, and only here
 
         settings = uv_settings(environment, home)
         self.environment = settings.environment
@@ -99,7 +92,7 @@ class Uv:
             if not self._configuration:
                 yield folder, {**environment, "UV_NO_CONFIG": "1"}
                 return
-            import tomlkit  # noqa: PLC0415 (late: 22 ms, and only for those who have configured uv)
+            import tomlkit  # late: 22 ms, and only for those who have configured uv
 
             file = folder / "uv.toml"
             file.write_text(tomlkit.dumps(self._configuration))
@@ -153,31 +146,56 @@ class Uv:
             NoSolutionError: No set of versions fits.
             NetworkError: An index does not answer.
         """
+        glibc = manifest.requirements.glibc or OLDEST_GLIBC
+        tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
+        elsewhere = set(map(normalize, given or ()))
+        fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]
+        pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
+
+        what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
+        what += " beside the conda packages" if given else ""
+
+        def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
+            rows = self._choose(name, manifest, python, (*fixed, *constraints), pins, exclude_newer, what)
+            return [row for row in rows if normalize(row["name"]) not in elsewhere]
+
+        older: list[str] = []
+        for _ in range(_ROUNDS if len(names) > 1 else 0):
+            try:
+                rows = ask(names[0], *older)
+            except NoSolutionError:
+                break
+            if not (newer := too_new(rows, tags)):
+                return dict(choose_wheel(row, tags, python) for row in rows)
+            older += newer
+        return dict(choose_wheel(row, tags, python) for row in ask(names[-1]))
+
+    def _choose(
+        self,
+        platform: str,
+        manifest: Manifest,
+        python: str,
+        constraints: Iterable[str],
+        pins: Sequence[Wheel],
+        exclude_newer: dt.datetime | None,
+        what: str,
+    ) -> list[dict[str, Any]]:
+        """Return what uv chooses for a platform by its own name of it: rows of a pylock."""
         lines = [requirement(name, request) for name, request in sorted(manifest.wheels.items())]
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-            chosen = Path(folder) / "pylock.toml"
-            pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-            constraints = Path(folder) / "constraints.txt"
-            fixed = "".join(f"{name}=={version}\n" for name, version in (given or {}).items() if is_release(version))
-            constraints.write_text(fixed)
+            chosen, limits = Path(folder) / "pylock.toml", Path(folder) / "constraints.txt"
+            limits.write_text("".join(f"{line}\n" for line in constraints))
             if pins:  # what uv finds there it keeps, unless another choice forbids it
-                chosen.write_text(_preferences(pins))
-            done = self._compile(lines, manifest, platform, python, constraints, chosen, exclude_newer)
+                chosen.write_text(preferences(pins))
+            done = self._compile(platform, lines, python, limits, chosen, exclude_newer)
             if done.status:
-                beside = " beside the conda packages" if given else ""
-                what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{beside}"
                 raise self._error(done.stderr, what)
-            data = tomli.loads(chosen.read_text())
-        tags = accepted_tags(platform, python, manifest.requirements.glibc or OLDEST_GLIBC)
-        elsewhere = set(map(normalize, given or ()))
-        rows = [package for package in data.get("packages", []) if normalize(package["name"]) not in elsewhere]
-        return dict(choose_wheel(package, tags, python) for package in rows)
+            return list(tomli.loads(chosen.read_text()).get("packages", []))
 
     def _compile(
         self,
-        lines: Iterable[str],
-        manifest: Manifest,
         platform: str,
+        lines: Iterable[str],
         python: str,
         constraints: Path,
         chosen: Path,
@@ -186,7 +204,7 @@ class Uv:
         newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
         return self._run(
             *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
-            *("--python-platform", uv_platform(platform, manifest.requirements.glibc or OLDEST_GLIBC)),
+            *("--python-platform", platform),
             *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
             # uv wants a Python to run at all, though nothing is taken from it: ours is always there.
             *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
@@ -234,7 +252,7 @@ class Uv:
 
     def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:
         """Ask the indexes for the sizes of files; a file whose size they do not tell is left out."""
-        from tenv.sources.wheels.sizes import ask_sizes  # noqa: PLC0415 (late: 10 ms for threads)
+        from tenv.sources.wheels.sizes import ask_sizes  # late: 10 ms for threads
 
         return ask_sizes(self.http, urls, progress)
 

@@ -6,7 +6,7 @@ from tests.checks.rules.cases import compat
 
 OLD_COMPAT = "/usr/local/cuda-12.4/compat/libcuda.so.550.54.14"
 
-SEVERITY = "warning"
+SEVERITY = "error"
 SPEAKS: dict[str, Any] = {"compat": compat(OLD_COMPAT, "550.54.14")}
 SILENT: list[dict[str, Any]] = [
     {},

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tenv.core.errors import ArchiveRefusedError
 
-__all__ = ["CHUNK", "KINDS", "Entry", "Kind", "Limits", "Reader", "Sink", "Taker", "damage", "kind_of", "pour"]
+__all__ = ["CHUNK", "KINDS", "ArchiveLimits", "Entry", "Kind", "Reader", "Sink", "Taker", "damage", "kind_of", "pour"]
 
 CHUNK = 1 << 20
 """How many bytes are handled at once; what is held in memory is a small multiple of it, whatever the archive's size."""
@@ -66,7 +66,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may hold.
 
     The largest file in NVIDIA's redist of today unpacks to some GiB, about ten times its packed size.
@@ -103,7 +103,7 @@ class Sink(Protocol):
 class Taker(Protocol):
     """Takes the entries of an archive, or refuses them."""
 
-    limits: Limits
+    limits: ArchiveLimits
 
     def file(self, entry: Entry) -> Sink | None:
         """Take a file; its bytes go to what is returned, or nowhere when that is None."""

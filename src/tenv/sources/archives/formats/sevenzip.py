@@ -21,12 +21,12 @@ def read_7z(path: Path, taker: Taker) -> None:
         UsageError: py7zr is not installed.
     """
     try:
-        import py7zr  # noqa: PLC0415 (late, and not installed everywhere)
-        from py7zr.exceptions import ArchiveError  # noqa: PLC0415
+        import py7zr  # late: late, and not installed everywhere
+        from py7zr.exceptions import ArchiveError
     except ImportError:
         hint = "install it beside tenv: `pip install py7zr` (the extra `tenv[7z]`)"
         raise UsageError(f"{path.name}: unpacking 7z archives takes py7zr, which is not installed", hint=hint) from None
-    import lzma  # noqa: PLC0415
+    import lzma
 
     errors = (ArchiveError, lzma.LZMAError, OSError, KeyError, TypeError, AttributeError, AssertionError)
     # A file, not its name: given a name, py7zr would write from several threads.
@@ -87,7 +87,7 @@ def _entry(info: Any) -> Entry:
 
 def _extract(archive: Any, sinks: "dict[str, Sink | None]") -> dict[str, bytes]:
     """Unpack every file into its sink, and return what the links lead to."""
-    from py7zr.io import Py7zIO, WriterFactory  # noqa: PLC0415
+    from py7zr.io import Py7zIO, WriterFactory
 
     links: dict[str, bytes] = {}
 

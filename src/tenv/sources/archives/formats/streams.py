@@ -13,7 +13,7 @@ from typing import IO, Protocol
 from tenv.core.errors import ArchiveRefusedError
 from tenv.sources.archives.formats.interface import CHUNK
 
-__all__ = ["ERRORS", "Forward", "decompressed", "raw_zstd"]
+__all__ = ["ERRORS", "ForwardReader", "decompressed", "raw_zstd"]
 
 ERRORS = (lzma.LZMAError, zlib.error, OSError)
 """What decompressors raise for a broken stream; `bz2` takes OSError, the others have their own."""
@@ -87,7 +87,7 @@ def raw_zstd(file: IO[bytes], memory: int) -> Iterator[bytes]:
     Raises:
         ValueError: It is damaged, or asks for more memory than `memory`.
     """
-    import zstandard  # noqa: PLC0415 (late: few archives are packed so)
+    import zstandard  # late: few archives are packed so
 
     try:
         reader = zstandard.ZstdDecompressor(max_window_size=memory).stream_reader(file, _READ, read_across_frames=True)
@@ -113,7 +113,7 @@ def decompressed(file: IO[bytes], kind: str, memory: int) -> Iterator[bytes]:
     return raw_zstd(file, memory) if kind == "zst" else _pieces(file, makers[kind])
 
 
-class Forward:
+class ForwardReader:
     """A file to be read forwards, with a little memory of what went by, as `tarfile` needs it.
 
     The bytes are made ahead in a thread: decompressing and writing go on at the same time.

@@ -7,7 +7,7 @@ from typing import IO, cast
 
 from tenv.core.errors import ArchiveRefusedError
 from tenv.sources.archives.formats.interface import CHUNK, Entry, Kind, Taker, damage, pour
-from tenv.sources.archives.formats.streams import ERRORS, Forward, decompressed
+from tenv.sources.archives.formats.streams import ERRORS, ForwardReader, decompressed
 
 __all__ = ["read_stream", "read_tar"]
 
@@ -33,7 +33,7 @@ def read_stream(path: Path, pieces: Iterator[bytes], taker: Taker) -> None:
         pieces: The bytes.
         taker: Who takes them.
     """
-    forward = Forward(path, pieces, _HEADER, taker.passed)
+    forward = ForwardReader(path, pieces, _HEADER, taker.passed)
     try:
         with damage(path, tarfile.TarError):
             _read(path, forward, taker)
@@ -41,7 +41,7 @@ def read_stream(path: Path, pieces: Iterator[bytes], taker: Taker) -> None:
         forward.close()
 
 
-def _read(path: Path, forward: Forward, taker: Taker) -> None:
+def _read(path: Path, forward: ForwardReader, taker: Taker) -> None:
     with tarfile.open(fileobj=cast("IO[bytes]", forward), mode="r:", encoding="utf-8") as archive:
         known: list[tarfile.TarInfo] = vars(archive)["members"]
         while member := archive.next():

@@ -1,0 +1,40 @@
+"""Write the list of causes into the pages of the codes that only a build's log yields: ``docs/rules/TE8*.md``.
+
+    python scripts/failure_pages.py
+
+The causes are the rows of ``src/tenv/facts/data/build_failures.toml``; what stands above the list is written by hand.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from tenv.facts.build_failures import BuildFailure  # noqa: E402 (after the path is set)
+from tenv.facts.tables import load_facts  # noqa: E402
+
+HEAD = "## Causes\n"
+PAGES = ROOT / "docs" / "rules"
+
+
+def causes(code: str) -> str:
+    """Return the list of causes of a code, as its page has it."""
+    rows = [failure for failure in load_facts().build_failures.failures if failure.code == code]
+    return HEAD + "\n" + "\n".join(map(_cause, rows))
+
+
+def _cause(failure: BuildFailure) -> str:
+    doubt = "" if failure.basis.confirmed else " Not confirmed."
+    ways = "".join(f"- {way}\n" for way in failure.remedies)
+    return f"### {failure.name}\n{failure.title[0].upper()}{failure.title[1:]}. {failure.cause}{doubt}\n\n{ways}"
+
+
+def written(page: str, code: str) -> str:
+    """Return a page with its list of causes."""
+    return page.partition(HEAD)[0] + causes(code)
+
+
+if __name__ == "__main__":
+    for file in sorted(PAGES.glob("TE8*.md")):
+        file.write_text(written(file.read_text(encoding="utf-8"), file.stem), encoding="utf-8")

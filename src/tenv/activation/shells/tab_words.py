@@ -1,0 +1,288 @@
+"""Completion as text for each shell that has one: what may follow, made once, so that no Tab starts tenv.
+
+One POSIX script answers: its words are those of the line, its output one candidate a line. What only the project knows
+(targets, the packages of a lock) it reads from the project's own files.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tenv.activation.shells import elvish, fish, xonsh
+
+__all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
+
+
+class WordKind(StrEnum):
+    """What a word of the line may be."""
+
+    NOTHING = "nothing"
+    TARGET = "target"
+    FILE = "file"
+    FOLDER = "folder"
+    PACKAGE = "package"
+    PROGRAM = "program"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a command.
+
+    Attributes:
+        names: Its names, such as ``--output`` and ``-o``.
+        value: What follows it; None for a flag.
+        words: The values that there are, where they are few.
+        help: What it does.
+    """
+
+    names: tuple[str, ...]
+    value: WordKind | None = None
+    words: tuple[str, ...] = ()
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A command of tenv.
+
+    Attributes:
+        name: Its name.
+        help: What it does.
+        options: Its options.
+        arguments: What its words are, in order: a kind, or the words that there are; the last one repeats where
+            `repeats` says so.
+        repeats: Whether its last argument may come again.
+    """
+
+    name: str
+    help: str
+    options: tuple[Option, ...]
+    arguments: tuple[WordKind | tuple[str, ...], ...]
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """All that may be said to tenv.
+
+    Attributes:
+        commands: Its commands.
+        folders: The folders of the user and of tenv itself with ``manifests`` and ``locks`` in them.
+    """
+
+    commands: tuple[Subcommand, ...]
+    folders: tuple[str, ...]
+
+
+_CORE = r"""
+_tenv_project() { # the folder of the project, or nothing
+    _tenv_folder=$PWD
+    while [ -n "$_tenv_folder" ]; do
+        if [ -f "$_tenv_folder/tenv.toml" ] || [ -d "$_tenv_folder/manifests" ]; then break; fi
+        _tenv_folder=${_tenv_folder%/*}
+    done
+}
+_tenv_candidates() { # WORD…: what the last word may become, one a line, or :file, :folder, :program
+    _tenv_command= _tenv_place=0 _tenv_before= _tenv_kind= _tenv_target=
+    while [ $# -gt 1 ]; do
+        _tenv_spec "$_tenv_command" "$_tenv_before" =
+        if [ -z "$_tenv_kind" ]; then
+            case $1 in
+                -*) ;;
+                *)
+                    if [ -z "$_tenv_command" ]; then _tenv_command=$1; else _tenv_place=$((_tenv_place + 1)); fi
+                    if [ "$_tenv_place" = 1 ] && [ -z "$_tenv_target" ]; then _tenv_target=$1; fi
+                    ;;
+            esac
+        fi
+        _tenv_before=$1
+        shift
+    done
+    _tenv_spec "$_tenv_command" "$_tenv_before" =
+    if [ -z "$_tenv_kind" ]; then
+        case $1 in
+            -*) _tenv_spec "$_tenv_command" - - ;;
+            *) _tenv_spec "$_tenv_command" "" "$_tenv_place" ;;
+        esac
+    fi
+    case $_tenv_kind in
+        target)
+            _tenv_project
+            for _tenv_file in "$_tenv_folder"/manifests/*.toml @FOLDERS@; do
+                _tenv_file=${_tenv_file##*/}
+                case $_tenv_file in _* | "*.toml") continue ;; esac
+                printf '%s\n' "${_tenv_file%.toml}"
+            done
+            ;;
+        package)
+            _tenv_project
+            for _tenv_file in "$_tenv_folder" @PLACES@; do
+                _tenv_file=$_tenv_file/locks/$_tenv_target.lock
+                if [ -f "$_tenv_file" ]; then
+                    sed -n -e 's/^  *- name: //p' -e 's|^ *- conda: .*/\(.*\)-[^-]*-[^-]*$|\1|p' "$_tenv_file" | sort -u
+                    break
+                fi
+            done
+            ;;
+        file | folder | program) printf ':%s\n' "$_tenv_kind" ;;
+        words) printf '%s\n' $_tenv_words ;;
+    esac
+}
+"""
+
+
+def _spec(grammar: Grammar) -> str:
+    """Return the shell function that says what is expected: by the command, the option before, and the place."""
+    lines = ['_tenv_spec() { # COMMAND BEFORE PLACE\n    _tenv_kind= _tenv_words=\n    case "$1 $2 $3" in\n']
+
+    def row(pattern: str, expected: WordKind | Sequence[str]) -> None:
+        if isinstance(expected, WordKind):
+            lines.append(f"        {pattern}) _tenv_kind={expected.value} ;;\n")
+        elif expected:
+            words = shlex.quote(" ".join(expected))
+            lines.append(f"        {pattern}) _tenv_kind=words _tenv_words={words} ;;\n")
+
+    row('"  0"', [command.name for command in grammar.commands])
+    row('" - -"', ("--help", "--version"))
+    for command in grammar.commands:
+        row(f'"{command.name} - -"', [*(name for one in command.options for name in one.names), "--help"])
+        for option in command.options:
+            if option.value:
+                names = " | ".join(f'"{command.name} {name} ="' for name in option.names)
+                row(names, option.words or option.value)
+        for place, expected in enumerate(command.arguments):
+            row(f'"{command.name}  {place}"', expected)
+        if command.repeats and command.arguments:
+            row(f'"{command.name}  "*', command.arguments[-1])
+    return "".join([*lines, "    esac\n}\n"])
+
+
+def _core(grammar: Grammar) -> str:
+    """Return the POSIX functions that tell what a word may become."""
+    manifests = " ".join(f"{shlex.quote(folder)}/manifests/*.toml" for folder in grammar.folders)
+    places = " ".join(map(shlex.quote, grammar.folders))
+    return _spec(grammar) + _CORE.replace("@FOLDERS@", manifests).replace("@PLACES@", places).lstrip("\n")
+
+
+_BASH = r"""
+_tenv_complete() {
+    local found
+    found=$(_tenv_candidates "${COMP_WORDS[@]:1:COMP_CWORD}")
+    local IFS=$'\n'
+    case $found in
+        :file) mapfile -t COMPREPLY < <(compgen -f -- "$2"); compopt -o filenames ;;
+        :folder) mapfile -t COMPREPLY < <(compgen -d -- "$2"); compopt -o filenames ;;
+        :program) mapfile -t COMPREPLY < <(compgen -c -- "$2") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$found" -- "$2") ;;
+    esac
+}
+complete -F _tenv_complete tenv
+"""
+
+_ZSH = r"""
+_tenv_complete() {
+    local found
+    local -a line=("${(@)words[2,CURRENT]}")
+    found=$(emulate sh; _tenv_candidates "${line[@]}")
+    case $found in
+        :file) _files ;;
+        :folder) _files -/ ;;
+        :program) _command_names -e ;;
+        ?*) compadd -- ${(f)found} ;;
+    esac
+}
+# As a file of fpath this is the body of a function, which completes the first time already.
+if [ "${funcstack[1]-}" = _tenv ]; then _tenv_complete; fi
+compdef _tenv_complete tenv
+"""
+
+_ELVISH = r"""
+set edit:completion:arg-completer[tenv] = {|@words|
+  var found = [(e:sh -c @CORE@ sh (all $words[1..]))]
+  if (eq $found [:file]) { edit:complete-filename (all $words) } else { all $found }
+}
+"""
+
+_XONSH = r"""
+def _tenv_completion():
+    import os
+    import subprocess
+    from xonsh.completers.completer import add_one_completer
+    from xonsh.completers.tools import contextual_command_completer_for
+
+    @contextual_command_completer_for("tenv")
+    def tenv(command):
+        words = [argument.value for argument in command.args[1 : command.arg_index]] + [command.prefix]
+        found = subprocess.run(["sh", "-c", @CORE@, "sh", *words], stdout=subprocess.PIPE).stdout
+        lines = os.fsdecode(found).split("\n")[:-1]
+        if lines and lines[0].startswith(":"):
+            return None
+        return {line for line in lines if line.startswith(command.prefix)}
+
+    add_one_completer("tenv", tenv, "start")
+
+
+_tenv_completion()
+del _tenv_completion
+"""
+
+
+def _with_core(template: str, quoted: str) -> str:
+    return template.replace("@CORE@", quoted).lstrip("\n")
+
+
+def _bash(grammar: Grammar) -> str:
+    return _core(grammar) + _BASH.lstrip("\n")
+
+
+def _zsh(grammar: Grammar) -> str:
+    return f"#compdef tenv\n{_core(grammar)}{_ZSH.lstrip()}"
+
+
+def _elvish(grammar: Grammar) -> str:
+    return _with_core(_ELVISH, elvish.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
+
+
+def _xonsh(grammar: Grammar) -> str:
+    return _with_core(_XONSH, xonsh.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
+
+
+_FISH = r"""
+function __tenv_core
+    sh -c @CORE@ sh $argv
+end
+function __tenv_words
+    set -l words (commandline -opc) (commandline -ct)
+    for word in (__tenv_core $words[2..-1])
+        switch $word
+            case :file :folder
+                __fish_complete_path (commandline -ct)
+            case :program
+                __fish_complete_command
+            case '*'
+                set -l help (string match -- "$word=*" @HELP@ | string replace -r '^[^=]*=' '')
+                printf '%s\t%s\n' $word $help[1]
+        end
+    end
+end
+complete -c tenv -f -a '(__tenv_words)'
+"""
+
+
+def _fish(grammar: Grammar) -> str:
+    helps = {f"{command.name}={command.help}": None for command in grammar.commands}
+    for command in grammar.commands:
+        helps |= {f"{option.names[0]}={option.help}": None for option in command.options if option.help}
+    text = _with_core(_FISH, fish.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
+    return text.replace("@HELP@", " ".join(map(fish.quote, helps)))
+
+
+COMPLETIONS: Mapping[str, Callable[[Grammar], str]] = {
+    "bash": _bash,
+    "zsh": _zsh,
+    "fish": _fish,
+    "elvish": _elvish,
+    "xonsh": _xonsh,
+}
+"""The text that makes a shell complete the words of tenv, for each shell that can."""

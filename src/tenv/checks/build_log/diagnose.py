@@ -1,0 +1,187 @@
+"""Find in a build's log why it failed: the first step that failed, its first error, and the cause by the table.
+
+How a log is read stands at the head of ``facts/data/build_failures.toml``.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tenv.checks.build_log.literals import Sieve
+from tenv.checks.build_log.log_lines import LogLine, clean
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks
+
+__all__ = ["Cause", "Diagnosis", "diagnose"]
+
+_FAILED = "FAILED: "
+_REPORT = 40
+"""How many lines CMake may print from an error to the end of a configuration."""
+
+_STEP = re.compile(
+    r"^(\S*CMake Error\b|g?make(\[\d+\])?: \*\*\* |ninja: (error|build stopped)|error: (command|subprocess) "
+    r"|ERROR: (Failed|Could not build|Command errored)|Traceback \(most recent call last\))"
+)
+_ERROR = re.compile(
+    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^\w*(Error|Exception): |undefined (reference|symbol)|"
+    r"cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|LNK\d{4}|"
+    r"No rule to make target",
+    re.IGNORECASE,
+)
+_FRAME = re.compile(
+    r"warning|subprocess-exited-with-error|^error: command |^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
+    re.IGNORECASE,
+)
+"""What stands around an error and is none itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause that a line of a log names.
+
+    Attributes:
+        failure: The row of the table.
+        line: The line.
+    """
+
+    failure: BuildFailure
+    line: LogLine
+
+    def finding(self) -> Finding:
+        """Return the cause as a finding."""
+        doubt = "" if self.failure.basis.confirmed else " (not confirmed)"
+        return Finding(
+            code=self.failure.code,
+            severity=Severity.WARNING if self.failure.kind is FailureKind.WARNING else Severity.ERROR,
+            subject=self.failure.name,
+            message=f"{self.failure.title}. {self.failure.cause}{doubt}",
+            evidence=f"line {self.line.number}: {self.line.text.strip()}",
+            source=self.failure.basis.source,
+            fix="; or ".join(map(str, self.failure.remedies)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a log says of a build.
+
+    Attributes:
+        failed: Whether something failed that mattered.
+        step: The line of the first step that failed, such as ninja's ``FAILED:``; None where none is marked.
+        error: The first error of that step; None where none is to be seen.
+        cause: Why it failed; None where the table does not know.
+        others: Further causes that lines name, each once.
+    """
+
+    failed: bool
+    step: LogLine | None
+    error: LogLine | None
+    cause: Cause | None
+    others: tuple[Cause, ...]
+
+
+def diagnose(lines: Iterable[str], table: BuildFailureTable) -> Diagnosis:
+    """Return what a log says.
+
+    Args:
+        lines: The lines of the log.
+        table: The known causes.
+    """
+    log = list(clean(lines))
+    marks = table.marks
+    end = _last_success(log, marks)
+    rest = log[end:]
+    causes = _causes(rest, table)
+    if not _settled(causes) and end and _fails(rest, marks):
+        causes = _causes(log, table)
+    failed = _fails(rest, marks)
+    chosen = _chosen(causes, failed)
+    if chosen is None and not failed:
+        return Diagnosis(False, None, None, None, ())
+    step = _first_step(rest)
+    others = tuple(cause for cause in causes if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
+    return Diagnosis(True, step, _first_error(rest, step, marks), chosen, others)
+
+
+def _last_success(log: Sequence[LogLine], marks: LogMarks) -> int:
+    """Return the index behind the last line that says that a build went well."""
+    success = Sieve(marks.success)
+    for index in range(len(log) - 1, -1, -1):
+        if success(log[index].text) and not _spoiled(log, index):
+            return index + 1
+    return 0
+
+
+def _spoiled(log: Sequence[LogLine], index: int) -> bool:
+    """Tell whether CMake writes its build files although it has reported an error shortly before."""
+    before = log[max(index - _REPORT, 0) : index]
+    return log[index].text.startswith("-- Build files") and any(line.text.startswith("CMake Error") for line in before)
+
+
+def _fails(log: Sequence[LogLine], marks: LogMarks) -> bool:
+    failed = Sieve(marks.failed)
+    return any(failed(line.text) for line in log)
+
+
+def _settled(causes: Sequence[Cause]) -> bool:
+    return any(cause.failure.kind is FailureKind.ERROR for cause in causes)
+
+
+def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
+    """Return the cause that decides: the first that is no mere frame and no mere warning, then those in turn."""
+    errors = [cause for cause in causes if cause.failure.kind is FailureKind.ERROR]
+    strong = [cause for cause in errors if not cause.failure.weak]
+    left_out = [cause for cause in causes if cause.failure.kind is FailureKind.WARNING] if failed else []
+    return next(iter(strong or errors or left_out), None)
+
+
+def _causes(log: Sequence[LogLine], table: BuildFailureTable) -> list[Cause]:
+    """Return the first line of each cause that lines name, in the order of the lines."""
+    numbers = [line.number for line in log]
+    sieves = [(failure, Sieve(failure.patterns)) for failure in table.failures]
+    found: dict[str, Cause] = {}
+    for line in _kept(log, table.marks):
+        for failure, matches in sieves:
+            if matches(line.text) and _around(failure, line, log, numbers, table.marks.window):
+                found.setdefault(failure.name, Cause(failure, line))
+                break
+    return list(found.values())
+
+
+def _around(failure: BuildFailure, line: LogLine, log: Sequence[LogLine], numbers: Sequence[int], window: int) -> bool:
+    """Tell whether the lines near a line allow it to be the cause's."""
+    if not failure.near and not failure.not_near:
+        return True
+    near = log[bisect_left(numbers, line.number - window) : bisect_right(numbers, line.number + window)]
+    if failure.near and not any(pattern.search(one.text) for one in near for pattern in failure.near):
+        return False
+    return not any(pattern.search(one.text) for one in near for pattern in failure.not_near)
+
+
+def _kept(log: Sequence[LogLine], marks: LogMarks) -> Iterable[LogLine]:
+    """Yield the lines that may name a cause: no noise, and nothing of a compiler probe."""
+    noise, begin, end = map(Sieve, (marks.noise, marks.probe_begin, marks.probe_end))
+    within = False
+    for line in log:
+        if begin(line.text):
+            within = True
+        elif within and end(line.text):
+            within = False
+        if not within and not noise(line.text):
+            yield line
+
+
+def _first_step(log: Sequence[LogLine]) -> LogLine | None:
+    """Return the line of the first step that failed: Ninja marks them; without it, the first frame of an error."""
+    marked = next((line for line in log if line.text.startswith(_FAILED)), None)
+    return marked or next((line for line in log if _STEP.match(line.text)), None)
+
+
+def _first_error(log: Sequence[LogLine], step: LogLine | None, marks: LogMarks) -> LogLine | None:
+    """Return the first error of a step: what a compiler prints stands behind Ninja's mark, and before other frames."""
+    behind = step.number if step and step.text.startswith(_FAILED) else 0
+    for line in _kept(log, marks):
+        if line.number > behind and _ERROR.search(line.text) and not _FRAME.search(line.text):
+            return line
+    return None

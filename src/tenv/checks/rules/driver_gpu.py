@@ -1,0 +1,148 @@
+"""Whether the driver drives the GPUs: by its branch, by the kind of its kernel module, and by what it is made for.
+
+Branches and modules are those of ``tenv/facts/data/gpu_driver.toml``. No fix advises a driver that would drop a GPU.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tenv.checks.rules.common import KnownGpu, cuda_of, doubt, known_gpus
+from tenv.checks.rules.gpu import is_served
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.judged_driver import driver_of, of_windows, under_wsl
+from tenv.core.versions import Version
+from tenv.facts.gpu_driver import Generation, NeededModule
+from tenv.host.interface import Fact, Missing, OriginKind
+from tenv.host.report import DriverKind, ModuleKind
+
+__all__ = ["BRANCH", "MODULE", "VGPU", "WSL", "driver_branch", "kernel_module", "vgpu_host", "wsl_driver"]
+
+BRANCH = "TE108"
+MODULE = "TE109"
+WSL = "TE110"
+VGPU = "TE111"
+
+_Driven = list[tuple[KnownGpu, Generation]]
+
+
+def driver_branch(case: Case) -> Iterator[Finding]:
+    """Yield an error where the driver knows none of the GPUs, a warning where it knows but some."""
+    driver, windows = driver_of(case.host, case.facts), of_windows(case.host)
+    if cuda_of(case) is None or isinstance(driver, Missing) or driver.kind is OriginKind.DERIVED:
+        return
+    number = driver.value
+    ended, _ = _parted(case, lambda row: row.has_ended(number, windows))
+    early, _ = _parted(case, lambda row: not windows and row.first_linux is not None and number < row.first_linux)
+    undriven = [gpu for gpu, _ in (*ended, *early)]
+    others = [gpu for gpu in known_gpus(case) if gpu not in undriven and is_served(case, gpu)]
+    for gpus in (ended, early):
+        if not gpus:
+            continue
+        row, names = gpus[0][1], _names(gpus)
+        what = f"does not know {names} yet: {row.name} begins with driver {row.first_linux}"
+        fix = f"install driver {row.first_linux} or newer"
+        if gpus is ended:
+            last = row.ends(windows)
+            what = f"no longer drives {names}: {row.name} ends before branch {last}"
+            fix = f"install the newest driver that is older than {last}"
+        yield Finding(
+            code=BRANCH,
+            severity=Severity.WARNING if others else Severity.ERROR,
+            subject=f"driver {number}",
+            message=f"{what}{doubt(row.basis)}",
+            evidence=f"driver {number} ({driver.origin}); {_capabilities(gpus)}",
+            source=row.basis.source,
+            fix=fix,
+        )
+
+
+def kernel_module(case: Case) -> Iterator[Finding]:
+    """Yield an error where the loaded kernel module is of the kind that drives none of the GPUs."""
+    module, driver = case.host.module, case.host.driver
+    if cuda_of(case) is None or isinstance(module, Missing) or module.value is ModuleKind.OTHER:
+        return
+    number = driver.value if isinstance(driver, Fact) else None
+    gpus, others = _parted(case, lambda row: _refuses(row, module.value, number))
+    if not gpus:
+        return
+    row, names = gpus[0][1], _names(gpus)
+    needed = NeededModule.OPEN if module.value is ModuleKind.PROPRIETARY else NeededModule.PROPRIETARY
+    fix = f"install the driver with its {needed} kernel modules (`nvidia-open` or `nvidia-driver-…-open`)"
+    if needed is NeededModule.PROPRIETARY:
+        until = f", of a branch before {row.ends_linux}" if row.ends_linux else ""
+        fix = f"install the driver with its {needed} kernel modules{until}"
+    yield Finding(
+        code=MODULE,
+        severity=Severity.WARNING if others else Severity.ERROR,
+        subject=f"the {module.value} kernel module",
+        message=f"does not drive {names}: {row.name} needs the {needed} one{doubt(row.basis)}",
+        evidence=f"{module.value} ({module.origin}); {_capabilities(gpus)}",
+        source=row.basis.source,
+        fix=fix,
+    )
+
+
+def wsl_driver(case: Case) -> Iterator[Finding]:
+    """Yield an error where the Windows driver is too old for programs under WSL."""
+    driver = case.host.driver
+    if cuda_of(case) is None or isinstance(driver, Missing) or not under_wsl(case.host):
+        return
+    for row in case.facts.gpu_driver.wsl:
+        if driver.value < row.since:
+            yield Finding(
+                code=WSL,
+                severity=Severity.ERROR,
+                subject=f"driver {driver.value}",
+                message=(f"does not serve CUDA under WSL: drivers of Windows do from {row.since} on{doubt(row.basis)}"),
+                evidence=f"driver {driver.value} ({driver.origin})",
+                source=row.basis.source,
+                fix="install a newer NVIDIA driver on Windows, and none inside WSL",
+            )
+
+
+def vgpu_host(case: Case) -> Iterator[Finding]:
+    """Yield an error where the driver is that of a vGPU host, which has no CUDA."""
+    kind = case.host.driver_kind
+    if cuda_of(case) is None or isinstance(kind, Missing) or kind.value is not DriverKind.VGPU_HOST:
+        return
+    yield Finding(
+        code=VGPU,
+        severity=Severity.ERROR,
+        subject="the driver",
+        message="is that of a vGPU host, which has no CUDA: a guest needs the driver for guests (`…-grid`)",
+        evidence=f"{kind.value} ({kind.origin})",
+        source="docs.nvidia.com/vgpu: the Virtual GPU Manager and the guest drivers are packages of their own",
+        fix="run the programs in a guest, with the guest driver of the host's vGPU release",
+    )
+
+
+def _refuses(row: Generation, kind: ModuleKind, driver: Version | None) -> bool:
+    if kind is ModuleKind.OPEN:
+        return row.module is NeededModule.PROPRIETARY
+    if row.module is not NeededModule.OPEN:
+        return False
+    return row.proprietary_before is None or (driver is not None and driver >= row.proprietary_before)
+
+
+def _driven(case: Case) -> _Driven:
+    """Return the GPUs whose drivers the table knows, each with its row."""
+    rows = case.facts.gpu_driver
+    return [
+        (gpu, row)
+        for gpu in known_gpus(case)
+        if gpu.capability is not None and (row := rows.generation(gpu.capability)) is not None
+    ]
+
+
+def _parted(case: Case, test: Callable[[Generation], bool]) -> tuple[_Driven, list[KnownGpu]]:
+    """Return the GPUs that fail a test, and the others, those that the table does not know among them."""
+    failing = [(gpu, row) for gpu, row in _driven(case) if test(row)]
+    named = [gpu for gpu, _ in failing]
+    return failing, [gpu for gpu in known_gpus(case) if gpu not in named and is_served(case, gpu)]
+
+
+def _names(gpus: _Driven) -> str:
+    return ", ".join(dict.fromkeys(gpu.name for gpu, _ in gpus))
+
+
+def _capabilities(gpus: _Driven) -> str:
+    return "; ".join(dict.fromkeys(f"{gpu.name}: compute capability {gpu.capability}" for gpu, _ in gpus))

@@ -1,0 +1,132 @@
+"""Whether the CUDA toolkit that a target takes from the machine has all parts that a build of PyTorch needs.
+
+What is there was looked for where CMake's FindCUDAToolkit looks (`tenv.host.absent_parts`); which parts a revision and
+its switches need stands in ``tenv/facts/data/cuda_parts.toml``.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from tenv.checks.rules.common import chosen_toolkit, cuda_of, doubt, on_windows
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.versions import Version
+from tenv.facts.cuda_parts import ToolkitPart
+from tenv.facts.tables import Facts
+from tenv.host.report import Toolkit
+from tenv.targets.manifest import Manifest
+
+__all__ = ["PARTS", "cmake_targets", "without_parts"]
+
+PARTS = "TE311"
+
+_OFF = ("0", "OFF", "NO", "FALSE", "N")
+_CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)(/|$)")
+"""What the path of a toolkit in an environment of conda's has."""
+_NUMBERED = ("libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "cuda_nvrtc")
+"""Components that are seen by the numbers in their files' names, so that a list without one of them means something."""
+_ENOUGH = 3
+
+
+def without_parts(case: Case) -> Iterator[Finding]:
+    """Yield an error for parts without which PyTorch can't be configured, a warning for those that only kernels need.
+
+    The parts of one toolkit are one finding of each kind.
+    """
+    choice, cuda = chosen_toolkit(case), cuda_of(case)
+    toolkit = choice.taken if choice else None
+    if toolkit is None or cuda is None or on_windows(case):
+        return
+    missing = [(part, gone) for part, gone in _missing(case, toolkit, cuda) if _is_needed(case, part)]
+    for configures in (False, True):
+        if found := [(part, gone) for part, gone in missing if part.configures is configures]:
+            yield _finding(toolkit, cuda, found, compiles_not=configures)
+
+
+def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[ToolkitPart, tuple[str, ...]]]:
+    """Yield each part that is not whole, with what of it was not found."""
+    brought = {package.name for package in case.lock.conda.get(case.platform, ())} if case.lock else set()
+    components = dict(toolkit.components)
+    for part in case.facts.cuda_parts.parts:
+        if part.conda in brought or (part.cuda_from and cuda < part.cuda_from):
+            continue
+        if toolkit.absent is not None:
+            gone = tuple(file for file in part.files_in(cuda) if file in toolkit.absent)
+        else:  # of a report that does not say; most of the libraries show that they were looked for
+            seen = sum(name in components for name in _NUMBERED) >= _ENOUGH
+            lacks = seen and part.component in _NUMBERED and part.component not in components
+            gone = (part.component,) if lacks else ()
+        if gone:
+            yield part, gone
+
+
+def _is_needed(case: Case, part: ToolkitPart) -> bool:
+    """Tell whether a part is needed: by the revision that is named, else by every one that the target is for."""
+    environ = {name: request.text or "" for name, request in case.manifest.environment.items()}
+    if case.source is None:
+        return _is_always_needed(part, case.manifest, case.facts, environ)
+    return not _is_off(part, environ) and part.needed_by(case.source.release)
+
+
+def _is_off(part: ToolkitPart, environ: Mapping[str, str]) -> bool:
+    return bool(part.switch) and environ.get(part.switch, "").upper() in _OFF
+
+
+def _is_always_needed(part: ToolkitPart, manifest: Manifest, facts: Facts, environ: Mapping[str, str]) -> bool:
+    """Tell whether every revision that a target is for needs a part."""
+    if _is_off(part, environ):
+        return False
+    if part.first is None and part.last is None:
+        return True
+    wanted = manifest.pytorch
+    releases = [row.version for row in facts.pytorch_build.releases if wanted and str(row.version) in wanted]
+    return bool(releases) and all(map(part.needed_by, releases))
+
+
+def cmake_targets(manifest: Manifest, facts: Facts, cuda: Version, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what FindCUDAToolkit must find for every revision that a target is for, without ``CUDA::``.
+
+    Args:
+        manifest: The target as it reads on this platform.
+        facts: The tables.
+        cuda: The release of the toolkit.
+        environ: The environment that a build would have, with its switches.
+    """
+    parts = (part for part in facts.cuda_parts.parts if _is_always_needed(part, manifest, facts, environ))
+    return tuple(name for part in parts for name in part.cmake_targets(cuda))
+
+
+def _finding(
+    toolkit: Toolkit, cuda: Version, missing: list[tuple[ToolkitPart, tuple[str, ...]]], *, compiles_not: bool
+) -> Finding:
+    names = ", ".join(f"{part.name} ({', '.join(gone)})" for part, gone in missing)
+    then = "PyTorch is configured and then does not compile" if compiles_not else "PyTorch can't be built"
+    parts = [part for part, _ in missing]
+    return Finding(
+        code=PARTS,
+        severity=Severity.WARNING if compiles_not else Severity.ERROR,
+        subject=toolkit.path,
+        message=f"lacks {names}, and without {'them' if len(missing) > 1 else 'that'} {then}{_doubts(parts)}",
+        evidence=f"CUDA {toolkit.version or cuda}, found by {toolkit.ways}",
+        source="; ".join(dict.fromkeys(part.basis.source for part in parts)),
+        fix=_fix(toolkit, cuda, parts),
+    )
+
+
+def _doubts(parts: Iterable[ToolkitPart]) -> str:
+    return doubt(*(part.basis for part in parts))
+
+
+def _fix(toolkit: Toolkit, cuda: Version, parts: list[ToolkitPart]) -> str:
+    """Return what installs the parts, by where the toolkit comes from, and how to do without what has a switch."""
+    switches = [f"{part.switch}=0" for part in parts if part.switch]
+    without = f", or build with {' '.join(switches)}" if len(switches) == len(parts) else ""
+    if toolkit.home == "/usr" or toolkit.path == "/usr":
+        names = ["libcufile-dev" if part.component == "libcufile" else "nvidia-cuda-dev" for part in parts]
+        return f"apt install {' '.join(dict.fromkeys(names))}{without}"
+    if _CONDA.search(toolkit.path):
+        names = list(dict.fromkeys(part.conda for part in parts))
+        release = f'"cuda-version={cuda.major_minor}"'
+        return f"conda install -c conda-forge {release} {' '.join(names)}{without}"
+    apt = " ".join(dict.fromkeys(part.package(cuda) for part in parts))
+    dnf = re.sub(r"-dev(?=-\d|$|\s)", "-devel", apt)
+    return f"apt install {apt} (NVIDIA's repository; `dnf install {dnf}`){without}"

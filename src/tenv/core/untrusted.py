@@ -1,0 +1,82 @@
+"""What a value may be that others wrote: a name, a place in a prefix, an address.
+
+Manifests and locks both ask here, so that nothing reaches the disk or the network through one of them that the other
+would refuse. Each function returns what is wrong in words that follow the value's key, or an empty string.
+"""
+
+import re
+from urllib.parse import unquote, urlsplit
+
+from tenv.core.prefix import META
+
+__all__ = ["address_fault", "conda_file_fault", "name_fault", "place_fault", "printable", "text_fault"]
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_MOST = 200
+"""Characters of a name: a file system takes 255 bytes, and endings are added."""
+
+_CONDA_NAME = re.compile(r"[a-z0-9_.-]+")
+_CONDA_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
+_CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]*")
+_HIDDEN = re.compile(r"[\0-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
+_CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_OWN_FOLDERS = (META, "conda-meta")
+
+
+def name_fault(text: str) -> str:
+    """Return why a text is not the name of a package or an archive, which becomes the name of a file."""
+    if _NAME.fullmatch(text) and len(text) <= _MOST and ".." not in text:
+        return ""
+    return f"`{text}` is not a package name"
+
+
+def conda_file_fault(name: str, version: str, build: str) -> str:
+    """Return why three texts can't be those of a conda package; they become file names."""
+    for what, text, allowed in (
+        ("name", name, _CONDA_NAME),
+        ("version", version, _CONDA_VERSION),
+        ("build string", build, _CONDA_BUILD),
+    ):
+        if not allowed.fullmatch(text) or ".." in text or len(text) > _MOST:
+            return f"`{text}` is not a {what} that a package can have"
+    return ""
+
+
+def place_fault(text: str) -> str:
+    """Return why a text is not a folder below a prefix; ``.`` and an empty one stand for the prefix itself."""
+    parts = text.split("/")
+    if text.startswith(("/", "~")) or ".." in parts or "\\" in text or ":" in text or not text.isprintable():
+        return "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself"
+    if any(part.startswith((".tenv", META)) for part in parts) or parts[0] in _OWN_FOLDERS:
+        return "that folder is tenv's own"
+    return ""
+
+
+def address_fault(text: str, schemes: tuple[str, ...] = ("https", "http")) -> str:
+    """Return why a text is not an address that a file may be fetched from.
+
+    An address holds no user and no password: what is stored in a manifest or a lock is seen by everybody.
+    """
+    expected = f"expected an address that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return f"{expected}, without a user"
+    if parts.scheme not in schemes or (not parts.hostname and parts.scheme != "file") or port == 0:
+        return f"{expected}, without a user"
+    if "@" in parts.netloc or _HIDDEN.search(text) or not text.isprintable():
+        return f"{expected}, without a user"
+    if ".." in unquote(parts.path).split("/") or not parts.path.strip("/"):
+        return f"{expected} and leads to a file"
+    return ""
+
+
+def text_fault(text: str) -> str:
+    """Return why a text is not one line of plain text."""
+    return "" if text.isprintable() else "holds characters that can't be printed"
+
+
+def printable(text: str) -> str:
+    """Return a text with what steers a terminal or turns the writing around escaped; line breaks and tabs stay."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

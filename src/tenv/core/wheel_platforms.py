@@ -1,0 +1,52 @@
+"""What a platform and a Python minor mean to wheels: the tags that run there, and what markers say."""
+
+from typing import Any
+
+from tenv.core.versions import Version
+
+__all__ = ["MACHINES", "OLDEST_GLIBC", "accepted_tags", "marker_values"]
+
+MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
+OLDEST_GLIBC = Version("2.17")
+_FIRST_WITHOUT_PYMALLOC_FLAG = (3, 8)  # release builds before are cp36m, cp37m (bpo-36707)
+_OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)
+
+
+def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
+    """Return the tags of wheels that run on a platform, each with its rank (0 is the most specific)."""
+    from packaging.tags import compatible_tags, cpython_tags
+
+    minor = Version(python)
+    version = (minor.major, minor.minor)
+    if platform == "win-64":
+        platforms = ["win_amd64"]
+    else:
+        machine = MACHINES[platform]
+        oldest = _OLDEST_X86_GLIBC_MINOR if machine == "x86_64" else OLDEST_GLIBC.minor
+        legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # PEP 600's names for these
+        platforms = [
+            f"{name}_{machine}"
+            for number in range(glibc.minor, oldest - 1, -1)
+            for name in (f"manylinux_2_{number}", *([legacy[number]] if number in legacy else []))
+        ] + [f"linux_{machine}"]
+    interpreter = f"cp{minor.major}{minor.minor}"
+    abi = f"{interpreter}m" if version < _FIRST_WITHOUT_PYMALLOC_FLAG else interpreter
+    tags = [*cpython_tags(version, [abi], platforms), *compatible_tags(version, interpreter, platforms)]
+    return {tag: rank for rank, tag in enumerate(tags)}
+
+
+def marker_values(platform: str, minor: str) -> dict[str, str]:
+    """Return what markers (PEP 508) say on a platform, without any extra."""
+    windows = platform.startswith("win")
+    machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, "AMD64")
+    return {
+        "extra": "",
+        "implementation_name": "cpython",
+        "os_name": "nt" if windows else "posix",
+        "platform_machine": machine,
+        "platform_python_implementation": "CPython",
+        "platform_system": "Windows" if windows else "Linux",
+        "python_full_version": f"{minor}.0",
+        "python_version": minor,
+        "sys_platform": "win32" if windows else "linux",
+    }

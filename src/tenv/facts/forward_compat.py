@@ -1,0 +1,152 @@
+"""What the cuda-compat packages do on driver branches, and how that is told for a pair that no table names."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
+from tenv.facts.interface import Basis, required_version
+from tenv.facts.table_files import Data
+
+__all__ = ["ForwardCompatibility", "ForwardTable", "ForwardVerdict", "read"]
+
+
+class ForwardVerdict(StrEnum):
+    """What a cuda-compat package does on a driver branch, as NVIDIA's table marks it."""
+
+    COMPATIBLE = "C"
+    """The package lets programs of its CUDA version run on that branch, on the GPUs for which it is made."""
+    NATIVE = "N"
+    """The branch is the package's own: its CUDA version needs no package there."""
+    EXCLUDED = "X"
+    """The package is not for that branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardCompatibility:
+    """What a cuda-compat package does on a driver branch.
+
+    It says nothing of the GPU: the package works on data-centre GPUs, on some workstation GPUs that NVIDIA calls
+    NGC-ready, and on Jetson; on a GeForce, programs end with `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE` (804).
+
+    Attributes:
+        package: The package, ``cuda-compat-12-8``.
+        cuda: The CUDA version that it brings.
+        branch: The driver branch, the first number of the driver's version.
+        verdict: What it does there.
+        basis: How well this is known.
+    """
+
+    package: str
+    cuda: Version
+    branch: int
+    verdict: ForwardVerdict
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardTable:
+    """Every row about cuda-compat.
+
+    Attributes:
+        rows: One row per package and driver branch: those of NVIDIA's current table first, then those of older
+            editions and of what NVIDIA's container images require.
+        evaluation: The branches that NVIDIA gives no forward compatibility, with the source.
+        open: By driver branch the first CUDA whose package fails on the open kernel module there, with the source.
+    """
+
+    rows: tuple[ForwardCompatibility, ...]
+    evaluation: dict[int, Basis] = field(default_factory=dict)
+    open: dict[int, tuple[Version, Basis]] = field(default_factory=dict)
+
+    def find(self, cuda: Version, driver: Version, open_module: bool = False) -> ForwardCompatibility | None:
+        """Return what the cuda-compat package of a toolkit's minor version does on a driver's branch.
+
+        A branch that no table names, and that is newer than one that is accepted, is taken to be accepted too, which
+        is then not confirmed: the tables leave out a branch once its support ends.
+
+        Args:
+            cuda: The version of the toolkit.
+            driver: The version of the Linux driver, or its branch alone.
+            open_module: Whether the open kernel module is loaded.
+
+        Returns:
+            The row, or None where no branch as old as this is accepted.
+        """
+        rows = [row for row in self.rows if row.cuda.major_minor == cuda.major_minor]
+        known = next((row for row in rows if row.branch == driver.major), None)
+        fails = self.open.get(driver.major) if open_module else None
+        if fails is not None and known is not None and fails[0] <= Version(cuda.major_minor):
+            return ForwardCompatibility(known.package, known.cuda, known.branch, ForwardVerdict.EXCLUDED, fails[1])
+        if known is not None:
+            return known
+        older = max(
+            (row for row in rows if row.verdict is ForwardVerdict.COMPATIBLE and row.branch < driver.major),
+            key=lambda row: row.branch,
+            default=None,
+        )
+        if older is None:
+            return None
+        if (basis := self.evaluation.get(driver.major)) is not None:
+            return ForwardCompatibility(older.package, older.cuda, driver.major, ForwardVerdict.EXCLUDED, basis)
+        doubt = f"no table names branch {driver.major}, and branch {older.branch}, which is older, is accepted"
+        basis = older.basis.doubted(doubt)
+        return ForwardCompatibility(older.package, older.cuda, driver.major, ForwardVerdict.COMPATIBLE, basis)
+
+
+def read(data: Data) -> ForwardTable:
+    """Make the table of the rows of ``cuda_driver.toml``; raises FactsError when one is damaged."""
+    evaluation = {_branch(row): Basis.read(row, sources) for row, sources in data.rows("forward_compat_evaluation")}
+    fails = {
+        _branch(row): (required_version(row, "cuda_from"), Basis.read(row, sources))
+        for row, sources in data.rows("forward_compat_open")
+    }
+    return ForwardTable(tuple(_rows(data)), evaluation, fails)
+
+
+def _branch(row: Table) -> int:
+    """Return a driver branch, which is written as a text; raises an error with the row's path."""
+    text = row.required_text("driver_branch")
+    if not text.isdecimal():
+        raise row.fail("driver_branch", f"expected a driver branch, got `{text}`")
+    return int(text)
+
+
+def _rows(data: Data) -> Iterator[ForwardCompatibility]:
+    """Yield the pairs of package and branch, those of the current edition of NVIDIA's table first."""
+    current = data.table("forward_compat")[0].strings("driver_branches")
+    for row, sources in data.rows("forward_compat_row"):
+        marks = row.data.get("by_branch")
+        pairs = marks.items() if isinstance(marks, dict) else _pairs(row, current, row.text("by_branch"))
+        cuda, package = required_version(row, "cuda"), row.required_text("package")
+        for branch, mark in pairs:
+            yield _forward(row, package, cuda, branch, mark, Basis.read(row, sources))
+    older, sources = data.table("forward_compat_v575")
+    basis = Basis.read(older, sources)
+    rows = older.table("rows")
+    for text in rows.data:
+        for branch, mark in _pairs(older, older.strings("driver_branches"), rows.text(text)):
+            yield _forward(older, _package(Version(text)), Version(text), branch, mark, basis)
+    for row, sources in data.rows("container_require"):
+        cuda = required_version(row, "cuda")
+        for branch in row.strings("fallback_branches"):
+            yield _forward(row, _package(cuda), cuda, branch, "C", Basis.read(row, sources))
+
+
+def _package(cuda: Version) -> str:
+    return f"cuda-compat-{cuda.major_minor.replace('.', '-')}"
+
+
+def _pairs(row: Table, branches: tuple[str, ...], marks: str) -> list[tuple[str, str]]:
+    if len(marks) != len(branches):
+        raise row.fail("by_branch", f"expected one mark for each of {len(branches)} driver branches, got {len(marks)}")
+    return list(zip(branches, marks, strict=True))
+
+
+def _forward(row: Table, package: str, cuda: Version, branch: str, mark: str, basis: Basis) -> ForwardCompatibility:
+    try:
+        return ForwardCompatibility(package, cuda, int(branch), ForwardVerdict(mark), basis)
+    except ValueError as error:
+        message = f"expected a driver branch and one of C, N and X, got `{branch}` and `{mark}`"
+        raise row.fail("by_branch", message) from error

@@ -1,0 +1,152 @@
+"""Which driver branches and which kernel module drive a GPU, what CUDA a Jetson offers, and what WSL needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tenv.core.toml_reader import Table
+from tenv.core.versions import Version
+from tenv.facts.interface import Basis, optional_version, required_version, versions
+from tenv.facts.table_files import Data
+
+__all__ = ["Generation", "GpuDriverTable", "JetsonLinux", "NeededModule", "WslDriver", "read"]
+
+
+class NeededModule(StrEnum):
+    """Which kernel module drives a GPU."""
+
+    OPEN = "open"
+    PROPRIETARY = "proprietary"
+    EITHER = "either"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """GPUs that the same drivers drive.
+
+    Attributes:
+        name: Its name.
+        capabilities: The compute capabilities that belong to it.
+        first_linux: The first Linux driver that knows one of them; None when it is not known.
+        ends_linux: The first Linux branch that knows them no more; None when all do.
+        ends_windows: The same for Windows, which counts in another series.
+        module: The kernel modules that drive them.
+        proprietary_before: The first driver whose proprietary module does not; None where `module` says all.
+        basis: How well this is known.
+    """
+
+    name: str
+    capabilities: tuple[Version, ...]
+    first_linux: Version | None
+    ends_linux: Version | None
+    ends_windows: Version | None
+    module: NeededModule
+    proprietary_before: Version | None
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "Generation":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            name=row.required_text("name"),
+            capabilities=versions(row, "cc"),
+            first_linux=optional_version(row, "first_linux"),
+            ends_linux=optional_version(row, "ends_linux"),
+            ends_windows=optional_version(row, "ends_windows"),
+            module=NeededModule(row.required_text("module")),
+            proprietary_before=optional_version(row, "proprietary_before"),
+            basis=Basis.read(row, sources),
+        )
+
+    def ends(self, windows: bool) -> Version | None:
+        """Return the first branch that knows the GPUs no more, None when all do."""
+        return self.ends_windows if windows else self.ends_linux
+
+    def has_ended(self, driver: Version, windows: bool = False) -> bool:
+        """Tell whether a driver is too new for the GPUs."""
+        ends = self.ends(windows)
+        return ends is not None and driver >= ends
+
+
+@dataclass(frozen=True, slots=True)
+class JetsonLinux:
+    """A release of Jetson Linux, and those that follow it without a row of their own.
+
+    Attributes:
+        l4t: Its version.
+        cuda: The CUDA that its driver offers.
+        driver: The number that nvidia-smi gives the driver; None where it has none.
+        capabilities: The compute capabilities of the boards that it is for.
+        basis: How well this is known.
+    """
+
+    l4t: Version
+    cuda: Version
+    driver: Version | None
+    capabilities: tuple[Version, ...]
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "JetsonLinux":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            l4t=required_version(row, "l4t"),
+            cuda=required_version(row, "cuda"),
+            driver=optional_version(row, "driver"),
+            capabilities=versions(row, "cc"),
+            basis=Basis.read(row, sources),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WslDriver:
+    """The first Windows driver that serves programs under WSL.
+
+    Attributes:
+        since: The driver.
+        basis: How well this is known.
+    """
+
+    since: Version
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "WslDriver":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(required_version(row, "since"), Basis.read(row, sources))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDriverTable:
+    """Every row of the table.
+
+    Attributes:
+        generations: One row per generation of GPUs.
+        jetson: One row per release of Jetson Linux at which something changes, oldest first.
+        wsl: The first Windows driver for WSL, one row.
+    """
+
+    generations: tuple[Generation, ...]
+    jetson: tuple[JetsonLinux, ...]
+    wsl: tuple[WslDriver, ...]
+
+    def generation(self, capability: Version) -> Generation | None:
+        """Return the row of a compute capability, None for a Jetson's and for one that the table lacks."""
+        return next((row for row in self.generations if capability in row.capabilities), None)
+
+    def release(self, l4t: Version) -> JetsonLinux | None:
+        """Return what is known of a release of Jetson Linux, None when it is older than the table."""
+        return next((row for row in reversed(self.jetson) if row.l4t <= l4t), None)
+
+    def releases(self, capability: Version) -> tuple[JetsonLinux, ...]:
+        """Return the releases of Jetson Linux that there are for a board, oldest first; none for another GPU."""
+        return tuple(row for row in self.jetson if capability in row.capabilities)
+
+
+def read(data: Data) -> GpuDriverTable:
+    """Make the table of its rows; raises FactsError when one is damaged."""
+    return GpuDriverTable(
+        generations=tuple(Generation.read(*row) for row in data.rows("generation")),
+        jetson=tuple(sorted((JetsonLinux.read(*row) for row in data.rows("jetson")), key=lambda row: row.l4t)),
+        wsl=tuple(WslDriver.read(*row) for row in data.rows("wsl")),
+    )

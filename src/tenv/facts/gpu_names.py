@@ -1,0 +1,118 @@
+"""Which GPU a name means: as the driver, ``lspci`` or a person gives it, whole or cut short as old nvidia-smi does."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tenv.core.versions import Version
+from tenv.facts.cuda_gpu_arch import GpuClass, class_of
+from tenv.facts.interface import Basis
+
+if TYPE_CHECKING:
+    from tenv.facts.tables import Facts
+
+__all__ = ["NamedGpu", "every_name", "find_by_id", "find_by_name"]
+
+_BRANDS = ("nvidia", "geforce", "tesla", "corporation")
+_CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
+_VGPU = re.compile(r"-\d{1,3}[ABCQ]$")
+_PARTS = re.compile(r"(?<=\d)(?=ti\b|super\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGpu:
+    """A GPU that a name or a PCI id means.
+
+    Attributes:
+        name: Its marketing name; of several GPUs that a cut name may mean, what they share.
+        capability: Its compute capability.
+        kind: What it is sold as; None where a cut name may mean GPUs of several kinds.
+        pci_id: Its PCI id, or an empty string.
+        basis: How well this is known.
+    """
+
+    name: str
+    capability: Version
+    kind: GpuClass | None
+    pci_id: str
+    basis: Basis
+
+
+def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
+    """Return the GPU that a name means, None when the tables have none.
+
+    Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor does what
+    follows the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that
+    stands in it in whole words wins. A name that is cut short is that of a GPU where all that it may mean have one
+    compute capability.
+    """
+    answers = facts.gpu_answers
+    if name not in answers:
+        cut = _CUT.search(name)
+        answers[name] = _cut(name[: cut.start()], facts) if cut else _whole(name, facts)
+    return answers[name]
+
+
+def find_by_id(pci_id: str, facts: "Facts") -> NamedGpu | None:
+    """Return the GPU of a PCI id such as ``10de:2182``, None when the table has none."""
+    device = facts.gpu_pci.device(pci_id)
+    if device is None:
+        return None
+    return NamedGpu(device.name, device.capability, class_of(device.kind, device.name), device.pci_id, device.basis)
+
+
+def _whole(name: str, facts: "Facts") -> NamedGpu | None:
+    """Return the GPU of a whole name; of several chips that were sold under it, none."""
+    asked = _words(_VGPU.sub("", name.strip()))
+    best: list[NamedGpu] = []
+    length = 0
+    for row in facts.gpu_names:
+        words = _words(row.name)
+        if len(words) >= max(length, 1) and _stands_in(words, asked):
+            best = [row] if len(words) > length else [*best, row]
+            length = len(words)
+    alike = not best or not best[0].pci_id or len({row.capability for row in best}) == 1
+    return best[0] if best and alike else None
+
+
+def _cut(begin: str, facts: "Facts") -> NamedGpu | None:
+    asked = "".join(_words(begin))
+    found = [row for row in facts.gpu_names if asked and "".join(_words(row.name)).startswith(asked)]
+    if not found or len({row.capability for row in found}) > 1:
+        return None
+    kinds = {row.kind for row in found}
+    first = found[0]
+    return NamedGpu(f"{begin}…", first.capability, first.kind if len(kinds) == 1 else None, "", first.basis)
+
+
+def _stands_in(words: tuple[str, ...], asked: tuple[str, ...]) -> bool:
+    if not words:
+        return False
+    starts = range(len(asked) - len(words) + 1)
+    return any(asked[start : start + len(words)] == words for start in starts) or "".join(words) == "".join(asked)
+
+
+def every_name(facts: "Facts") -> Iterator[NamedGpu]:
+    """Yield the GPUs of both tables, those with a row of their own first; a name of the bus may stand for several."""
+    for row in facts.cuda_gpu_arch.gpus:
+        yield NamedGpu(row.name, row.capability, row.gpu_class, "", row.basis)
+    for device in facts.gpu_pci.devices:
+        kind = class_of(device.kind, device.name)
+        for name in _names(device.name):
+            yield NamedGpu(name, device.capability, kind, device.pci_id, device.basis)
+
+
+def _names(told: str) -> list[str]:
+    """Return the names that one of pci.ids holds: ``A2 / A16`` are two, ``RTX 2000 / 2000E Ada Generation`` is one."""
+    first, *others = re.sub(r" (Max-Q / Mobile|Max-Q|Mobile)\b", "", told).split(" / ")
+    if others and others[0][:1].isdigit():
+        return [f"{first} {others[0].partition(' ')[2]}".strip()]
+    return [first.strip(), *(name.strip() for name in others if any(map(str.isdigit, name)))]
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> tuple[str, ...]:
+    plain = _PARTS.sub(" ", re.sub(r"\(.*?\)", "", name.lower()))
+    return tuple(word for word in re.findall(r"[a-z0-9]+", plain) if word not in _BRANDS)

@@ -1,0 +1,81 @@
+"""Which parts of a toolkit a build finds: looked for where CMake's FindCUDAToolkit and nvcc look for them.
+
+That module takes ``libX.so`` or ``libX.a`` from the toolkit's own library folders, then from the folders that CMake
+always looks in, then from ``stubs`` beside the former (Modules/FindCUDAToolkit.cmake, CMake 3.27 to 4.4).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tenv.host.places import Places
+
+__all__ = ["HEADERS", "LIBRARIES", "PROGRAMS", "absent"]
+
+LIBRARIES = (
+    *("cudart", "cudart_static", "cudadevrt", "cublas", "cublasLt", "cufft", "curand", "cusparse", "cusolver"),
+    *("nvrtc", "cufile", "cuda", "nvToolsExt"),
+)
+"""Libraries by the names that a linker knows; ``cuda`` is the driver's, of which a toolkit has a stub."""
+
+HEADERS = (
+    *("cuda.h", "cuda_runtime.h", "crt/host_config.h", "cublas_v2.h", "cufft.h", "curand.h", "cusparse.h"),
+    *("cusolverDn.h", "nvrtc.h", "cufile.h", "cuda/std/cstddef"),
+)
+
+PROGRAMS = {
+    "ptxas": ("bin/ptxas*",),
+    "cicc": ("nvvm/bin/cicc*", "bin/cicc*"),
+    "libdevice": ("nvvm/libdevice/*.bc", "libdevice/*.bc"),
+}
+"""What nvcc calls and reads, by name, each with where it lies in a toolkit."""
+
+_SYSTEM = ("usr/local/lib", "usr/lib64", "usr/lib", "lib64", "lib")
+"""The folders that CMake always looks in, without those of a processor family."""
+
+
+def absent(root: Path, home: Path, places: Places) -> tuple[str, ...]:
+    """Return what builds of PyTorch look for in a toolkit and do not find: ``libcublas``, ``cusparse.h``, ``ptxas``.
+
+    Args:
+        root: The toolkit's folder.
+        home: The folder above its ``include`` and ``bin``, where that is another.
+        places: The machine.
+    """
+    folders = list(_library_folders(home))
+    system = [folder for name in _SYSTEM for folder in _with_family(places.at(name), places.machine)]
+    stubs = [folder / "stubs" for folder in folders]
+    libraries = [f"lib{name}" for name in LIBRARIES if not _has_library(name, (*folders, *system, *stubs))]
+    headers = [name for name in HEADERS if not any((folder / name).exists() for folder in _include_folders(home))]
+    programs = [name for name, patterns in PROGRAMS.items() if not _has_program(name, patterns, root, home, places)]
+    return (*libraries, *headers, *programs)
+
+
+def _library_folders(home: Path) -> Iterator[Path]:
+    for pattern in ("lib64", "lib", "lib/x64", "targets/*/lib", "lib/*-linux-gnu*", "../../math_libs/*/lib64"):
+        yield from sorted(home.glob(pattern))
+
+
+def _include_folders(home: Path) -> Iterator[Path]:
+    for pattern in (
+        "include",
+        "include/cccl",
+        "targets/*/include",
+        "targets/*/include/cccl",
+        "../../math_libs/*/include",
+    ):
+        yield from sorted(home.glob(pattern))
+
+
+def _with_family(folder: Path, machine: str) -> tuple[Path, ...]:
+    return folder / f"{machine}-linux-gnu", folder
+
+
+def _has_library(name: str, folders: tuple[Path, ...]) -> bool:
+    files = (f"lib{name}.so", f"lib{name}.a", f"{name}.lib")
+    return any((folder / file).exists() for folder in folders for file in files)
+
+
+def _has_program(name: str, patterns: tuple[str, ...], root: Path, home: Path, places: Places) -> bool:
+    found = (path for folder in (root, home) for pattern in patterns for path in folder.glob(pattern))
+    on_path = name == "ptxas" and places.find(name) is not None  # which nvcc calls where it has none of its own
+    return on_path or any(path.exists() for path in found)

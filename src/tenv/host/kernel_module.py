@@ -1,0 +1,70 @@
+"""The kind of NVIDIA's kernel module, and whether it is that of a vGPU host.
+
+The open module drives Turing and newer GPUs alone, some GPUs take no other, and the driver of a vGPU host has no CUDA.
+"""
+
+from tenv.core.json_reader import Values
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.places import Places, read
+from tenv.host.report import DriverKind, ModuleKind
+
+__all__ = ["DRIVER_KIND", "MODULE", "driver_kind", "module", "parse_module"]
+
+_PROC = "/proc/driver/nvidia/version"
+_VGPU = "/sys/module/nvidia_vgpu_vfio"
+
+
+def parse_module(text: str) -> ModuleKind | None:
+    """Return the kind of the module from the text of ``/proc/driver/nvidia/version``, None for another text."""
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    if "Kernel Module" not in line:
+        return None
+    return ModuleKind.OPEN if "Open Kernel Module" in line else ModuleKind.PROPRIETARY
+
+
+def module(places: Places) -> Fact[ModuleKind] | Missing:
+    """Return the kind of the loaded kernel module."""
+    text = read(places.at(_PROC))
+    if isinstance(text, Missing):
+        return Missing(f"{_PROC}: {text.reason}", text.kind)
+    kind = parse_module(text)
+    if kind is None:
+        return Missing(f"{_PROC} names no kernel module", ReasonKind.UNREADABLE)
+    return Fact(kind, _PROC, OriginKind.KERNEL)
+
+
+def driver_kind(places: Places) -> Fact[DriverKind] | Missing:
+    """Return what the driver is for, `Missing` where nothing tells of a kind of its own."""
+    if places.at(_VGPU).exists():
+        return Fact(DriverKind.VGPU_HOST, _VGPU, OriginKind.KERNEL)
+    return Missing(f"there is no {_VGPU}", ReasonKind.NONE)
+
+
+def _read_module(values: Values, key: str) -> ModuleKind:
+    return ModuleKind.read(values.text(key))
+
+
+def _read_kind(values: Values, key: str) -> DriverKind:
+    return DriverKind.read(values.text(key))
+
+
+MODULE = HostField(
+    label="module",
+    meaning="the kind of the loaded kernel module of NVIDIA's driver",
+    form='`"open"` or `"proprietary"`',
+    probe=lambda scan: module(scan.places),
+    read=_read_module,
+    show=lambda kind: [kind],
+    lane=Lane.DRIVER,
+)
+
+DRIVER_KIND = HostField(
+    label="driver kind",
+    meaning="what the driver is for, where it is not the usual one: a vGPU host's has no CUDA",
+    form='`"vgpu-kvm"`',
+    probe=lambda scan: driver_kind(scan.places),
+    read=_read_kind,
+    show=lambda kind: [kind],
+    lane=Lane.DRIVER,
+)

@@ -1,0 +1,59 @@
+"""Pasted bytes as lines: the encoding, and what mail, Markdown and terminals put around a line."""
+
+import codecs
+import re
+import unicodedata
+
+from tenv.host.pasted.interface import Line
+
+__all__ = ["MOST", "decode", "lines"]
+
+MOST = 1 << 18
+"""How many characters of a text are read; a longer one is a log, and what describes the machine stands at its head."""
+
+_LONGEST = 2000
+"""How many characters of a line are read."""
+
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
+_BLANK = re.compile(r"[\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\x00-\x08\x0b-\x1f\x7f]")
+_FULL_WIDTH = str.maketrans({chr(0xFF01 + number): chr(0x21 + number) for number in range(94)})
+_ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&quot;", '"'), ("&#39;", "'"), ("&amp;", "&"))
+_DIGIT = re.compile(r"\d")
+"""A digit of any script; a number is written in those of ASCII from here on."""
+
+_QUOTED = re.compile(r"^(?:\s*>)+ ?")
+
+
+def decode(raw: bytes) -> str:
+    """Return pasted bytes as text; what is no text in any encoding becomes replacement characters.
+
+    PowerShell writes UTF-16 to a file, and some editors drop its mark.
+    """
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace")
+    if raw[1:512:2].count(0) > len(raw[:512]) // 4:
+        return raw.decode("utf-16-le", "replace")
+    return raw.decode("utf-8", "replace")
+
+
+def lines(text: str) -> list[Line]:
+    """Return the lines of a text, with full-width signs, escapes, entities and marks of quotes taken off."""
+    found = []
+    for number, line in enumerate(re.split(r"\r\n|\n|\r", text[:MOST]), start=1):
+        plain = _ESCAPES.sub("", line[:_LONGEST]).translate(_FULL_WIDTH)
+        plain = _UNSEEN.sub("", _BLANK.sub(" ", plain))
+        if "&" in plain:
+            for entity, sign in _ENTITIES:
+                plain = plain.replace(entity, sign)
+        if not plain.isascii():
+            plain = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), unicodedata.normalize("NFC", plain))
+        found.append(Line(number, _QUOTED.sub("", plain).rstrip()))
+    return found

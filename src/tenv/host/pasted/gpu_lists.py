@@ -1,0 +1,69 @@
+"""One list of GPUs from all that a text has: names from where they are whole, memory and addresses from the tables."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tenv.host.pasted.interface import PastedGpu
+
+__all__ = ["agree", "complete", "contradict"]
+
+_Gpus = tuple[PastedGpu, ...]
+
+
+def complete(lists: Sequence[_Gpus]) -> _Gpus:
+    """Return the first list, with what it lacks from lists of the same GPUs.
+
+    Args:
+        lists: The lists that a text has, the one that counts most first.
+    """
+    taken = lists[0]
+    for other in lists[1:]:
+        if len(other) == len(taken) and agree(taken, other):
+            taken = tuple(_with(gpu, more) for gpu, more in zip(taken, other, strict=True))
+        else:
+            taken = tuple(_named(gpu, other) for gpu in taken)
+    return taken
+
+
+def agree(one: _Gpus, other: _Gpus) -> bool:
+    """Tell whether two lists can be of the same GPUs."""
+    return len(one) == len(other) and all(_fits(first, second) for first, second in zip(one, other, strict=True))
+
+
+def contradict(one: _Gpus, other: _Gpus) -> bool:
+    """Tell whether a list has a GPU that the other can't have; one that is shorter may just have left some out."""
+    return not all(any(_fits(gpu, known) for known in one) for gpu in other)
+
+
+def _fits(one: PastedGpu, other: PastedGpu) -> bool:
+    if not one.name or not other.name:
+        return True
+    first, second = (_plain(gpu.name) for gpu in (one, other))
+    if one.cut or other.cut:
+        begin = min(len(first) if one.cut else 999, len(second) if other.cut else 999)
+        return first[:begin] == second[:begin]
+    return first in second or second in first
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.removesuffix("...").removeprefix("NVIDIA ").strip().lower().split())
+
+
+def _with(gpu: PastedGpu, more: PastedGpu) -> PastedGpu:
+    name = more.name if not gpu.name or (gpu.cut and more.name and not more.cut) else gpu.name
+    return PastedGpu(
+        name,
+        gpu.memory if gpu.memory is not None else more.memory,
+        gpu.capability or more.capability,
+        gpu.address or more.address,
+        gpu.mig if gpu.mig is not None else more.mig,
+        gpu.instances or more.instances,
+    )
+
+
+def _named(gpu: PastedGpu, others: _Gpus) -> PastedGpu:
+    """Return a GPU with the one whole name that another list has for it."""
+    if gpu.name and not gpu.cut:
+        return gpu
+    names = {other.name for other in others if other.name and not other.cut and _fits(gpu, other)}
+    return replace(gpu, name=names.pop()) if len(names) == 1 else gpu

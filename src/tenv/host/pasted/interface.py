@@ -1,0 +1,105 @@
+"""What a pasted text says: a value of one item on one line."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tenv.core.worded import Worded
+
+__all__ = ["Item", "Line", "PasteLayout", "PastedGpu", "Said", "Value"]
+
+
+class Item(Worded):
+    """What a pasted text can say of a machine."""
+
+    PLATFORM = "platform", "the platform"
+    OS = "os", "the operating system"
+    WSL = "wsl", "whether this is WSL"
+    PYTHON = "python", "the version of Python"
+    PYTORCH = "pytorch", "the version of PyTorch"
+    PYTORCH_CUDA = "pytorch_cuda", "the CUDA that PyTorch was built with"
+    CUDA_AVAILABLE = "cuda_available", "whether PyTorch sees a GPU"
+    DRIVER = "driver", "the version of the driver"
+    DRIVER_IN_WSL = "driver_in_wsl", "a second number of nvidia-smi under WSL"
+    MODULE = "module", "the kind of the kernel module"
+    CUDA = "cuda", "the CUDA that the driver offers"
+    TOOLKIT = "toolkit", "the version of nvcc"
+    TOOLKIT_PATH = "toolkit_path", "CUDA_HOME"
+    GCC = "gcc", "the version of gcc or g++"
+    CLANG = "clang", "the version of clang"
+    CMAKE = "cmake", "the version of CMake"
+    GLIBC = "glibc", "the version of the GNU C library"
+    CORES = "cores", "how many processors there are"
+    GPUS = "gpus", "which GPUs there are"
+    OTHER = "other", "none of these"
+
+
+@dataclass(frozen=True, slots=True)
+class PastedGpu:
+    """A GPU as a text has it.
+
+    Attributes:
+        name: Its name as printed; it ends with three dots where nvidia-smi cut it. Empty where the text has none.
+        memory: MiB; None where the text does not say.
+        capability: Its compute capability, or an empty string.
+        address: Its PCI address as printed, or an empty string.
+        mig: Whether it is split into instances; None where the text does not say.
+        instances: The profiles of the instances that are listed by name.
+    """
+
+    name: str
+    memory: int | None = None
+    capability: str = ""
+    address: str = ""
+    mig: bool | None = None
+    instances: tuple[str, ...] = ()
+
+    @property
+    def cut(self) -> bool:
+        """Whether the name is not whole."""
+        return self.name.endswith("...")
+
+
+Value = str | bool | tuple[PastedGpu, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a text, cleaned of what surrounds pasted lines.
+
+    Attributes:
+        number: Its number in the text, from 1.
+        text: The line.
+    """
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A value that stands in a text.
+
+    Attributes:
+        item: What it is about.
+        value: The value; None where the text says that it could not be had.
+        line: The number of the line.
+        words: What the text says in place of a value, such as ``Could not collect``.
+    """
+
+    item: Item
+    value: Value
+    line: int
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PasteLayout:
+    """A form in which machines are described.
+
+    Attributes:
+        name: What people call it: ``nvidia-smi -q``.
+        read: Yields what a text in this form says; nothing for other texts.
+    """
+
+    name: str
+    read: Callable[[Sequence[Line]], Iterable[Said]]

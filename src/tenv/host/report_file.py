@@ -1,0 +1,78 @@
+"""A host report out of a file: one that tenv wrote, or what somebody pasted."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tenv.core.errors import HostReportError
+from tenv.host.pasted.as_host import to_json, to_report
+from tenv.host.pasted.clean_text import decode
+from tenv.host.pasted.reader import read
+from tenv.host.report_json import from_json, unwrap
+
+if TYPE_CHECKING:
+    from tenv.host.report import HostReport
+
+__all__ = ["Given", "is_json", "parse", "read_file"]
+
+_JSON = re.compile(r"\s*(\{|\[\s*([\[{\]\"]|$)|null\b|true\b|false\b|-?\d+(\.\d+)?\s*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A host report that was given.
+
+    Attributes:
+        report: The report.
+        pasted: All that a pasted text says, as plain values; empty for a report that was none.
+    """
+
+    report: "HostReport"
+    pasted: dict[str, Any] = field(default_factory=dict)
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a text is meant as JSON; the prompt ``[root@node ~]$`` is not."""
+    return _JSON.match(text[:4096]) is not None
+
+
+def parse(text: str, source: str) -> Given:
+    """Return the report in a text; raises HostReportError when there is none."""
+    if not is_json(text):
+        pasted = read(text, source)
+        return Given(to_report(pasted), to_json(pasted))
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = "`tenv host --json > FILE` writes one"
+        raise HostReportError(f"{source}: not JSON: {error}", hint=hint) from error
+    pasted_before = unwrap(data).get("pasted")
+    return Given(from_json(data, source), pasted_before if isinstance(pasted_before, dict) else {})
+
+
+def read_file(name: str, stdin: TextIO | None = None) -> Given:
+    """Return the report in a file.
+
+    Args:
+        name: The file, ``-`` for standard input.
+        stdin: What stands in for standard input.
+
+    Raises:
+        HostReportError: It can't be read as a report.
+    """
+    source = "standard input" if name == "-" else name
+    try:
+        text = _standard_input(stdin or sys.stdin) if name == "-" else decode(Path(name).read_bytes())
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        hint = "`tenv host --json > FILE` writes one"
+        raise HostReportError(f"{source}: can't be read: {reason}", hint=hint) from error
+    return parse(text, source)
+
+
+def _standard_input(stream: TextIO) -> str:
+    raw = getattr(stream, "buffer", None)
+    return decode(raw.read()) if raw is not None else stream.read()

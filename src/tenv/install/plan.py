@@ -1,0 +1,99 @@
+"""The plan of an environment: what of its prefix may stay, decided before anything is fetched."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.core.errors import UsageError
+from tenv.core.prefix import leads_out
+from tenv.core.versions import Version
+from tenv.environment.state import Owned, State, Status
+from tenv.install.python import choose_python
+from tenv.sources.interface import owned_by_lock, sources
+from tenv.sources.job import Job, Plan
+from tenv.sources.owners import find_faults, unmanaged_while
+from tenv.sources.wheels.interpreters import Interpreter
+from tenv.toolchain.discover import python_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["make_plan"]
+
+
+def make_plan(job: Job) -> Plan:
+    """Look at what is in the prefix and decide what may stay.
+
+    A prefix that was ready is brought up to date in place. One that was not is cleared and filled anew, all but the
+    files that were there before tenv began and those of packages that are in neither lock.
+
+    Raises:
+        UsageError: `--python` names a Python that the lock does not serve.
+    """
+    old = job.old
+    python, own_python = _python(job)
+    minor = python.version.major_minor if python else ""
+    had: Mapping[str, Owned] = old.owned if old else {}
+    wanted = owned_by_lock(job.lock, job.platform, minor)
+    ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
+    damaged = frozenset(find_faults(job.environment, old).owners) if job.repair and old else frozenset()
+    same_python = not old or old.python in ("", minor)
+    scratch = job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
+    unmanaged = () if job.exact or not old else unmanaged_while(old, job.prefix, ours)
+    kept = unmanaged if same_python else tuple(name for name in unmanaged if "site-packages" not in Path(name).parts)
+    return Plan(
+        had=had,
+        wanted=wanted,
+        scratch=scratch,
+        changed=frozenset(_changed(job, had, wanted, damaged, scratch=scratch)),
+        unmanaged=kept,
+        dropped=len(kept) < len(unmanaged),
+        damaged=damaged,
+        python=python,
+        own_python=own_python,
+    )
+
+
+def _python(job: Job) -> tuple[Interpreter | None, bool]:
+    """Return the Python of the environment, and whether it is one of its conda packages or one to choose."""
+    lock, platform, asked = job.lock, job.platform, job.python_wanted
+    own = next((package for package in lock.conda.get(platform, ()) if package.name == "python"), None)
+    if own:
+        version = Version(own.version)
+        if asked and asked != version.major_minor:
+            raise UsageError(f"`--python {asked}`: the lock of {job.target.name} has its own Python {version}")
+        return Interpreter(python_program(job.prefix), version, headers=True), True
+    if not (job.target.manifest.python or lock.python_minors(platform)):
+        return None, False
+    return choose_python(job.uv, job.target, lock, platform, asked, job.old), False
+
+
+def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:
+    """Tell whether a prefix is ready and has its Python in the form that is wanted."""
+    old = job.old
+    if old is None or old.status is not Status.READY:
+        return False
+    if _records_lead_out(job, old):  # uv and rattler would remove what they name
+        return False
+    if not old.python:
+        return python is None or own_python
+    return job.before.python.exists() and job.before.virtual != own_python
+
+
+def _records_lead_out(job: Job, old: State) -> bool:
+    """Tell whether a record of what was installed names a file that is not in the prefix."""
+    records = ((source.records(job.prefix), old.of(source.section.key)) for source in sources())
+    return bool(leads_out(job.prefix, (name for kind, packages in records for name in kind.named(packages))))
+
+
+def _changed(
+    job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str], *, scratch: bool
+) -> "Iterator[str]":
+    """Yield the keys of the sources whose files in the prefix are not those of the lock."""
+    for source in sources():
+        key = source.section.key
+        rows, before = wanted.get(key, {}), had.get(key, {})
+        if not rows and not before:
+            continue
+        same = dict(before) == rows and damaged.isdisjoint(rows) and not scratch
+        if not same or not source.records(job.prefix).hold(rows):
+            yield key

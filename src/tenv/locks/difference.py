@@ -1,0 +1,263 @@
+"""What lies between two locks: for the host, in the toolchain, package by package.
+
+What a host must offer follows from the CUDA release and the tables of facts; what the toolchain is follows from the
+packages that bring it, whatever they are called: cuDNN is ``cudnn`` in a channel and ``nvidia-cudnn-cu13`` as a wheel.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tenv.core.versions import Version
+from tenv.facts.cuda_gpu_arch import GpuArchTable
+from tenv.facts.tables import Facts
+from tenv.locks.lock import Lock
+from tenv.locks.package_changes import FieldChange, PackageChange, files_of, joined, package_changes, rows_of, served
+
+__all__ = ["Difference", "Download", "ValueChange", "compare"]
+
+_PRODUCTS = {
+    "Python": ("python",),
+    "CUDA toolkit": ("cuda-toolkit", "cudatoolkit", "cuda-version"),
+    "nvcc": ("cuda-nvcc", r"cuda-nvcc_[\w-]+", "nvidia-cuda-nvcc", r"nvidia-cuda-nvcc-cu\d+"),
+    "cuDNN": ("cudnn", "libcudnn", r"nvidia-cudnn-cu\d+"),
+    "cuSPARSELt": ("cusparselt", "libcusparselt", r"nvidia-cusparselt-cu\d+"),
+    "NCCL": ("nccl", r"nvidia-nccl-cu\d+"),
+    "MAGMA": ("libmagma", r"magma-cuda\d+", "magma"),
+    "MKL": ("mkl-static", "mkl-devel", "mkl"),
+    "GCC": (r"gcc_linux-\w+", r"gxx_linux-\w+", r"gcc_impl_linux-\w+", "gcc", "gxx"),
+    "C library (sysroot)": (r"sysroot_linux-\w+",),
+    "CMake": ("cmake",),
+    "Ninja": ("ninja",),
+}
+"""What a toolchain is spoken of by, and the packages that bring it; the first that is there counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """One value that differs.
+
+    Attributes:
+        name: What it is called in JSON.
+        title: What people call it.
+        old: The value before; empty when there was none.
+        new: The value now; empty when there is none.
+        platforms: The platforms that it is about; empty for all.
+        dropped: Of a list: what is no longer in it.
+        added: Of a list: what was not in it before.
+        source: Where it is written that it follows; empty when the locks themselves say it.
+    """
+
+    name: str
+    title: str
+    old: str
+    new: str
+    platforms: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What an environment takes to download, with the highest Python minor of its lock.
+
+    Attributes:
+        old: The bytes of all files before.
+        new: The bytes of all files now.
+        fetch: The bytes of those that were not there before.
+    """
+
+    old: int
+    new: int
+    fetch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What lies between two locks.
+
+    Attributes:
+        host: What changes in what the host must offer.
+        toolchain: What changes in the tools and libraries that a build is spoken of by.
+        packages: The packages that came, went or changed, by name.
+        download: By platform.
+        lock: What else differs in the locks: what was asked for, and how they are written.
+    """
+
+    host: tuple[ValueChange, ...]
+    toolchain: tuple[ValueChange, ...]
+    packages: tuple[PackageChange, ...]
+    download: Mapping[str, Download]
+    lock: tuple[ValueChange, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.host or self.toolchain or self.packages or self.lock)
+
+    @property
+    def reaching(self) -> tuple[tuple[PackageChange, FieldChange], ...]:
+        """The values that tell where a file comes from, where it goes or what it brings, of what was there before."""
+        return tuple((row, one) for row in self.packages for one in row.fields if one.reaching)
+
+    @property
+    def added(self) -> tuple[PackageChange, ...]:
+        """The packages that are new."""
+        return tuple(row for row in self.packages if not row.old)
+
+    @property
+    def removed(self) -> tuple[PackageChange, ...]:
+        """The packages that are gone."""
+        return tuple(row for row in self.packages if not row.new)
+
+    @property
+    def changed(self) -> tuple[PackageChange, ...]:
+        """The packages that are another file now."""
+        rows = [row for row in self.packages if row.old and row.new]
+        return tuple(sorted(rows, key=lambda row: not any(one.reaching for one in row.fields)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the difference as plain values."""
+        return {
+            "host": [asdict(row) for row in self.host],
+            "toolchain": [asdict(row) for row in self.toolchain],
+            "added": [row.to_json() for row in self.added],
+            "removed": [row.to_json() for row in self.removed],
+            "changed": [row.to_json() for row in self.changed],
+            "lock": [asdict(row) for row in self.lock],
+            "download": {platform: asdict(row) for platform, row in self.download.items()},
+        }
+
+
+def compare(old: Lock, new: Lock, facts: Facts, platforms: Iterable[str] = ()) -> Difference:
+    """Compare two locks, on the platforms that both serve.
+
+    Args:
+        old: One lock.
+        new: The other; it may be one of another target.
+        facts: What follows from a CUDA release.
+        platforms: Those to look at; empty for all.
+    """
+    wanted = tuple(platforms)
+    both = [name for name in new.platforms if name in old.platforms and (not wanted or name in wanted)]
+    rows = [row for platform in both for row in package_changes(old, new, platform)]
+    return Difference(
+        host=tuple(_host(old, new, facts, any(name.startswith("win") for name in both), bool(wanted))),
+        toolchain=tuple(_toolchain(old, new, both)),
+        packages=tuple(sorted(joined(rows), key=lambda row: (row.name, row.kind, row.new, row.old))),
+        download={platform: _download(old, new, platform) for platform in both},
+        lock=tuple(_header(old, new, wanted)),
+    )
+
+
+_TOLD = ("tenv.requirements.", "environment.channels", "tenv.target")
+"""The values of a lock that `host` tells of, or that are the question."""
+
+
+def _header(old: Lock, new: Lock, wanted: tuple[str, ...]) -> Iterator[ValueChange]:
+    """Yield which values differ that belong to no package and of which the host is not told."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for path in dict.fromkeys((*old.header, *new.header)):
+        asked = path.split(".", 3) if path.startswith("tenv.requests.") else []
+        was, now = old.header.get(path, ""), new.header.get(path, "")
+        hidden = path.startswith(_TOLD) or (wanted and asked and asked[2] not in wanted)
+        if was != now and not hidden:
+            name = asked[3] if asked[3:] else path.removeprefix("tenv.")
+            found.setdefault((name, was, now), []).extend(asked[2:3])
+    yield from (ValueChange(name, name, was, now, tuple(where)) for (name, was, now), where in found.items())
+    for platform in new.platforms:
+        had, has = (_pythons(lock, platform) for lock in (old, new))
+        if platform in old.platforms and had != has and not (wanted and platform not in wanted):
+            dropped, added = (tuple(n for n in one if n not in other) for one, other in ((had, has), (has, had)))
+            yield ValueChange("python-minors", "Python", ", ".join(had), ", ".join(has), (platform,), dropped, added)
+
+
+def _pythons(lock: Lock, platform: str) -> tuple[str, ...]:
+    """Return the Python minors that the wheels of a platform are for."""
+    return tuple(sorted({minor for wheel in lock.wheels.get(platform, ()) for minor in wheel.python}, key=Version))
+
+
+def _host(old: Lock, new: Lock, facts: Facts, windows: bool, narrowed: bool) -> Iterator[ValueChange]:
+    """Yield what changes in what the host must offer."""
+    before, now = ({row[0]: row for row in _demands(lock, facts, windows)} for lock in (old, new))
+    for name in [*now, *(name for name in before if name not in now)]:
+        _, title, _, source = now.get(name) or before[name]
+        was, is_now = (rows[name][2] if name in rows else () for rows in (before, now))
+        known = bool(was and is_now) or name not in _FROM_FACTS  # what no table knows has not changed, it is unknown
+        if was != is_now and known and not (narrowed and name in _OF_ALL_PLATFORMS):
+            dropped = tuple(item for item in was if item not in is_now)
+            added = tuple(item for item in is_now if item not in was)
+            lists = (dropped, added) if name in _LISTS else ((), ())
+            yield ValueChange(name, title, ", ".join(was), ", ".join(is_now), (), *lists, source)
+
+
+_LISTS = ("platforms", "channels", "gpu")
+_OF_ALL_PLATFORMS = ("platforms", "channels")
+_FROM_FACTS = ("gpu", "gcc-for-nvcc")
+
+
+def _demands(lock: Lock, facts: Facts, windows: bool) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """Yield what a lock asks of a host: its name, what people call it, the values, where it is written."""
+    yield "platforms", "platforms", lock.platforms, ""
+    yield "channels", "conda channels", lock.channels, ""
+    cuda = lock.requirements.get("cuda", "")
+    for name, title in (("cuda", "CUDA"), ("glibc", "C library (glibc)"), ("python", "Python")):
+        value = lock.requirements.get(name, "")
+        yield name, title, (value,) if value else (), ""
+        if name == "cuda" and cuda:
+            yield from _cuda_demands(Version(cuda), facts, windows)
+    for sections in lock.requests.values():
+        for name, row in sections.get("system", {}).items():
+            yield f"system.{name}", f"{name} of the host", (row,) if isinstance(row, str) else tuple(row), ""
+
+
+def _cuda_demands(cuda: Version, facts: Facts, windows: bool) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """Yield what follows from a CUDA release."""
+    for on_windows in (False, True)[: 1 + windows]:
+        suffix, where = ("-windows", " on Windows") if on_windows else ("", "")
+        for name, title, found in (
+            ("driver", "minimum NVIDIA driver", facts.cuda_driver.minimum(cuda, on_windows)),
+            ("driver-native", "NVIDIA driver of that release", facts.cuda_driver.native(cuda, on_windows)),
+        ):
+            if found:
+                yield name + suffix, title + where, (str(found.driver),), found.basis.source
+    if archs := facts.cuda_gpu_arch.archs(cuda):
+        names = tuple(_arch(number, facts.cuda_gpu_arch) for number in archs.sm)
+        yield "gpu", "GPU architectures", names, archs.basis.source
+    if limits := facts.cuda_host_compiler.limits(cuda):
+        value = f"{limits.gcc_min} to {limits.gcc_max}"
+        yield "gcc-for-nvcc", "GCC that nvcc accepts", (value,), limits.basis.source
+
+
+def _arch(number: int, table: GpuArchTable) -> str:
+    family = table.family(Version(f"{number // 10}.{number % 10}"))
+    return f"sm_{number} ({family.name})" if family else f"sm_{number}"
+
+
+def _toolchain(old: Lock, new: Lock, platforms: Iterable[str]) -> Iterator[ValueChange]:
+    """Yield which products have another version, platforms with the same change joined."""
+    for title, patterns in _PRODUCTS.items():
+        found: dict[tuple[str, str], list[str]] = {}
+        for platform in platforms:
+            pair = _product(old, platform, patterns), _product(new, platform, patterns)
+            if pair[0] != pair[1]:
+                found.setdefault(pair, []).append(platform)
+        for (was, now), where in found.items():
+            yield ValueChange(re.sub(r"\W+", "-", title.lower()).strip("-"), title, was, now, tuple(where))
+
+
+def _product(lock: Lock, platform: str, patterns: Iterable[str]) -> str:
+    minor = lock.python_minors(platform)[-1:]
+    versions = {row.name: row.version for _, row in rows_of(lock, platform, "".join(minor))}
+    for pattern in patterns:
+        for name, version in versions.items():
+            if re.fullmatch(pattern, name):
+                return version
+    return ""
+
+
+def _download(old: Lock, new: Lock, platform: str) -> Download:
+    was, now = served(old, new, platform)[-1]
+    before, after = files_of(old, platform, was), files_of(new, platform, now)
+    fetch = sum(size for digest, size in after.items() if digest not in before)
+    return Download(sum(before.values()), sum(after.values()), fetch)

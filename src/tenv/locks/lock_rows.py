@@ -1,0 +1,337 @@
+"""The rows of a lock: each value is checked as a manifest's is, since a lock may be anybody's.
+
+What passes here can name no place out of a prefix, no server by anything but http or https, and nothing twice.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, is_channel, normalize
+from tenv.core.toml_reader import Table
+from tenv.core.untrusted import address_fault, conda_file_fault, name_fault, place_fault, text_fault
+from tenv.core.versions import Range, Version, same_release
+from tenv.locks.lock import Archive, CondaPackage, OtherFile, Wheel
+from tenv.targets.manifest import PLATFORMS
+from tenv.targets.sections import SECTIONS
+
+__all__ = [
+    "read_archives",
+    "read_channels",
+    "read_conda",
+    "read_details",
+    "read_header",
+    "read_others",
+    "read_requests",
+    "read_requirements",
+    "read_wheels",
+    "require_plain",
+    "require_platforms",
+]
+
+_KINDS = ("tar.gz", "tar.xz", "tar.bz2", "zip", "7z", "conda")
+_TRUST = ("manifest", "facts", "redist", "first-use")
+_WHEEL_KEYS = ("name", "version", "file", "sha256", "size", "python")
+_ARCHIVE_KEYS = (
+    "name",
+    "version",
+    "url",
+    "sha256",
+    "size",
+    "kind",
+    "strip",
+    "to",
+    "trust",
+    "licence",
+    "release",
+    "part_of",
+)
+_CONDA_KEYS = (
+    *("conda", "name", "version", "build", "subdir", "channel", "sha256", "md5", "size", "depends", "constrains"),
+)
+_OTHER_KEYS = ("name", "version", "sha256", "size")
+_NOT_HEADER = ("wheels", "archives", "written-by")
+_SAYS_REQUIRES = 2
+_MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
+_CONDA_SCHEMES = ("https", "http", "file")
+_MOST_BYTES = 1 << 42
+_MOST_STRIP = 20
+
+
+def require_plain(table: Table, *keys: str) -> None:
+    """Raise an error about the first of some texts that is not one line of plain text."""
+    for key in keys:
+        if fault := text_fault(table.text(key)):
+            raise table.fail(key, fault)
+
+
+def require_platforms(table: Table, known: Iterable[str] = PLATFORMS) -> tuple[str, ...]:
+    """Return the keys of a table, which must be platforms that tenv knows."""
+    table.only(known)
+    return tuple(table.data)
+
+
+def read_requirements(table: Table) -> dict[str, str]:
+    """Return what the host must offer."""
+    table.only(("cuda", "glibc", "python"))
+    for key in table.data:
+        table.parsed(key, Range if key == "python" else Version, None)
+    return {key: table.text(key) for key in table.data}
+
+
+def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
+    """Return what was asked for on a platform; it is shown, and decides nothing."""
+    table.only(section.name for section in SECTIONS)
+    found: dict[str, dict[str, list[str]]] = {}
+    for section, items in table.tables():
+        found[section] = {}
+        for name in items.data:
+            row = list(items.strings(name))
+            if any(text_fault(text) for text in (name, *row)):
+                raise items.fail(name, "holds characters that can't be printed")
+            found[section][name] = row
+    return found
+
+
+def read_wheels(table: Table, platform: str, schema: int) -> tuple[Wheel, ...]:
+    """Return the wheels of one platform; a Python has one wheel of a name at most.
+
+    Args:
+        table: The wheels of all platforms.
+        platform: The platform.
+        schema: The form of the lock: from 2 on each wheel says what it requires.
+    """
+    wheels = tuple(_wheel(row, schema) for row in table.rows(platform))
+    _once(table, platform, [(wheel.name, minor) for wheel in wheels for minor in wheel.python])
+    return wheels
+
+
+def read_archives(table: Table, platform: str) -> tuple[Archive, ...]:
+    """Return the archives of one platform."""
+    archives = tuple(_archive(row) for row in table.rows(platform))
+    _once(table, platform, [(archive.name.lower(),) for archive in archives])
+    return archives
+
+
+def read_others(table: Table, platforms: Iterable[str]) -> dict[str, tuple[OtherFile, ...]]:
+    """Return the files of a source whose files have no type of their own, by platform."""
+    found = {}
+    for platform in require_platforms(table, platforms):
+        found[platform] = tuple(_other(row) for row in table.rows(platform))
+        _once(table, platform, [(file.name.lower(),) for file in found[platform]])
+    return found
+
+
+def read_conda(whole: Table, packages: Table, platform: str) -> tuple[CondaPackage, ...]:
+    """Return the conda packages of one platform, by name.
+
+    Args:
+        whole: The lock, whose ``packages`` describe them.
+        packages: What its environment names for each platform.
+        platform: The platform.
+    """
+    urls = []
+    for row in packages.rows(platform):
+        row.only(("conda",))
+        urls.append(row.required_text("conda"))
+    known = {row.text("conda"): row for row in whole.rows("packages")} if urls else {}
+    if missing := next((url for url in urls if url not in known), None):
+        raise whole.fail("packages", f"{missing} is named by {platform} but not described")
+    found = tuple(sorted((_conda(known[url], platform) for url in urls), key=lambda package: package.name))
+    _once(packages, platform, [(package.name,) for package in found])
+    return found
+
+
+def read_channels(environment: Table) -> tuple[str, ...]:
+    """Return the URLs of the channels of an environment."""
+    urls = []
+    for row in environment.rows("channels"):
+        url = row.required_text("url").rstrip("/")
+        if not is_channel(url) or ("://" in url and address_fault(f"{url}/x", _CONDA_SCHEMES)):
+            raise row.fail("url", f"`{url}` is not a channel")
+        urls.append(url)
+    return tuple(urls)
+
+
+def read_details(whole: Table, used: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return what else is said of conda packages, by URL; a row that no platform names is an error."""
+    found: dict[str, dict[str, str]] = {}
+    named = set(used)
+    for row in whole.rows("packages"):
+        url = row.required_text("conda")
+        if url not in named or url in found:
+            raise row.fail("conda", f"{url} is described {'twice' if url in found else 'and named by no platform'}")
+        found[url] = {key: _plain(value) for key, value in row.data.items() if key not in _CONDA_KEYS}
+        if any(text_fault(text) for text in found[url].values()):
+            raise row.fail("", "holds characters that can't be printed")
+    return found
+
+
+def read_header(whole: Table, target: str) -> dict[str, str]:
+    """Return every value of a lock that belongs to no package, by its path, as text."""
+    data = {key: value for key, value in whole.data.items() if key not in ("packages", "environments", "tenv")}
+    environment = whole.table("environments").table(target).data
+    data["environment"] = {key: value for key, value in environment.items() if key != "packages"}
+    data["tenv"] = {key: value for key, value in whole.table("tenv").data.items() if key not in _NOT_HEADER}
+    return dict(_leaves(data, ""))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _leaves(one, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for number, one in enumerate(value):
+            yield from _leaves(one, f"{path}[{number}]")
+    else:
+        yield path, _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as text, two different values never as the same."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return json.dumps(value, ensure_ascii=False)  # the text "1" is not the number
+
+
+def _once(table: Table, platform: str, keys: Iterable[tuple[str, ...]]) -> None:
+    twice = [" for Python ".join(key) for key, count in Counter(keys).items() if count > 1]
+    if twice:
+        raise table.fail(platform, f"holds {min(twice)} twice")
+
+
+def _wheel(row: Table, schema: int) -> Wheel:
+    required = schema >= _SAYS_REQUIRES
+    row.only((*_WHEEL_KEYS, "requires") if required else _WHEEL_KEYS)
+    if required and not isinstance(row.data.get("requires"), list):
+        raise row.fail("requires", "is required")
+    wheel = Wheel(
+        name=row.required_text("name"),
+        version=row.required_text("version"),
+        file=row.required_text("file"),
+        sha256=_sha256(row),
+        size=_size(row),
+        python=row.strings("python"),
+        requires=row.strings("requires") if required else None,
+    )
+    if any(text_fault(text) for text in wheel.requires or ()):
+        raise row.fail("requires", "holds characters that can't be printed")
+    if (fault := name_fault(wheel.name)) or normalize(wheel.name) != wheel.name:
+        raise row.fail("name", fault or f"`{wheel.name}` is not in the form of an index")
+    file = WheelFile.parse(wheel.file)
+    if file is None or "/" in wheel.file:
+        raise row.fail("file", f"`{wheel.file}` is not the name of a wheel")
+    if file.name != wheel.name or not same_release(file.version, wheel.version):
+        raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
+    if not wheel.python or not all(map(_MINOR.fullmatch, wheel.python)):
+        raise row.fail("python", "is not a list of Python minors")
+    return wheel
+
+
+def _conda(row: Table, platform: str) -> CondaPackage:
+    url = row.required_text("conda")
+    file = CondaFile.parse(url)
+    if file is None or file.ending == ".json":
+        raise row.fail("conda", f"`{url}` is not the URL of a conda package")
+    if fault := address_fault(url, _CONDA_SCHEMES):
+        raise row.fail("conda", fault)
+    subdir, channel = url.rsplit("/", 2)[1], channel_of(url)
+    package = CondaPackage(
+        name=row.text("name") or file.name,
+        version=row.text("version") or file.version,
+        build=row.text("build") or file.build,
+        subdir=row.text("subdir") or subdir,
+        channel=row.text("channel").rstrip("/") or channel,
+        url=url,
+        sha256=_digest(row, "sha256"),
+        md5=_digest(row, "md5"),
+        size=_size(row),
+        depends=row.strings("depends"),
+        constrains=row.strings("constrains"),
+    )
+    if fault := conda_file_fault(package.name, package.version, package.build):
+        raise row.fail("conda", f"{fault} ({package.file})")
+    if (package.name, package.version, package.build) != (file.name, file.version, file.build):
+        told = f"{package.name} {package.version} {package.build}"
+        raise row.fail("conda", f"`{package.file}` is not the file name of {told}")
+    if package.subdir != subdir or subdir not in (platform, "noarch"):
+        raise row.fail("conda", f"{package.file} is for `{package.subdir}`, not for {platform}")
+    if package.channel != channel:
+        raise row.fail("channel", f"{package.file} lies below {channel}, not below {package.channel}")
+    if not package.sha256 and not package.md5:
+        raise row.fail("sha256", f"{package.file} comes without a sha256 and without an MD5")
+    return package
+
+
+def _archive(row: Table) -> Archive:
+    row.only(_ARCHIVE_KEYS)
+    archive = Archive(
+        name=row.required_text("name"),
+        version=row.text("version"),
+        url=row.required_text("url"),
+        sha256=_sha256(row),
+        size=_size(row),
+        kind=row.required_text("kind"),
+        strip=_number(row, "strip", _MOST_STRIP) or 0,
+        to=row.text("to"),
+        trust=row.text("trust") or "manifest",
+        licence=row.text("licence"),
+        release=row.text("release"),
+        part_of=row.text("part_of"),
+    )
+    home = archive.to.split("/") if archive.to else []
+    for key, fault in (
+        ("name", name_fault(archive.name)),
+        ("version", text_fault(archive.version)),
+        ("url", address_fault(archive.url)),
+        ("to", place_fault(archive.to) or ("" if all(part not in ("", ".") for part in home) else "is not plain")),
+        ("kind", "" if archive.kind in _KINDS else f"`{archive.kind}` is no way of packing that tenv reads"),
+        ("trust", "" if archive.trust in _TRUST else f"is none of {', '.join(_TRUST)}"),
+        ("licence", place_fault(archive.licence)),
+        ("release", text_fault(archive.release)),
+        ("part_of", name_fault(archive.part_of) if archive.part_of else ""),
+    ):
+        if fault:
+            raise row.fail(key, fault)
+    return archive
+
+
+def _other(row: Table) -> OtherFile:
+    values = {key: row.required_text(key) for key in row.data if key not in _OTHER_KEYS}
+    file = OtherFile(row.required_text("name"), row.text("version"), _sha256(row), _size(row), values)
+    faults = {"name": name_fault(file.name), "version": text_fault(file.version)}
+    faults |= {key: text_fault(value) for key, value in values.items()}
+    for key, fault in faults.items():
+        if fault:
+            raise row.fail(key, fault)
+    return file
+
+
+def _sha256(row: Table) -> str:
+    row.required_text("sha256")
+    return _digest(row, "sha256")
+
+
+def _digest(row: Table, kind: str) -> str:
+    """Return a digest of a row, an empty string where it has none."""
+    text = row.text(kind)
+    if text and not Digest(kind, text).is_valid():
+        raise row.fail(kind, f"is not {Digest(kind, text).length} hex digits")
+    return text
+
+
+def _size(row: Table) -> int | None:
+    return _number(row, "size", _MOST_BYTES)
+
+
+def _number(row: Table, key: str, most: int) -> int | None:
+    number: Any = row.data.get(key)
+    if number is not None and (not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= most):
+        raise row.fail(key, "is not a number of bytes" if key == "size" else "is not a number of folders")
+    return number

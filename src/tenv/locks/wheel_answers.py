@@ -1,0 +1,192 @@
+"""Whether the wheels of a lock are those that a manifest asks for, and no others.
+
+What a wheel requires stands in the lock; `create` compares that with what the installed packages say of themselves, so
+that nobody can bring a package into a lock by writing that another one needs it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tenv.core.names import WheelFile, normalize
+from tenv.core.versions import is_release
+from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags, marker_values
+from tenv.locks.lock import CondaPackage, Lock, Wheel
+from tenv.targets.manifest import Manifest, WheelRequest
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+__all__ = ["LockedWheel", "python_packages", "served_minors", "wheel_faults", "wheels_brought"]
+
+_PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedWheel:
+    """A wheel as far as the question goes what brings it.
+
+    Attributes:
+        version: Its version.
+        requires: What it requires, as its metadata says; None when that is not known.
+    """
+
+    version: str
+    requires: tuple[str, ...] | None
+
+
+def python_packages(packages: Iterable[CondaPackage]) -> dict[str, str]:
+    """Return the conda packages that a wheel of the same name would be laid over, by name, with their versions."""
+    return {
+        package.name: package.version
+        for package in packages
+        if any(spec.split("[")[0].split()[:1] == ["python"] for spec in package.depends)
+    }
+
+
+def served_minors(lock: Lock, manifest: Manifest, platform: str) -> tuple[str, ...]:
+    """Return the Python minors that the manifest asks for on a platform: of its range, or that of conda's Python."""
+    return manifest.python_minors() or ((minor,) if (minor := lock.conda_python(platform)) else ())
+
+
+def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
+    """Yield where the wheels of a platform do not answer a manifest, a sentence each.
+
+    Args:
+        lock: The lock.
+        manifest: The manifest as it reads on the platform.
+        platform: The platform.
+    """
+    minors = served_minors(lock, manifest, platform)
+    missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
+    if missing and manifest.wheels:
+        yield f"Python {', '.join(missing)} is not in the lock"
+    found: dict[str, list[str]] = {}
+    for minor in minors:
+        if minor not in missing:
+            for fault in _faults_for(lock, manifest, platform, minor):
+                found.setdefault(fault, []).append(minor)
+    served = [minor for minor in minors if minor not in missing]
+    for fault, where in found.items():
+        yield fault if where == served else f"{fault} for Python {', '.join(where)}"
+
+
+def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> Iterator[str]:
+    locked = {wheel.name: wheel for wheel in lock.wheels_for(platform, minor)}
+    for name, request in manifest.wheels.items():
+        if name not in locked:
+            yield f"{name} is not in the lock"
+        elif locked[name].version not in request.version:
+            yield f"{name} {locked[name].version} is locked, {request.version} is wanted"
+    if any(name not in locked for name in manifest.wheels):
+        return
+    tags = accepted_tags(platform, minor, manifest.requirements.glibc or OLDEST_GLIBC)
+    yield from (fault for wheel in locked.values() if (fault := _tag_fault(wheel, tags, manifest, platform)))
+    given = python_packages(lock.conda.get(platform, ()))
+    rows = {name: LockedWheel(wheel.version, wheel.requires) for name, wheel in locked.items()}
+    supplied = {**_named_by_purls(lock, platform), **given}
+    yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
+    elsewhere = set(map(normalize, given))
+    yield from (f"{name} is both a wheel and a conda package" for name in locked if name in elsewhere)
+
+
+def _named_by_purls(lock: Lock, platform: str) -> dict[str, str]:
+    """Return the names on the index of conda packages that have another name there, with their versions."""
+    found = {}
+    for package in lock.conda.get(platform, ()):
+        for name in _PURL.findall(lock.details.get(package.url, {}).get("purls", "")):
+            found[normalize(name)] = package.version
+    return found
+
+
+def _tag_fault(wheel: Wheel, tags: Mapping[object, int], manifest: Manifest, platform: str) -> str:
+    file = WheelFile.parse(wheel.file)
+    if file is not None and any(tag in tags for tag in file.all_tags()):
+        return ""
+    glibc = manifest.requirements.glibc
+    where = f"{platform} with glibc {glibc}" if glibc and platform.startswith("linux") else platform
+    return f"{wheel.file} is not for {where}"
+
+
+def wheels_brought(
+    there: Mapping[str, LockedWheel],
+    asked: Mapping[str, WheelRequest],
+    given: Mapping[str, str],
+    values: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield what is asked for or required and not there, and what is there and nobody asks for, a sentence each.
+
+    Args:
+        there: The wheels of one Python minor, by normalized name.
+        asked: What the manifest asks for.
+        given: Python packages from elsewhere, by name, with their versions.
+        values: What markers say.
+    """
+    elsewhere = {normalize(name): version for name, version in given.items()}
+    waiting = [(name, extra) for name, request in asked.items() for extra in ("", *map(normalize, request.extras))]
+    reached = set(waiting)
+    complete = True
+    while waiting:
+        name, extra = waiting.pop()
+        wheel = there.get(name)
+        if wheel is None:
+            continue
+        if wheel.requires is None:
+            complete = False
+            continue
+        for needed, extras, fault in _needs(name, extra, wheel, there, elsewhere, values):
+            if fault:
+                yield fault
+            new = {(needed, one) for one in ("", *extras)} - reached
+            reached |= new
+            waiting += sorted(new)
+    if complete:
+        names = {name for name, _ in reached}
+        yield from (f"{name} is locked and nothing asks for it" for name in sorted(there) if name not in names)
+
+
+def _needs(
+    name: str,
+    extra: str,
+    wheel: LockedWheel,
+    there: Mapping[str, LockedWheel],
+    elsewhere: Mapping[str, str],
+    values: Mapping[str, str],
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield what a wheel needs with one of its extras: a name, its extras, and what is wrong with what is there."""
+    for text in wheel.requires or ():
+        requirement = _requirement(text)
+        if requirement is None:
+            yield _first_name(text), (), ""
+            continue
+        if requirement.marker and not requirement.marker.evaluate({**values, "extra": extra}):
+            continue
+        if extra and not requirement.marker:  # it counts without the extra already
+            continue
+        needed = normalize(requirement.name)
+        version = there[needed].version if needed in there else elsewhere.get(needed)
+        fault = ""
+        if version is None:
+            fault = f"{name} {wheel.version} requires {needed}, which is not in the lock"
+        elif is_release(version) and not requirement.specifier.contains(version, prereleases=True):
+            fault = f"{needed} {version} is locked, {name} {wheel.version} requires {requirement.specifier}"
+        yield needed, tuple(map(normalize, requirement.extras)), fault
+
+
+@lru_cache(maxsize=4096)
+def _requirement(text: str) -> "Requirement | None":
+    """Return a requirement; None for one of the old forms that no standard has."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _first_name(text: str) -> str:
+    """Return the name at the beginning of a requirement that can't be read."""
+    length = next((number for number, sign in enumerate(text) if not (sign.isalnum() or sign in "-_.")), len(text))
+    return normalize(text[:length])

@@ -1,0 +1,71 @@
+"""A release of CUDA in NVIDIA's redist: which components are taken of it, and that they are of one release."""
+
+import difflib
+from collections.abc import Sequence
+
+from tenv.core.errors import NoSolutionError
+from tenv.core.versions import Version
+from tenv.facts.cuda_redist import CudaRedistTable
+from tenv.locks.lock import Archive
+from tenv.sources.archives.redist import RedistManifest
+from tenv.sources.archives.version_choice import VersionQuery
+
+__all__ = ["check_components", "check_one_release", "toolkit"]
+
+
+def toolkit(
+    table: CudaRedistTable, question: VersionQuery, release: str, live: RedistManifest, platform: str
+) -> tuple[str, ...]:
+    """Return the components of a release that a build of PyTorch uses.
+
+    Args:
+        table: The components and the releases that have them.
+        question: The request, for messages.
+        release: The release.
+        live: NVIDIA's manifest of it.
+        platform: NVIDIA's name of the platform.
+
+    Raises:
+        NoSolutionError: The release lacks one of them, or has none for the platform.
+    """
+    parts = table.components_of(Version(release), platform)
+    lacking = [part for part in parts if not live.files(part.name, platform)]
+    if len(lacking) == len(parts):
+        raise NoSolutionError(
+            f"archives.{question.name}: NVIDIA has no CUDA {release} for {platform}",
+            hint="leave the platform out of `platforms`, or put the request below its [platform.NAME.archives]",
+        )
+    if lacking:
+        raise NoSolutionError(
+            f"archives.{question.name}: CUDA {release} lacks {lacking[0].name} for {platform}: {lacking[0].use}",
+            hint=f'name the components to take: `{question.name} = {{ version = "{release}", components = [...] }}`',
+        )
+    return tuple(part.name for part in parts)
+
+
+def check_components(question: VersionQuery, names: Sequence[str], live: RedistManifest, platform: str) -> None:
+    """Refuse a component that a release does not have for a platform."""
+    lacking = next((name for name in names if not live.files(name, platform)), "")
+    if not lacking:
+        return
+    there = [name for name in live.components() if live.files(name, platform)]
+    near = difflib.get_close_matches(lacking, there, 1)
+    raise NoSolutionError(
+        f"archives.{question.name}: CUDA {live.label or question.wanted} has no component {lacking} for {platform}",
+        hint=f"did you mean `{near[0]}`?" if near else f"it has {', '.join(there)}",
+    )
+
+
+def check_one_release(file: str, platform: str, archives: Sequence[Archive]) -> None:
+    """Refuse components of two releases of CUDA: compiler, headers and libraries of one release are one set."""
+    releases: dict[str, str] = {}
+    for archive in archives:
+        if archive.release:
+            releases.setdefault(archive.release, archive.part_of or archive.name)
+    if len(releases) > 1:
+        parts = ", ".join(f"{name} {release}" for release, name in sorted(releases.items()))
+        newest = max(releases, key=Version)
+        raise NoSolutionError(
+            f"{file}: [archives] mixes releases of CUDA on {platform}: {parts}",
+            hint=f'ask for one release: `version = "{newest}"` for each',
+        )

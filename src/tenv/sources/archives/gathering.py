@@ -1,0 +1,156 @@
+"""The archives of a lock: fetched and unpacked beside the other work, then brought into the prefix."""
+
+import queue
+import sys
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tenv.core.errors import NetworkError
+from tenv.core.http import Http
+from tenv.core.progress import Joined, Transfer
+from tenv.locks.lock import Archive
+from tenv.sources.archives.download import Fetcher
+from tenv.sources.archives.link import Placed, describe, place, placed, remove
+from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.store import Store, Tree, default_store
+from tenv.sources.interface import Access
+
+__all__ = ["Gathering", "fetcher_of", "gather", "settle_archives"]
+
+_CONNECTIONS = 5
+
+
+def fetcher_of(access: Access) -> Fetcher:
+    """Return what fetches archives for this user."""
+    return Fetcher(access.settings(), Http(access.http()), offline=access.offline)
+
+
+@dataclass
+class Gathering:
+    """Archives that are being fetched and unpacked, in threads of their own.
+
+    Attributes:
+        archives: Those archives.
+        wanted: All that the prefix shall hold.
+        damaged: Names of those whose files in the prefix are not what they were.
+    """
+
+    archives: Sequence[Archive]
+    wanted: Sequence[Archive]
+    _fetcher: Fetcher
+    _store: Store
+    _thorough: bool
+    damaged: Collection[str] = ()
+    _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
+    _trees: dict[str, Tree] = field(default_factory=dict)
+    _errors: list[BaseException] = field(default_factory=list)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Begin."""
+        for archive in sorted(self.archives, key=lambda archive: -(archive.size or 0)):
+            self._waiting.put(archive)
+        for _ in range(min(_CONNECTIONS, len(self.archives))):
+            # Daemons: a thread that waits for a server must not keep an interrupted command from ending.
+            thread = threading.Thread(target=self._work, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _work(self) -> None:
+        while not self._fetcher.stopped.is_set():
+            try:
+                archive = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                fetch, windows = partial(self._fetch, archive), sys.platform == "win32"
+                self._trees[archive.name] = self._store.unpacked(
+                    archive, fetch, windows=windows, thorough=self._thorough
+                )
+            except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
+                self._errors.append(error)
+                self._fetcher.stopped.set()
+
+    def _fetch(self, archive: Archive) -> Path:
+        return self._store.fetch(
+            self._fetcher, RemoteFile(archive.name, archive.url, archive.sha256, archive.size)
+        ).path
+
+    def wait(self) -> Mapping[str, Tree]:
+        """Return the unpacked archives by name, when all are there.
+
+        Raises:
+            TenvError: One could not be had.
+        """
+        for thread in self._threads:
+            while thread.is_alive():
+                thread.join(0.1)  # so that Ctrl-C is heard
+        if self._errors:
+            raise self._errors[0]
+        return self._trees
+
+    def stop(self) -> None:
+        """End what has not ended; what is there of a download stays for the next command."""
+        self._fetcher.stopped.set()
+
+
+def gather(
+    access: Access,
+    prefix: Path,
+    archives: Sequence[Archive],
+    *,
+    afresh: bool = False,
+    damaged: Collection[str] = (),
+    thorough: bool = False,
+) -> Gathering:
+    """Return what brings the archives of a lock that are not in a prefix yet.
+
+    Args:
+        access: What sources are given.
+        prefix: The prefix.
+        archives: Those that it shall hold.
+        afresh: Whether the prefix will be cleared before.
+        damaged: The names of those that are brought there again, whatever is there of them.
+        thorough: Whether to trust nothing that was unpacked before without looking at every byte.
+    """
+    there = placed(prefix)
+    missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
+    fetcher, progress = fetcher_of(access), access.progress
+    if missing:
+        size = sum(archive.size or 0 for archive in missing)
+        progress.step(f"fetching {len(missing)} archives, {size / 1e9:.2f} GB, or taking them from the store")
+    if isinstance(progress, Joined):
+        progress.expected = sum(archive.size or 0 for archive in missing)
+        fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))
+    return Gathering(missing, archives, fetcher, default_store(progress.say), thorough, damaged)
+
+
+def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:
+    record = there.get(archive.name)
+    return record is not None and record.is_of(archive) and not record.missing(prefix)
+
+
+def settle_archives(prefix: Path, gathering: Gathering) -> None:
+    """Bring the archives of a prefix to what a lock says: take away what is not in it, put there what is.
+
+    Raises:
+        NetworkError: One could not be had.
+        ForeignFolderError: One would replace a file that is not its own.
+    """
+    trees = gathering.wait()
+    there = placed(prefix)
+    names = {archive.name for archive in gathering.wanted}
+    for name, record in there.items():
+        if name in trees or name not in names:
+            remove(prefix, record)
+    for archive in gathering.archives:
+        if archive.name in gathering.damaged and archive.name not in there:  # its record is what was lost
+            remove(prefix, describe(archive, trees[archive.name]))
+    for archive in gathering.wanted:
+        if archive.name in trees:
+            place(prefix, archive, trees[archive.name])
+        elif not _is_whole(prefix, archive, there):  # cleared away since it was looked at
+            raise NetworkError(f"{archive.name} has gone from {prefix}", hint="run the same command again")

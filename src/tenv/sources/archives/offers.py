@@ -1,0 +1,92 @@
+"""Archives that a lock may take: from the facts or from NVIDIA's live list, compared with each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenv.core.errors import HashMismatchError, NoSolutionError
+from tenv.core.versions import Version
+from tenv.facts.redist_rows import RedistArchive
+from tenv.sources.archives.redist import NVIDIA_PLATFORMS, Product, RedistFile
+from tenv.sources.archives.version_choice import VersionChoice, VersionQuery
+
+__all__ = ["Offer", "compare", "from_file", "from_row", "none_fits", "pick"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An archive that may be taken, from whichever source.
+
+    Attributes:
+        component: What it is a part of.
+        version: Its version.
+        cuda_major: The CUDA major that it is made for; None when it is of no particular one.
+        url: Where it is.
+        sha256: Its digest in hex.
+        size: Its bytes, None when nobody says.
+        trust: Who says so: ``facts`` or ``redist``.
+        release: The release of CUDA that it is a component of, or an empty string.
+    """
+
+    component: str
+    version: str
+    cuda_major: int | None
+    url: str
+    sha256: str
+    size: int | None
+    trust: str
+    release: str = ""
+
+
+def from_file(asked: Product, file: RedistFile) -> Offer:
+    """Return what a live list offers."""
+    return Offer(
+        file.component, file.version, file.cuda_major, asked.base + file.path, file.sha256, file.size, "redist"
+    )
+
+
+def from_row(name: str, row: RedistArchive) -> Offer:
+    """Return what a row of the facts offers."""
+    return Offer(name, str(row.version), row.cuda_major, row.url, row.sha256, row.size, "facts")
+
+
+def pick(
+    question: VersionQuery, choice: VersionChoice, platform: str, cuda: Version | None, offers: Sequence[Offer]
+) -> Offer:
+    """Return the archive for the target's CUDA."""
+    by_major = {offer.cuda_major: offer for offer in offers}
+    if cuda is not None and cuda.major in by_major:
+        return by_major[cuda.major]
+    if None in by_major:
+        return by_major[None]
+    if cuda is None and len(by_major) == 1:
+        return next(iter(by_major.values()))
+    raise none_fits(question, choice, platform, cuda, offers)
+
+
+def none_fits(
+    question: VersionQuery, choice: VersionChoice, platform: str, cuda: Version | None, offers: Sequence[Offer]
+) -> NoSolutionError:
+    """Return the error of a version that has no archive for a platform and a CUDA."""
+    majors = ", ".join(str(offer.cuda_major) for offer in offers)
+    made_for = f" for CUDA {cuda}" if cuda else ", and the manifest names no CUDA" if majors else ""
+    hint = (
+        f"it has files for CUDA {majors}"
+        if majors
+        else f"NVIDIA's name of the platform is {NVIDIA_PLATFORMS[platform]}"
+    )
+    return NoSolutionError(
+        f"archives.{question.name}: {question.name} {choice.version} has no file on {platform}{made_for}", hint=hint
+    )
+
+
+def compare(name: str, known: Offer, live: Offer) -> None:
+    """Stop where NVIDIA lists another file under a name that the facts know."""
+    if live.sha256 == known.sha256 and (known.size is None or live.size in (None, known.size)):
+        return
+    raise HashMismatchError(
+        f"{name} {known.version}: NVIDIA now lists another file under the name {known.url.rpartition('/')[2]}\n"
+        f"  the facts  sha256 {known.sha256}, {known.size or 'unknown'} bytes\n"
+        f"  the list   sha256 {live.sha256}, {live.size or 'unknown'} bytes",
+        hint="it was replaced under its old name: find out why, then put the row that you trust into "
+        f"facts/{name}.toml of your configuration folder, or name the file with `url` and `sha256`",
+    )

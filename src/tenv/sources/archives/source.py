@@ -1,0 +1,137 @@
+"""Archives as a source: files outside any package manager, fetched and unpacked into a store, linked from there."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from tenv.core.prefix import ARCHIVES
+from tenv.facts.tables import default_overrides, load_facts
+from tenv.locks.lock import Archive, Lock, LockedFile
+from tenv.sources.archives.installed import InstalledArchives
+from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.targets.manifest import Manifest
+from tenv.targets.search import settings_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tenv.sources.archives.gathering import Gathering
+    from tenv.sources.archives.store import Damage
+    from tenv.sources.job import Job
+
+__all__ = ["SOURCE"]
+
+_KEY = "archives"
+
+
+class ArchiveSource(Source):
+    """Files by a version of a known product, or by their address."""
+
+    section = section_of(_KEY)
+
+    def choose(self, problem: Problem, chosen: Chosen) -> None:
+        """Choose the archives of every platform; raises as `ArchiveChooser.lock` does."""
+        if not problem.wants(_KEY):
+            return
+        from tenv.sources.archives.choose import ArchiveChooser  # late: to install archives, none has to be chosen
+        from tenv.sources.archives.gathering import fetcher_of
+        from tenv.sources.archives.store import default_store
+
+        access, manifest = problem.access, problem.manifest
+        names = sorted({name for platform in manifest.platforms for name in manifest.on(platform).archives})
+        access.progress.step(f"looking up {', '.join(names)}")
+        store, trust, say = default_store(access.progress.say), problem.limits.trust_first_use, access.progress.say
+        chooser = ArchiveChooser(access.facts(), fetcher_of(access), store, trust, say)
+        chosen.files[_KEY] = chooser.lock(manifest, problem.old, problem.upgrade)
+
+    def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+        """Return what keeps the archives of a lock from satisfying a manifest."""
+        if not manifest.archives and not lock.archives.get(platform):
+            return []
+        from tenv.sources.archives.answers import archive_faults  # late: most targets have no archives
+
+        facts = load_facts(default_overrides(os.environ, settings_folder()))
+        return [f"{platform}: {fault}" for fault in archive_faults(lock, manifest, platform, facts)]
+
+    def records(self, prefix: Path) -> InstalledArchives:
+        """Return the notes that tenv wrote for each."""
+        return InstalledArchives(prefix)
+
+    def work(self, job: "Job") -> "ArchiveWork":
+        """Return what puts archives into a prefix."""
+        return ArchiveWork(job, self)
+
+    def damages(self) -> "Iterable[Damage]":
+        """Yield what in the store is not what it was."""
+        from tenv.sources.archives.store import default_store  # late: asked by `verify --store` alone
+
+        return default_store().damages()
+
+    def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
+        """Yield the store."""
+        from tenv.sources.archives.store import default_store  # late: asked by `tenv clean` alone
+
+        store = default_store()
+        yield SourceCache("archives", store.folder, store.clear)
+
+    def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:
+        """Return the version or the file's name, its size, whose word its digest is, and where its licence lies."""
+        if file is None:
+            return {**super().shown(file, prefix), "licence": ""}
+        from tenv.sources.archives.link import placed  # late: asked by `tenv show` alone
+
+        archive, record = cast("Archive", file), placed(prefix).get(file.name)
+        locked = archive.version or archive.url.partition("?")[0].rpartition("/")[2]
+        licence = record.licence if record else archive.licence
+        return {"locked": locked, "size": archive.size, "trust": archive.trust, "licence": licence}
+
+
+SOURCE: Source = ArchiveSource()
+
+
+class ArchiveWork(Work):
+    """Brings archives into an environment, beside the other work."""
+
+    _gathering: "Gathering | None" = None
+
+    def _archives(self) -> "tuple[Archive, ...]":
+        return self.job.lock.archives.get(self.job.platform, ())
+
+    def begin(self) -> None:
+        """Begin to fetch and unpack the archives that are not there."""
+        job, plan = self.job, self.job.plan
+        if not self._archives() and not (job.prefix / ARCHIVES).is_dir():
+            return
+        from tenv.sources.archives.gathering import gather  # late: loads what it fetches with
+
+        self._gathering = gather(
+            job.context,
+            job.prefix,
+            self._archives(),
+            afresh=plan.scratch,
+            damaged=plan.damaged,
+            thorough=job.repair,
+        )
+        self._gathering.start()
+
+    def wait(self) -> None:
+        """Wait until all are unpacked; raises NetworkError where one could not be had."""
+        if self._gathering is not None:
+            self._gathering.wait()
+
+    def put(self) -> None:
+        """Take away what the lock does not name, put there what it does."""
+        if self._gathering is not None:
+            from tenv.sources.archives.gathering import settle_archives  # late: as above
+
+            settle_archives(self.job.prefix, self._gathering)
+
+    def toolkit_parts(self) -> tuple[Path, ...]:
+        """Return the folders that NVIDIA's archives have gone to; the prefix itself is none of them."""
+        rows = [row for row in self._archives() if row.to and row.version]
+        return tuple(dict.fromkeys(self.job.prefix / row.to for row in rows))
+
+    def close(self) -> None:
+        """End what has not ended; what is there of a download stays for the next command."""
+        if self._gathering is not None:
+            self._gathering.stop()

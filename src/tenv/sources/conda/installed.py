@@ -1,0 +1,91 @@
+"""The conda packages of a prefix, as the notes in ``conda-meta`` tell."""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tenv.core.names import CondaFile
+from tenv.environment.installed_files import BYTECODE, Expected, Records, listed, read_note
+
+__all__ = ["CondaPackages"]
+
+
+class CondaPackages(Records):
+    """The conda packages of a prefix."""
+
+    __slots__ = ()
+
+    def names(self) -> Collection[str]:
+        """Return the names of the packages that are there."""
+        return self.notes().keys()
+
+    def files(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the files that the notes of packages name, and those notes."""
+        known = self.notes()
+        for name in names:
+            for note in known.get(name, ()):
+                yield os.path.relpath(note, self.prefix)
+                yield from listed(read_note(note), "files")
+
+    def named(self, packages: Iterable[str]) -> Iterator[str]:  # noqa: ARG002 (of all: rattler reads them all)
+        """Yield the names that the notes in the prefix list in either of their two lists."""
+        known = self.notes()
+        yield from self.files(known)
+        for note in (note for notes in known.values() for note in notes):
+            if note.is_symlink():
+                yield f"{note}"  # absolute: what is written there would go elsewhere
+            rows = read_note(note).get("paths_data")
+            paths = rows.get("paths") if isinstance(rows, dict) else None
+            for row in paths if isinstance(paths, list) else ():
+                name = row.get("_path") if isinstance(row, dict) else None
+                if isinstance(name, str):
+                    yield name
+
+    def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
+        """Tell whether packages are there in their versions and builds, by the names of their notes alone."""
+        if not packages:
+            return True
+        notes = {note.name for notes in self.notes().values() for note in notes}
+        return all(CondaFile(name, version, build).note in notes for name, (version, build, *_) in packages.items())
+
+    def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
+        """Yield the files of packages, with the digests that their notes have."""
+        notes = {note.name: note for notes in self.notes().values() for note in notes}
+        for name, (version, build, *_) in packages.items():
+            note = notes.get(CondaFile(name, version, build).note)
+            if note is None:
+                yield Expected(f"{name} {version}", name)
+                continue
+            file = os.path.relpath(note, self.prefix)
+            try:
+                rows = read_note(note)["paths_data"]["paths"]
+                files = [_of_note(row, name) for row in rows if BYTECODE not in row["_path"]]
+            except (KeyError, TypeError):
+                yield Expected(file, name, "sha256:unreadable")
+            else:
+                yield from (Expected(file, name), *files)
+
+    def notes(self) -> dict[str, list[Path]]:
+        """Return the files in ``conda-meta``, one for each package, by the package's name."""
+        found: dict[str, list[Path]] = {}
+        folder = self.prefix / "conda-meta"
+        for note in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if note.name.endswith(".json") and (file := CondaFile.parse(note.name)):
+                found.setdefault(file.name, []).append(note)
+        return found
+
+    def without_note(self, names: Iterable[str]) -> set[str]:
+        """Return those of some packages of which no note can be read."""
+        known = self.notes()
+
+        def is_read(name: str) -> bool:
+            return any(isinstance(read_note(note).get("files"), list) for note in known.get(name, ()))
+
+        return {name for name in names if not is_read(name)}
+
+
+def _of_note(row: Mapping[str, Any], owner: str) -> Expected:
+    """Return a file of a conda package: one in which the prefix was written has a digest of its own."""
+    kind, sha256 = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or row.get("sha256")
+    return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")

@@ -1,0 +1,181 @@
+"""Conda packages as a source: solved by rattler, linked from its package cache."""
+
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError
+from tenv.core.files import empty_folder
+from tenv.core.names import normalize
+from tenv.core.prefix import require_inside
+from tenv.environment.state import Status
+from tenv.locks.lock import CondaPackage, Lock, LockedFile
+from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.targets.manifest import Manifest
+
+if TYPE_CHECKING:
+    from tenv.rattler_api.records import Record
+    from tenv.sources.conda.staging import Staged
+    from tenv.sources.job import Job
+
+__all__ = ["SOURCE"]
+
+_KEY = "conda"
+
+
+class CondaSource(Source):
+    """Packages of conda channels."""
+
+    section = section_of(_KEY)
+
+    def choose(self, problem: Problem, chosen: Chosen) -> None:
+        """Choose packages, or keep those of the old lock where the manifest asks nothing else of them."""
+        from tenv.sources.conda.choose import to_package  # late: most locks are up to date
+
+        records = _choose_records(problem) if problem.wants(_KEY) else {}
+        chosen.files[_KEY] = {platform: tuple(map(to_package, found)) for platform, found in records.items()}
+        chosen.records |= {platform: [record.raw for record in found] for platform, found in records.items()}
+
+    def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+        """Return what keeps the packages of a lock from satisfying a manifest."""
+        from tenv.locks.satisfaction import conda_differences  # late: asked of a lock whose manifest has changed
+
+        return conda_differences(lock, manifest, platform)
+
+    def note(self, file: LockedFile) -> tuple[str, ...]:
+        """Return the version, the build string and the digest."""
+        package = cast("CondaPackage", file)
+        return package.version, package.build, package.sha256 or package.md5
+
+    def records(self, prefix: Path) -> CondaPackages:
+        """Return the notes in ``conda-meta``."""
+        return CondaPackages(prefix)
+
+    def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
+        """Yield rattler's package cache, and what is there of downloads that were stopped."""
+        from tenv.rattler_api.cache import cache_folder, downloads_folder  # late: asked by `tenv clean` alone
+
+        for name, path, leftover in (
+            ("conda packages", cache_folder(), False),
+            ("conda downloads that were stopped", downloads_folder(), True),
+        ):
+            yield SourceCache(name, path, partial(empty_folder, path), leftover)
+
+    def work(self, job: "Job") -> "CondaWork":
+        """Return what links packages."""
+        return CondaWork(job, self)
+
+
+SOURCE: Source = CondaSource()
+
+
+def _choose_records(problem: Problem) -> "dict[str, list[Record]]":
+    from tenv.locks.satisfaction import conda_satisfies
+    from tenv.sources.conda.choose import Conda
+
+    manifest, old, upgrade, limits = problem.manifest, problem.old, problem.upgrade, problem.limits
+    kept = _locked_records(old, manifest) if old and upgrade is not None else {}
+    names = {normalize(record.name) for records in kept.values() for record in records}
+    if not limits.afresh and kept and old and names.isdisjoint(upgrade or ()) and conda_satisfies(old, manifest):
+        return kept
+    fixed = {
+        platform: [record for record in records if normalize(record.name) not in (upgrade or ())]
+        for platform, records in kept.items()
+    }
+    conda = Conda(problem.access.network(), limits.seconds, limits.exclude_newer)
+    return conda.resolve(manifest, fixed, problem.access.progress)
+
+
+def _locked_records(lock: Lock, manifest: Manifest) -> "dict[str, list[Record]]":
+    from tenv.rattler_api.lockfile import read_records
+    from tenv.rattler_api.records import Record
+
+    return {
+        platform: [Record.of(raw) for raw in read_records(lock.text, lock.target, platform)]
+        for platform in manifest.platforms
+        if lock.conda.get(platform)
+    }
+
+
+class CondaWork(Work):
+    """Links packages into an environment."""
+
+    _staged: "Staged | None" = None
+    _kept: tuple[str, ...] = ()
+
+    @property
+    def _changes(self) -> bool:
+        return _KEY in self.job.plan.changed
+
+    def stage(self) -> Collection[str]:
+        """Have the packages in the cache, and see that none is in the way of unmanaged files.
+
+        Raises:
+            ForeignFolderError: A package brings a file that stands in the prefix and is not tenv's.
+        """
+        if not self._changes:
+            return ()
+        from tenv.sources.conda.staging import stage  # late: loads rattler
+
+        job, plan = self.job, self.job.plan
+        thorough = job.exact or bool(plan.broken(_KEY))
+        self._staged = stage(job.lock, job.platform, job.context.network(), job.context.progress, thorough=thorough)
+        if not job.exact:
+            self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
+        self._check_unmanaged(self._staged)
+        return [name for name in plan.unmanaged if name in self._staged.files]
+
+    def _check_unmanaged(self, staged: "Staged") -> None:
+        job, plan, old = self.job, self.job.plan, self.job.old
+        if old is None or old.status is Status.BROKEN:  # of a broken one nobody knows whose the files are
+            return
+        certain = set(plan.unmanaged if old.status is Status.READY else old.foreign) & set(plan.unmanaged)
+        # No file counts as a package's for want of its note; what tenv has installed is tenv's all the same.
+        same = (name for name, row in plan.wanted[_KEY].items() if old.of(_KEY).get(name) == row)
+        lost = CondaPackages(job.prefix).without_note(same)
+        taken = sorted(name for name in certain & staged.files.keys() if staged.files[name] not in lost)
+        if taken:
+            raise ForeignFolderError(
+                f"{staged.files[taken[0]]} brings `{taken[0]}`, which is in {job.prefix} already and not from tenv"
+                + (f" (and {len(taken) - 1} more files)" if len(taken) > 1 else ""),
+                hint="move it away; `--exact` removes all that tenv did not install",
+            )
+
+    def put(self) -> None:
+        """Link what is to be there, and remove what is not."""
+        if self._staged is None:
+            return
+        from tenv.rattler_api.install import link  # late: loads rattler
+
+        job, plan, staged = self.job, self.job.plan, self._staged
+        job.context.progress.step("installing conda packages", len(staged.records))
+        packages, wanted = CondaPackages(job.prefix), plan.wanted[_KEY]
+        for name in packages.without_note(wanted):
+            for note in packages.notes().get(name, ()):  # rattler would stop over one that it can't read
+                note.unlink()
+        require_inside(job.prefix, staged.files, "a conda package")
+        link(
+            staged.records,
+            job.prefix,
+            job.platform,
+            staged.archives,
+            kept=self._kept,
+            again=sorted({*plan.other_files(_KEY), *plan.broken(_KEY)}),
+            # What the cache has was looked at as closely as was asked; rattler sees for itself what to replace in it.
+            thorough=bool(staged.damaged),
+            on_linked=job.context.progress.advance,
+        )
+        if not packages.hold(wanted):
+            missing = sorted(wanted.keys() - packages.names())
+            raise EnvironmentBrokenError(f"{job.prefix}: {', '.join(missing)} did not arrive as the lock says")
+
+    def notes(self) -> Iterator[str]:
+        """Yield what packages bring that does not belong into an environment."""
+        from tenv.sources.conda.staging import leaving_links, path_notes  # late: as above
+
+        if self._staged is not None:
+            yield from self._staged.notes
+            yield from path_notes(self.job.prefix, self._staged)
+            yield from leaving_links(self.job.prefix, self._staged)

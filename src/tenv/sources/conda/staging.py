@@ -1,0 +1,242 @@
+"""Have the conda packages of a lock at hand, and look at them, before anything in a prefix is touched."""
+
+import posixpath
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenv.core.errors import LockCorruptError, UnsafePackageError
+from tenv.core.prefix import META
+from tenv.core.progress import Bytes, Progress, Transfer
+from tenv.locks.lock import CondaPackage, Lock
+from tenv.rattler_api.cache import Content, read_archives, read_cache
+from tenv.rattler_api.fetch import fetch
+from tenv.rattler_api.lockfile import read_records
+from tenv.rattler_api.network import Network
+from tenv.rattler_api.records import Record
+
+__all__ = ["Staged", "leaving_links", "path_notes", "stage"]
+
+_LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
+_RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
+_NAMED = 3
+_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The conda packages of a lock, at hand.
+
+    Attributes:
+        records: The packages.
+        files: Every file that they bring, relative to the prefix, and the package that brings it.
+        links: Those that are symbolic links.
+        archives: By URL: packages that were fetched and are not in the cache yet.
+        damaged: Names of packages whose files in the cache were not whole.
+        notes: What a person should know.
+    """
+
+    records: tuple[Record, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
+    archives: Mapping[str, Path] = field(default_factory=dict)
+    damaged: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, thorough: bool = False) -> Staged:
+    """Have every conda package that a lock names for a platform at hand, and look at what it holds.
+
+    Args:
+        lock: The lock.
+        platform: The platform.
+        network: How channels are reached.
+        progress: Who watches.
+        thorough: Trust nothing of the package cache that its digest does not prove.
+
+    Raises:
+        LockCorruptError: The lock describes a package that can't be one.
+        HashMismatchError: A package's bytes are not those of the lock.
+        NetworkError: A package can't be had.
+        UnsafePackageError: A package would write where it must not.
+    """
+    records = tuple(Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    _compare(lock, platform, records)
+    contents, damaged = read_cache(records, thorough=thorough)
+    missing = [record for record in records if record.url not in contents]
+    archives: dict[str, Path] = {}
+    if missing:
+        progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in missing)))
+        archives = fetch(missing, network, _teller(progress))
+        contents |= read_archives(archives, missing)
+    return _look([contents[record.url] for record in records], archives, damaged)
+
+
+def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
+    """Refuse a lock that rattler reads in another way than tenv: what was checked must be what is installed."""
+
+    def key(row: Record | CondaPackage) -> tuple[str, ...]:
+        return row.name, row.version, row.build, row.subdir, row.url, row.sha256, row.md5
+
+    faults = [fault for record in records if (fault := record.fault(platform))]
+    if not faults and sorted(map(key, records)) != sorted(map(key, lock.conda.get(platform, ()))):
+        faults = [f"its conda packages for {platform} can be read in two ways"]
+    if faults:
+        hint = f"`tenv lock {lock.target}` writes it anew"
+        raise LockCorruptError(f"the lock of {lock.target}: {faults[0]}", hint=hint)
+
+
+def _teller(progress: Progress) -> Callable[[str, int, int], None]:
+    """Return what a download reports to: it hands on all that run, a few times a second."""
+    running: dict[str, Transfer] = {}
+    told = time.monotonic()
+
+    def tell(name: str, done: int, total: int) -> None:
+        nonlocal told
+        running[name] = Transfer(name, done, total)
+        if time.monotonic() - told > _SECONDS or done == total:
+            told = time.monotonic()
+            progress.transfers(dict(running))
+
+    return tell
+
+
+def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tuple[str, ...]) -> Staged:
+    site = _site_packages(contents)
+    files: dict[str, str] = {}
+    twice: defaultdict[str, set[str]] = defaultdict(set)
+    for content in contents:
+        for name in _in_prefix(content, site):
+            _check_name(name, content.record)
+            if name in files:
+                twice[name] |= {files[name], content.record.name}
+            files.setdefault(name, content.record.name)
+    _check_folders(files)
+    links = tuple(name for content in contents for name in _placed(content, content.links, site))
+    return Staged(
+        records=tuple(content.record for content in contents),
+        files=files,
+        links=links,
+        archives=archives,
+        damaged=damaged,
+        notes=(*_script_notes(contents), *_twice_notes(twice)),
+    )
+
+
+def _site_packages(contents: Sequence[Content]) -> str:
+    """Return where the Python among the packages keeps others, relative to the prefix."""
+    for content in contents:
+        record = content.record
+        if record.name == "python":
+            if record.subdir.startswith("win"):
+                return "Lib/site-packages"
+            given = getattr(record.raw, "python_site_packages_path", None)
+            return given or f"lib/python{'.'.join(record.version.split('.')[:2])}/site-packages"
+    return "site-packages"
+
+
+def _in_prefix(content: Content, site: str) -> Iterator[str]:
+    """Yield the names that the files of a package have in a prefix."""
+    yield from _placed(content, content.files, site)
+    for name in content.entry_points:
+        yield f"bin/{name}"
+
+
+def _placed(content: Content, names: Sequence[str], site: str) -> Iterator[str]:
+    for name in names:
+        if content.noarch_python and name.startswith("site-packages/"):
+            yield f"{site}/{name.removeprefix('site-packages/')}"
+        elif content.noarch_python and name.startswith("python-scripts/"):
+            yield f"bin/{name.removeprefix('python-scripts/')}"
+        else:
+            yield name
+
+
+_SUSPICIOUS = re.compile(r"\.\.|[\\:\0]|//|^/|(^|/)\./|tenv|conda-meta")
+
+
+def _check_name(name: str, record: Record) -> None:
+    if not _SUSPICIOUS.search(name):  # nearly every name of tens of thousands
+        return
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name) or ".." in parts or "\0" in name:
+        what = "lead out of the environment"
+    elif _RESERVED.match(posixpath.normpath(name)):
+        what = "belong to the environment itself"
+    else:
+        return
+    raise UnsafePackageError(
+        f"{record.url}: holds `{name}`, a name that would {what}, so nothing is installed",
+        hint=f"leave {record.name} out, or take it from another channel",
+    )
+
+
+def _check_folders(files: Mapping[str, str]) -> None:
+    """Refuse a file, which may be a link to anywhere, where another name needs a folder."""
+    folders: dict[str, str] = {}
+    for name in files:
+        parent = name.rpartition("/")[0]
+        while parent and parent not in folders:
+            folders[parent] = name
+            parent = parent.rpartition("/")[0]
+    for folder, below in folders.items():
+        if folder in files:
+            raise UnsafePackageError(
+                f"{files[folder]} has a file or a link `{folder}`, and {files[below]} puts `{below}` below it, "
+                "so nothing is installed",
+                hint=f"leave {files[folder]} or {files[below]} out, or take it from another channel",
+            )
+
+
+def _script_notes(contents: Sequence[Content]) -> Iterator[str]:
+    for content in contents:
+        scripts = sorted(name for name in content.files if _LINK_SCRIPT.fullmatch(name))
+        if scripts:
+            record = content.record
+            yield (
+                f"{record.name} {record.version} has a link script (`{scripts[0]}`), which tenv does not run: "
+                "what it would have made is missing"
+            )
+
+
+def _twice_notes(twice: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yield what is to be said of files that more than one package brings, a line for each set of packages."""
+    sets: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, packages in sorted(twice.items()):
+        sets[tuple(sorted(packages))].append(name)
+    for together, names in sets.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
+        yield f"{' and '.join(together)} bring the same files ({shown}{more}); only one of each can be there"
+
+
+def path_notes(prefix: Path, staged: Staged) -> list[str]:
+    """Return what is to be said of the prefix's own path."""
+    compilers = [r.name for r in staged.records if r.name.startswith(("gcc_", "gxx_", "clang_", "cuda-nvcc"))]
+    if not compilers or not re.search(r"\s", str(prefix)):
+        return []
+    told = (
+        f"the path of this environment has a space in it, and what follows it is another word to {compilers[0]} and to "
+        "builds that read CC, CXX or LDFLAGS: choose a folder without one, `--prefix FOLDER`"
+    )
+    return [told]
+
+
+def leaving_links(prefix: Path, staged: Staged) -> list[str]:
+    """Return a sentence for each package with links that lead out of the prefix."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in staged.links:
+        link = prefix / name
+        if link.is_symlink():
+            target = link.readlink()
+            inside = posixpath.normpath(posixpath.join(posixpath.dirname(name), str(target)))
+            if target.is_absolute() or inside.startswith(".."):
+                found[staged.files[name]].append(f"`{name}` to `{target}`")
+    return [
+        f"{package} has links that lead out of the environment: {', '.join(links[:_NAMED])}"
+        + (f" and {len(links) - _NAMED} more" if len(links) > _NAMED else "")
+        for package, links in found.items()
+    ]

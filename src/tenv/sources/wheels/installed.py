@@ -1,0 +1,103 @@
+"""The wheels of a prefix, as the ``RECORD`` in the ``.dist-info`` of each tells."""
+
+import contextlib
+import csv
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tenv.core.names import dist_info, dist_infos
+from tenv.core.versions import same_release
+from tenv.environment.installed_files import BYTECODE, Expected, Records
+
+__all__ = ["Wheels"]
+
+
+class Wheels(Records):
+    """The wheels of a prefix, by their normalized names."""
+
+    __slots__ = ()
+
+    def names(self) -> Collection[str]:
+        """Return the names of the packages that are there."""
+        return self.versions().keys()
+
+    def files(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the files that the records of packages name, and what else lies beside the records."""
+        wanted = set(names)
+        for info in self.distributions():
+            if dist_info(info)[0] in wanted:
+                base = os.path.relpath(info.parent, self.prefix)
+                for row in _read_record(info):
+                    yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118 (fast)
+                yield from (os.path.relpath(path, self.prefix) for path in info.rglob("*") if not path.is_dir())
+
+    def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
+        """Tell whether wheels are there in their versions, by the names of their folders alone."""
+        there = self.versions()
+        return all(same_release(there.get(name, ""), version) for name, (version, *_) in packages.items())
+
+    def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
+        """Yield the files of wheels, with the digests that their RECORDs have."""
+        infos = {dist_info(info)[0]: info for info in self.distributions()}
+        versions = self.versions()
+        for name, (version, *_) in packages.items():
+            if name not in infos or not same_release(versions[name], version):
+                yield Expected(f"{name} {version}", name)  # whatever else of it is there, nobody can tell
+                continue
+            # A missing RECORD is told as missing, a broken one by what it no longer lists.
+            yield Expected(os.path.relpath(infos[name] / "RECORD", self.prefix), name)
+            base = os.path.relpath(infos[name].parent, self.prefix)
+            for file, *rest in _read_record(infos[name]):
+                if BYTECODE not in file:
+                    path = os.path.normpath(os.path.join(base, file))  # noqa: PTH118 (fast)
+                    yield Expected(path, name, _of_record(*rest[:1]))
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of every installed package."""
+        found = {}
+        for info in self.distributions():
+            name, version = dist_info(info)
+            found[name] = version
+        return found
+
+    def distributions(self) -> list[Path]:
+        """Return the ``.dist-info`` folders of the prefix, sorted."""
+        # conda's Python has a link `lib/python3.1` to its own folder, whose packages must not count twice.
+        folders = [path for path in self.prefix.glob("lib/python3*") if not path.is_symlink()]
+        homes = [folder / "site-packages" for folder in (*folders, self.prefix / "Lib")]
+        return sorted(info for home in homes for info in dist_infos(home))
+
+    def folders(self, names: Iterable[str], below: Path) -> tuple[Path, ...]:
+        """Return the folders directly in `below` (a folder of site-packages) that hold files of packages, sorted."""
+        wanted = set(names)
+        found = set()
+        for info in self.distributions():
+            if dist_info(info)[0] in wanted:
+                with contextlib.suppress(OSError, ValueError):  # not taken apart by csv: there are tens of thousands
+                    record = (info / "RECORD").read_text("utf-8")
+                    found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
+        return tuple(below / name for name in sorted(found))
+
+
+def _read_record(info: Path) -> list[list[str]]:
+    """Return the rows of the ``RECORD`` in a ``.dist-info``: name, digest, size; none where it can't be read."""
+    try:
+        with (info / "RECORD").open(newline="", encoding="utf-8") as file:
+            return [row for row in csv.reader(file) if row]
+    except (OSError, ValueError, csv.Error):
+        return []
+
+
+def _of_record(text: str = "") -> str:
+    """Return a digest of a RECORD (``sha256=`` and urlsafe base64 without padding) in hex."""
+    import base64  # late: only who looks at every file asks
+    import hashlib
+
+    algorithm, _, value = text.partition("=")
+    try:
+        raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+    except ValueError:
+        return ""
+    return f"{algorithm}:{raw.hex()}" if raw and algorithm in hashlib.algorithms_guaranteed else ""

@@ -1,0 +1,122 @@
+"""Wheels as a source: resolved and installed by uv."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.core.errors import EnvironmentBrokenError, NetworkError
+from tenv.core.progress import Bytes
+from tenv.core.versions import same_release
+from tenv.locks.lock import Lock, LockedFile
+from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.wheels.installed import Wheels
+from tenv.targets.manifest import Manifest
+from tenv.toolchain.discover import python_program, site_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tenv.locks.lock import Wheel
+    from tenv.sources.job import Job
+
+__all__ = ["SOURCE"]
+
+_KEY = "wheels"
+_PYTHON = "conda"
+"""The source before this one, whose packages may bring the Python that wheels need."""
+
+
+class WheelSource(Source):
+    """Packages of a package index."""
+
+    section = section_of(_KEY)
+
+    def choose(self, problem: Problem, chosen: Chosen) -> None:
+        """Choose wheels for each platform and each Python minor."""
+        from tenv.sources.wheels.resolve import resolve_wheels  # late: most locks are up to date
+
+        chosen.files[_KEY] = resolve_wheels(problem, chosen.files.get(_PYTHON, {}))
+
+    def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
+        """Return what keeps the wheels of a lock from satisfying a manifest."""
+        from tenv.locks.satisfaction import wheel_differences  # late: asked of a lock whose manifest has changed
+
+        return wheel_differences(lock, manifest, platform)
+
+    def files(self, lock: Lock, platform: str, minor: str) -> "Sequence[LockedFile]":
+        """Return the wheels that one Python minor takes."""
+        return lock.wheels_for(platform, minor)
+
+    def records(self, prefix: Path) -> Wheels:
+        """Return the ``.dist-info`` folders."""
+        return Wheels(prefix)
+
+    def caches(self, access: Access) -> "Iterator[SourceCache]":
+        """Yield uv's cache."""
+        uv = access.uv()
+        yield SourceCache("wheels (uv)", uv.cache_folder(), uv.clean_cache)
+
+    def work(self, job: "Job") -> "WheelWork":
+        """Return what installs wheels."""
+        return WheelWork(job, self)
+
+
+SOURCE: Source = WheelSource()
+
+
+class WheelWork(Work):
+    """Installs wheels into an environment."""
+
+    def _wheels(self) -> "tuple[Wheel, ...]":
+        return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
+
+    def prepare(self) -> None:
+        """Make a virtual environment where no conda package brings the Python, and clear the way for conda packages."""
+        job, plan = self.job, self.job.plan
+        if plan.scratch and plan.python and not plan.own_python:
+            job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
+        if _PYTHON in plan.changed:  # before a conda package of that name lays its own files there
+            self._remove_gone()
+
+    def put(self) -> None:
+        """Install the wheels of the lock, and remove those of the lock before.
+
+        Raises:
+            NetworkError: A file could not be had; `untouched` tells whether all is as it was before.
+        """
+        job, plan = self.job, self.job.plan
+        if plan.python is None:
+            return
+        wheels, there = self._wheels(), Wheels(job.prefix)
+        before = there.versions()
+        if wheels or not plan.own_python:
+            size = Bytes(sum(wheel.size or 0 for wheel in wheels))
+            job.context.progress.step("downloading and installing", size)
+        if damaged := plan.broken(_KEY):
+            job.uv.forget(damaged)
+        if wheels:
+            try:
+                again = (*plan.other_files(_KEY), *damaged)
+                job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+            except NetworkError as error:
+                # uv has every file at hand before it takes the first old package away.
+                error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
+                raise
+        # Only now, so that a download that fails leaves a whole environment whole.
+        if _PYTHON not in plan.changed:
+            self._remove_gone()
+        installed = there.versions()
+        wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
+        if wrong:
+            raise EnvironmentBrokenError(f"{job.prefix}: {', '.join(wrong)} did not arrive in the version of the lock")
+
+    def _remove_gone(self) -> None:
+        """Remove the wheels of the lock before that are not in this one."""
+        job, plan = self.job, self.job.plan
+        gone = sorted(set(Wheels(job.prefix).names()) & (plan.ours(_KEY).keys() - plan.wanted[_KEY].keys()))
+        if gone:
+            job.uv.remove(python_program(job.prefix), gone)
+
+    def toolkit_parts(self) -> tuple[Path, ...]:
+        """Return the folders of NVIDIA's wheels."""
+        nvidia = site_packages(self.job.prefix) / "nvidia"
+        return Wheels(self.job.prefix).folders(self.job.plan.wanted[_KEY], nvidia)

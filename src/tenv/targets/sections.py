@@ -1,0 +1,57 @@
+"""The sections of a manifest that name where files come from: one row for each source, in the order of their work.
+
+The row of a source says where the rest of it is: ``tenv.sources.KEY.source`` holds what the source does.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["SECTIONS", "SourceSection"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSection:
+    """One section, and the names that its source goes by.
+
+    Attributes:
+        key: The folder of the source below ``tenv.sources``, its key in counts, locks and states.
+        name: The section of the manifest.
+        kind: What a row about one of its packages says it is.
+        noun: One of its packages in words; empty for a source that brings no files into a prefix.
+        keys: What a request may hold, the first of them where it is a text alone; empty for a source whose requests
+            have a type of their own in `tenv.targets.manifest`.
+        cache: What `tenv clean --KEY` does, as its help has it; empty for a source that keeps nothing.
+    """
+
+    key: str
+    name: str
+    kind: str
+    noun: str = ""
+    keys: tuple[str, ...] = ()
+    cache: str = ""
+
+
+SECTIONS: tuple[SourceSection, ...] = (
+    SourceSection(
+        "conda",
+        "dependencies",
+        "conda",
+        "conda package",
+        cache="Empty the cache of conda packages, which pixi shares.",
+    ),
+    SourceSection(  # after conda, which may bring the Python
+        "wheels",
+        "pypi-dependencies",
+        "wheel",
+        "wheel",
+        cache="Empty uv's cache of wheels, which every use of uv shares.",
+    ),
+    SourceSection(
+        "archives",
+        "archives",
+        "archive",
+        "archive",
+        cache="Empty the store of archives, packed and unpacked.",
+    ),
+    SourceSection("system", "system", "system"),
+)
+"""Every source, in the order in which files are chosen and installed."""

@@ -1,0 +1,28 @@
+"""Where a target's toolkit comes from."""
+
+from enum import Enum
+
+from tenv.targets.manifest import Manifest
+
+__all__ = ["ToolkitKind", "toolkit_kind"]
+
+
+class ToolkitKind(Enum):
+    """Where the toolkit of a target comes from: the CUDA toolkit, or without CUDA the libraries that a build uses."""
+
+    CONDA = "conda"
+    ARCHIVES = "archives"
+    WHEELS = "wheels"
+    SYSTEM = "system"
+
+
+def toolkit_kind(manifest: Manifest) -> ToolkitKind:
+    """Return where the toolkit of a target comes from; a manifest says it alike for all of its platforms."""
+    views = [manifest, *(manifest.on(platform) for platform in manifest.platforms)]
+    if any("cuda-toolkit" in view.system for view in views):
+        return ToolkitKind.SYSTEM
+    if any("cuda" in (name, request.product) for view in views for name, request in view.archives.items()):
+        return ToolkitKind.ARCHIVES
+    if any(view.dependencies for view in views):
+        return ToolkitKind.CONDA
+    return ToolkitKind.WHEELS if any(view.wheels for view in views) else ToolkitKind.SYSTEM

@@ -1,0 +1,173 @@
+"""The variables of ``[activation.env]``: what a manifest wants of them, and what ``$NAME`` in a value stands for.
+
+A value is expanded once, when an environment is made, by tenv itself: no shell reads it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tenv.core.errors import ManifestError
+from tenv.core.toml_reader import Table, nearest
+
+__all__ = ["DERIVED", "Action", "VariableRequest", "check_names", "is_list", "read_variable", "separator_of"]
+
+
+class Action(StrEnum):
+    """What happens to a variable."""
+
+    SET = "set"
+    PREPEND = "prepend"
+    APPEND = "append"
+    UNSET = "unset"
+
+
+_BY_TENV = """
+TENV_PREFIX TENV_TARGET HOME VIRTUAL_ENV CONDA_PREFIX CUDA_HOME CUDA_PATH CUDAToolkit_ROOT CUDA_ROOT CUDACXX CUDNN_ROOT
+CUSPARSELT_ROOT NCCL_ROOT MAGMA_HOME MPI_HOME MKLROOT INTEL_MKL_DIR CC CXX CUDAHOSTCXX NVCC_CCBIN MAX_JOBS
+CMAKE_GENERATOR TORCH_CUDA_ARCH_LIST _GLIBCXX_USE_CXX11_ABI
+"""
+_BY_COMPILERS = """
+CONDA_BUILD_SYSROOT CPP GCC GXX GCC_AR GCC_NM GCC_RANLIB F77 F90 FC GFORTRAN ADDR2LINE AR AS CXXFILT DWP ELFEDIT GPROF
+LD LD_GOLD NM OBJCOPY OBJDUMP RANLIB READELF SIZE STRINGS STRIP
+"""
+DERIVED = frozenset((_BY_TENV + _BY_COMPILERS).split())
+"""What a value may name beside the manifest's own: what tenv and the scripts of conda's compilers set before it."""
+
+_LISTS = ("PATH", "LD_LIBRARY_PATH")
+"""Lists of folders that are never replaced: a shell with a PATH of one folder finds no program."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>[A-Za-z_]\w*))|(?P<lone>\$)", re.ASCII)
+
+
+def is_list(name: str) -> bool:
+    """Tell whether a variable is a list of folders that is never replaced."""
+    return name.upper() in _LISTS
+
+
+def separator_of(name: str) -> str:
+    """Return what separates the parts of a variable: a blank for lists of options, else what separates folders."""
+    return " " if name.endswith("FLAGS") else os.pathsep
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRequest:
+    """What a manifest wants of a variable.
+
+    Attributes:
+        value: The value as it is written, or what comes before or after what is there.
+        action: What happens to the variable.
+        manifest: The name of the manifest that says so, which may be a parent.
+        line: Where it stands, such as ``manifests/mine.toml:12``.
+    """
+
+    value: str = ""
+    action: Action = Action.SET
+    manifest: str = field(default="", compare=False)
+    line: str = field(default="", compare=False)
+
+    @classmethod
+    def literal(cls, name: str, text: str) -> "VariableRequest":
+        """Return a request for a value that is taken as it is; of a list that is never replaced it comes first."""
+        return cls(text.replace("$", "$$"), Action.PREPEND if is_list(name) and text else Action.SET)
+
+    @property
+    def text(self) -> str | None:
+        """The value to which the variable is set, where it names no other; None for a list, or where there is none."""
+        return None if self.action is not Action.SET or self.names() else self.expanded({})
+
+    def to_plain(self) -> object:
+        """Return the request as plain values, as a manifest writes it."""
+        match self.action:
+            case Action.SET:
+                return self.value
+            case Action.UNSET:
+                return {"unset": True}
+            case action:
+                return {action.value: self.value}
+
+    def to_toml(self) -> str:
+        """Return the request as a manifest writes it."""
+        value = json.dumps(self.value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        match self.action:
+            case Action.SET:
+                return value
+            case Action.UNSET:
+                return "{ unset = true }"
+            case action:
+                return f"{{ {action.value} = {value} }}"
+
+    def names(self) -> tuple[str, ...]:
+        """Return the variables that the value names."""
+        found = (match["braced"] or match["plain"] for match in _REFERENCE.finditer(self.value))
+        return tuple(name for name in found if name)
+
+    def expanded(self, values: Mapping[str, str]) -> str:
+        """Return the value with each variable that it names as its value.
+
+        Raises:
+            ManifestError: One of them is not set.
+        """
+        for name in self.names():
+            if name not in values:
+                where = f"{self.line}: " if self.line else ""
+                raise ManifestError(
+                    f"{where}`${name}` is not set in this environment", hint=f"`$${name}` is the text ${name}"
+                )
+        return _REFERENCE.sub(lambda m: "$" if m["dollar"] else values[m["braced"] or m["plain"]], self.value)
+
+
+def read_variable(table: Table, key: str, manifest: str) -> VariableRequest:
+    """Read one variable of ``[activation.env]``."""
+    if not _NAME.fullmatch(key):
+        raise table.fail(key, f"`{key}` is not a name that a shell can hold")
+    line = table.where(key)
+    if not isinstance(table.data[key], dict):
+        if is_list(key):
+            hint = f'{key} = {{ prepend = "FOLDER" }} keeps what is there, and so does {{ append = "FOLDER" }}'
+            raise table.fail(key, "would be replaced, and programs and libraries of the system not be found", hint=hint)
+        return VariableRequest(_value(table, key, key), Action.SET, manifest, line)
+    inner = table.table(key)
+    inner.only(("prepend", "append", "unset"))
+    if len(inner.data) != 1:
+        raise table.fail(key, "expected one of prepend, append and unset")
+    if "unset" in inner.data:
+        if not inner.flag("unset") or key.upper() in _LISTS[:1]:
+            raise inner.fail("unset", f"{key} can't be left out this way", hint="`unset = true` takes a variable away")
+        return VariableRequest("", Action.UNSET, manifest, line)
+    (side,) = inner.data
+    if not inner.data[side]:
+        raise inner.fail(side, "is required")
+    return VariableRequest(_value(inner, side, key), Action(side), manifest, line)
+
+
+def _value(table: Table, key: str, name: str) -> str:
+    parts = table.strings(key) if isinstance(table.data[key], list) else (table.text(key),)
+    value = separator_of(name).join(parts)
+    if "\0" in value or "\n" in value:
+        raise table.fail(key, "a variable can't hold a line break or a null byte")
+    if any(match["lone"] for match in _REFERENCE.finditer(value)):
+        raise table.fail(key, "a `$` stands before no name", hint="`$$` is a dollar")
+    return value
+
+
+def check_names(variables: Mapping[str, VariableRequest], more: Sequence[str] = ()) -> None:
+    """Refuse a value that names what is not set before it.
+
+    Raises:
+        ManifestError: It names a variable that neither tenv nor the manifest sets before.
+    """
+    known = {*DERIVED, *more}
+    for name, request in variables.items():
+        for used in request.names():
+            if used not in known:
+                own = " by itself; { prepend = … } puts something before what is there" if used == name else ""
+                hint = nearest(used, known) or f"`$${used}` is the text ${used}"
+                where = f"{request.line}: " if request.line else ""
+                raise ManifestError(f"{where}activation.env.{name}: `${used}` is not set before it{own}", hint=hint)
+        if request.action is Action.SET:
+            known.add(name)

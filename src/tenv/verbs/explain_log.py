@@ -1,0 +1,94 @@
+"""Say why a build failed, by its log."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose
+from tenv.checks.build_log.log_lines import LogLine
+from tenv.checks.rules.interface import Finding
+from tenv.core.errors import UsageError
+from tenv.host.pasted.clean_text import decode
+from tenv.project.context import Context
+from tenv.project.user_facts import user_facts
+
+__all__ = ["ExplainedLog", "explain_log"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedLog:
+    """What a log says of a build.
+
+    Attributes:
+        log: What was read.
+        diagnosis: What it says.
+        known: How many causes the table has.
+    """
+
+    log: str
+    diagnosis: Diagnosis
+    known: int
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The cause as a finding, none where there is none."""
+        return (self.diagnosis.cause.finding(),) if self.diagnosis.cause else ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        found = self.diagnosis
+        return {
+            "log": self.log,
+            "failed": found.failed,
+            "step": _line(found.step),
+            "error": _line(found.error),
+            "cause": _cause(found.cause) if found.cause else None,
+            "others": [
+                {"name": one.failure.name, "code": one.failure.code, "line": one.line.number} for one in found.others
+            ],
+        }
+
+
+def explain_log(context: Context, name: str) -> ExplainedLog:
+    """Return what a log says.
+
+    Args:
+        context: Where the user's own facts are.
+        name: The file, ``-`` for standard input.
+
+    Raises:
+        UsageError: It can't be read.
+    """
+    shown = "standard input" if name == "-" else name
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        hint = "name the log of a build, or `-`: `ninja 2>&1 | tee build.log`"
+        raise UsageError(f"{shown}: can't be read: {reason}", hint=hint) from error
+    table = user_facts(context).build_failures
+    return ExplainedLog(shown, diagnose(decode(raw).split("\n"), table), len(table.failures))
+
+
+def _line(line: LogLine | None) -> dict[str, Any] | None:
+    return {"line": line.number, "text": line.text} if line else None
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    failure = cause.failure
+    return {
+        "name": failure.name,
+        "code": failure.code,
+        "title": failure.title,
+        "cause": failure.cause,
+        "of": list(failure.of),
+        "phases": list(failure.phases),
+        "versions": failure.versions,
+        "needs": failure.needs,
+        "confirmed": failure.basis.confirmed,
+        "source": failure.basis.source,
+        "line": cause.line.number,
+        "text": cause.line.text,
+        "fix": [{"when": way.when, "do": way.do} for way in failure.remedies],
+    }

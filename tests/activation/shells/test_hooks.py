@@ -1,0 +1,100 @@
+"""The hook of each shell at hand: it activates without a program, and asks one where it has to."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tenv.activation.changes import Action, Activation, Change
+from tests.support.shells import SPOKEN, Spoken
+
+AT_HAND = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program]
+PATH = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+def make_environment(shell: Spoken, folder: Path, state: str = "ready") -> None:
+    meta = folder / "tenv-meta"
+    meta.mkdir(parents=True)
+    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    changes = (
+        Change("TENV_TARGET", Action.SET, folder.name, ""),
+        Change("TENV_PREFIX", Action.SET, str(folder), ""),
+        Change("PATH", Action.PREPEND, f"{folder}/bin", ""),
+    )
+    made = Activation(folder.name, folder, changes)
+    (meta / "activation.json").write_text(made.to_json())
+    (meta / shell.module.SCRIPT).write_text(shell.module.render_activation(made))
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Path:
+    """What the stand-in for tenv was asked, a line a call; it ends with 8, as for an environment that is not ready."""
+    program = tmp_path / "tenv program"
+    program.write_text(f"#!/bin/sh\nprintf '<%s>' \"$@\" >>'{tmp_path}/told'\necho >>'{tmp_path}/told'\nexit 8\n")
+    program.chmod(0o755)
+    (tmp_path / "told").write_text("")
+    return tmp_path / "told"
+
+
+def load(shell: Spoken, folder: Path) -> str:
+    return shell.load(folder, shell.module.render_hook([str(folder / "tenv program")], folder / "da'ta" / "envs"))
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_a_project_s_environment_is_activated_from_any_folder_of_it(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    project = tmp_path / "my project"
+    (project / "manifests").mkdir(parents=True)
+    (project / "src" / "deep").mkdir(parents=True)
+    make_environment(shell, project / ".tenv" / "envs" / "cuda130")
+    steps = [load(shell, tmp_path), shell.cd(project / "src" / "deep"), shell.shot("before")]
+    steps += ["tenv activate cuda130\n", shell.shot("active"), "tenv deactivate\n", shell.shot("after")]
+    seen, said = shell.run(tmp_path, steps, PATH)
+    assert (said, told.read_text()) == ("", "")
+    assert seen["active"][b"TENV_PREFIX"] == os.fsencode(project / ".tenv" / "envs" / "cuda130")
+    assert seen["after"] == seen["before"]
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_outside_a_project_the_user_s_own_are_found(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    make_environment(shell, tmp_path / "da'ta" / "envs" / "cpu")
+    make_environment(shell, tmp_path / "da'ta" / "envs" / "gpu")
+    steps = [load(shell, tmp_path), shell.cd(Path("/")), shell.shot("before"), "tenv activate cpu\n"]
+    steps += ["tenv activate gpu\n", shell.shot("inner"), "tenv deactivate\n", shell.shot("outer")]
+    steps += ["tenv deactivate\n", shell.shot("after")]
+    seen, said = shell.run(tmp_path, steps, PATH)
+    assert (said, told.read_text()) == ("", "")
+    assert (seen["inner"][b"TENV_TARGET"], seen["inner"][b"TENV_LEVEL"]) == (b"gpu", b"2")
+    assert (seen["outer"][b"TENV_TARGET"], seen["outer"][b"TENV_LEVEL"]) == (b"cpu", b"1")
+    assert seen["after"] == seen["before"]
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+@pytest.mark.parametrize("state", ["creating", "broken"])
+def test_what_is_not_ready_is_left_to_tenv(shell: Spoken, state: str, tmp_path: Path, told: Path) -> None:
+    make_environment(shell, tmp_path / "da'ta" / "envs" / "cpu", state)
+    steps = [load(shell, tmp_path), shell.cd(Path("/")), shell.attempt("tenv activate cpu"), shell.shot("after")]
+    seen, _ = shell.run(tmp_path, steps, PATH)
+    assert told.read_text() == f"<activate><--shell><{shell.spoken}><cpu>\n"
+    assert b"TENV_TARGET" not in seen["after"]
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_everything_else_is_passed_on(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    calls = ["tenv create 'two words' --json", "tenv", "tenv activate ../x", "tenv activate", "tenv deactivate --help"]
+    shell.run(tmp_path, [load(shell, tmp_path), *map(shell.attempt, calls)], PATH)
+    ask = f"<activate><--shell><{shell.spoken}>"
+    asked = ["<create><two words><--json>", "<>", f"{ask}<../x>", ask, "<deactivate><--help>"]
+    assert told.read_text().splitlines() == asked
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_what_tenv_prints_activates(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    make_environment(shell, tmp_path / "el'sewhere")
+    script = tmp_path / "el'sewhere" / "tenv-meta" / shell.module.SCRIPT
+    program = told.with_name("tenv program")
+    program.write_text(f"#!/bin/sh\ncat <<'EOF'\n{shell.module.render_source(str(script))}EOF\n")
+    steps = [load(shell, tmp_path), shell.shot("before"), f"tenv activate --prefix {tmp_path}/x\n"]
+    steps += [shell.shot("active"), "tenv deactivate\n", shell.shot("after")]
+    seen, _ = shell.run(tmp_path, steps, PATH)
+    assert seen["active"][b"TENV_TARGET"] == b"el'sewhere"
+    assert seen["after"] == seen["before"]

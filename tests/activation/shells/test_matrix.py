@@ -1,0 +1,202 @@
+"""Every shell at hand activates, nests, changes and deactivates; its programs' environments are compared."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tenv.activation.changes import Action, Activation, Change, Watch
+from tenv.activation.shells import posix
+from tenv.activation.shells.interface import refused
+from tests.support.shells import HOSTILE, SPOKEN, Spoken, crowd
+
+AT_HAND = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program]
+PAIRS = [
+    pytest.param(parent, shell, id=f"{parent.name}-{shell.name}")
+    for parent in SPOKEN
+    for shell in SPOKEN
+    if parent.program and shell.program and ({parent.name, shell.name} & {"bash"} or parent is shell)
+]
+USUAL = "/usr/bin:/bin"
+
+
+def store(shell: Spoken, folder: Path, name: str, *changes: Change) -> str:
+    """Store an activation as a script; return the text that runs it."""
+    prefix = folder / "a folder's" / name
+    made = Activation(
+        name,
+        prefix,
+        (
+            Change("TENV_TARGET", Action.SET, name, ""),
+            Change("TENV_PREFIX", Action.SET, str(prefix), ""),
+            Change("PATH", Action.PREPEND, f"{prefix}/bin:{prefix}/cuda/bin", ""),
+            Change("OWN_HOME", Action.UNSET, "", ""),
+            *changes,
+        ),
+    )
+    path = folder / f"{name}-{shell.module.SCRIPT}"
+    path.write_bytes(shell.module.render_activation(made).encode("utf-8", "surrogateescape"))
+    return shell.module.render_source(str(path))
+
+
+def hostile_changes(shell: Spoken) -> tuple[Change, ...]:
+    """Return a change of every second of the crowd's hostile variables, and of as many that are not set."""
+    shifted = [*HOSTILE[7:], *HOSTILE[:7]]
+    changed = [Change(f"OLD_{i:03}", Action.SET, value, "") for i, value in enumerate(shifted) if i % 2]
+    new = [Change(f"NEW_{i:03}", Action.SET, value, "") for i, value in enumerate(HOSTILE)]
+    lists = [
+        Change(f"OLD_{i:03}", (Action.PREPEND, Action.APPEND, Action.UNSET)[i % 3], "" if i % 3 == 2 else "/x y:/z", "")
+        for i in range(0, len(HOSTILE), 2)
+    ]
+    both = [Change(f"OLD_{i:03}", Action.APPEND, "/back", "") for i in range(0, len(HOSTILE), 6)]
+    return tuple(change for change in (*changed, *new, *lists, *both) if shell.module.holds(change.value))
+
+
+def expected(changes: tuple[Change, ...], before: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return what the data model says an environment becomes."""
+    start = {os.fsdecode(name): os.fsdecode(value) for name, value in before.items()}
+    after = Activation("t", Path("/"), changes).apply(start)
+    return {os.fsencode(name): os.fsencode(value) for name, value in after.items()}
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_hostile_values_come_and_go_byte_for_byte(shell: Spoken, tmp_path: Path) -> None:
+    changes = hostile_changes(shell)
+    script, undo = store(shell, tmp_path, "cuda130", *changes), shell.module.render_deactivation()
+    steps = [shell.shot("before"), script, shell.shot("active"), undo, shell.shot("after")]
+    seen, said = shell.run(tmp_path, steps, crowd(shell))
+    assert said == ""
+    wanted = expected(changes, seen["before"])
+    names = {os.fsencode(change.name) for change in changes}
+    assert {n: v for n, v in seen["active"].items() if n in names} == {n: v for n, v in wanted.items() if n in names}
+    assert seen["after"] == seen["before"]
+    assert len(seen["before"]) > 190
+
+
+@pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.unholdable])
+def test_a_value_that_a_shell_cannot_hold_is_refused_by_name(shell: Spoken, tmp_path: Path) -> None:
+    assert refused(shell.module, Activation("t", tmp_path, hostile_changes(shell))) == ()
+    for value in shell.unholdable:
+        bad = Change("BAD_ONE", Action.SET, value, "")
+        script = store(shell, tmp_path, "cuda130", Change("GOOD", Action.SET, "1", ""), bad)
+        steps = [shell.shot("before"), shell.attempt(script.strip()), shell.shot("after")]
+        seen, said = shell.run(tmp_path, steps, {"PATH": USUAL})
+        assert seen["after"] == seen["before"]
+        assert "BAD_ONE" in said
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_activations_nest_and_renew(shell: Spoken, tmp_path: Path) -> None:
+    outer = store(shell, tmp_path, "outer", *hostile_changes(shell), Change("LDFLAGS", Action.PREPEND, "-L/o", "", " "))
+    inner = store(shell, tmp_path, "inner", *hostile_changes(shell), Change("LDFLAGS", Action.APPEND, "-L/i", "", " "))
+    undo, shot = shell.module.render_deactivation(), shell.shot
+    steps = [shot("before"), outer, shot("outer"), inner, shot("inner"), inner, shot("inner-again")]
+    steps += [undo, shot("outer-again"), undo, shot("after")]
+    seen, said = shell.run(tmp_path, steps, {**crowd(shell), "LDFLAGS": "-L/u -Wl,-x", "OWN_HOME": "/odd one"})
+    assert said == ""
+    assert seen["outer"][b"LDFLAGS"] == b"-L/o -L/u -Wl,-x"
+    assert seen["inner"][b"LDFLAGS"] == b"-L/o -L/u -Wl,-x -L/i"
+    assert b"OWN_HOME" not in seen["inner"]
+    assert seen["inner"][b"TENV_TARGET"] == b"inner"
+    assert seen["inner-again"] == seen["inner"]
+    assert seen["outer-again"] == seen["outer"]
+    assert seen["after"] == seen["before"]
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+@pytest.mark.parametrize(
+    ("now", "left"),
+    [
+        ("/new:{}", "/new:" + USUAL),
+        ("{}:/new", USUAL + ":/new"),
+        ("/only", "/only"),
+        ("/a folder's/cuda130/binx:{}", "/a folder's/cuda130/binx:" + USUAL),
+    ],
+)
+def test_what_others_did_to_a_list_meanwhile_is_kept(shell: Spoken, tmp_path: Path, now: str, left: str) -> None:
+    changes = (
+        Change("L_FRONT", Action.PREPEND, "/f:/g", ""),
+        Change("L_BACK", Action.APPEND, "/f:/g", ""),
+        Change("L_NEW", Action.PREPEND, "/f", ""),
+        Change("L_BOTH", Action.PREPEND, "/f:/g", ""),
+        Change("L_BOTH", Action.APPEND, "/z", ""),
+    )
+    script = store(shell, tmp_path, "cuda130", *changes)
+    steps = [
+        script,
+        shell.set("L_FRONT", now.format(f"/f:/g:{USUAL}")),
+        shell.set("L_BACK", now.format(f"{USUAL}:/f:/g")),
+        shell.shot("active"),
+        shell.set("L_BOTH", now.format(f"/f:/g:{USUAL}:/z")),
+        shell.set("L_NEW", "/mine:/f"),
+        shell.module.render_deactivation(),
+        shell.shot("after"),
+    ]
+    seen, said = shell.run(tmp_path, steps, {"PATH": USUAL, "L_FRONT": USUAL, "L_BACK": USUAL, "L_BOTH": USUAL})
+    assert said == ""
+    after = seen["after"]
+    assert seen["active"][b"L_BOTH"].decode() == f"/f:/g:{USUAL}:/z"
+    assert after[b"L_BOTH"].decode() == left
+    assert (after[b"L_FRONT"].decode(), after[b"L_BACK"].decode(), after[b"L_NEW"]) == (left, left, b"/mine")
+
+
+@pytest.mark.parametrize(("parent", "shell"), PAIRS)
+def test_a_shell_undoes_what_its_parent_of_another_kind_did(shell: Spoken, parent: Spoken, tmp_path: Path) -> None:
+    before = {"PATH": USUAL, "HOME": "/nonexistent", "LIST_PATH": "/a:/b", "WORDS": "a b"}
+    changes = (
+        Change("LIST_PATH", Action.PREPEND, "/f:/g", ""),
+        Change("WORDS", Action.SET, "one  two", ""),
+        Change("GONE", Action.SET, "", ""),
+    )
+    seen, _ = parent.run(tmp_path, [store(parent, tmp_path, "p", *changes), parent.shot("active")], before)
+    active = {os.fsdecode(name): os.fsdecode(value) for name, value in seen["active"].items()}
+    steps = [shell.module.render_deactivation(), shell.shot("after")]
+    after, said = shell.run(tmp_path, steps, active)
+    assert said == ""
+    known = {os.fsencode(name): os.fsencode(value) for name, value in before.items()}
+    left = {name for name in after["after"] if name.startswith((b"_TENV", b"TENV")) or name == b"GONE"}
+    assert ({name: after["after"].get(name) for name in known}, left) == (known, set())
+
+
+@pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.module is posix])
+def test_a_variable_of_the_shell_alone_is_not_exported_afterwards(shell: Spoken, tmp_path: Path) -> None:
+    script = store(
+        shell, tmp_path, "cuda130", Change("CC", Action.SET, "gcc", ""), Change("CXX", Action.SET, "g++", "")
+    )
+    steps = ["CC='my cc'\n", script, shell.shot("active"), shell.module.render_deactivation(), 'export OWN="$CC"\n']
+    seen, _ = shell.run(tmp_path, [*steps, shell.shot("after")], {"PATH": USUAL})
+    assert seen["active"][b"CC"] == b"gcc"
+    assert seen["after"][b"OWN"] == b"my cc"
+    assert not seen["after"].keys() & {b"CC", b"CXX"}
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [((0, 0), False), ((-60, 0), True), ((1, 0), True), ((0, 1), True), ((None, 0), True), ((7, None), False)],
+)
+def test_a_file_of_the_machine_is_watched(
+    shell: Spoken, tmp_path: Path, times: tuple[int | None, int | None], *, told: bool
+) -> None:
+    files = []
+    for name in ("first", "it's nvcc"):
+        file, stamp = tmp_path / name, tmp_path / f"{name}.stamp"
+        for path, shift in zip((file, stamp), times if name != "first" else (0, 0), strict=True):
+            if shift is not None:
+                path.touch()
+                os.utime(path, (1_600_000_000 + shift, 1_600_000_000 + shift))
+        files.append((str(file), str(stamp)))
+    sentence = 'warning: it\'s "changed" $HOME %s \\n'
+    made = Activation("t", tmp_path, (Change("A", Action.SET, "1", ""),), (Watch(tuple(files), sentence),))
+    script = tmp_path / shell.module.SCRIPT
+    script.write_text(shell.module.render_activation(made))
+    seen, said = shell.run(tmp_path, [shell.module.render_source(str(script)), shell.shot("active")], {"PATH": USUAL})
+    assert seen["active"][b"A"] == b"1"
+    assert said.splitlines() == ([f"tenv: {sentence}"] if told else [])
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_deactivating_with_nothing_active_says_so_and_does_not_leave(shell: Spoken, tmp_path: Path) -> None:
+    seen, said = shell.run(tmp_path, [shell.module.render_deactivation(), shell.shot("still")], {"PATH": USUAL})
+    assert seen["still"]
+    assert "tenv: no environment is active" in said

@@ -1,0 +1,142 @@
+"""Turn each guard off in turn and show that an attack then succeeds: ``python -m tests.attacks.guards [GUARD ...]``.
+
+A guard that can be taken away without any test failing stops nothing. The guards are functions of tenv; one that is off
+is replaced while the tests that stand beside it here are run in a process of their own.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["GUARDS", "main", "pytest_configure"]
+
+_VARIABLE = "TENV_TESTS_GUARD_OFF"
+_HERE = Path(__file__).parent
+
+
+def _no_fault(*_: object, **__: object) -> str:
+    return ""
+
+
+def _no_faults(*_: object, **__: object) -> tuple[str, ...]:
+    return ()
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+# Each: where the guard's name is looked up (a function that is imported by name is there in each importer), what
+# stands in for it, and the tests of which at least one must then fail.
+GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
+    "places of archives": (
+        ("tenv.locks.lock_rows.place_fault",), _no_fault, "test_lock_values.py -k to",
+    ),
+    "names of archives and wheels": (
+        ("tenv.locks.lock_rows.name_fault",), _no_fault, "test_lock_values.py -k name",
+    ),
+    "addresses in locks": (
+        ("tenv.locks.lock_rows.address_fault",), _no_fault, "test_lock_values.py -k 'url or conda'",
+    ),
+    "names of conda packages": (
+        ("tenv.locks.lock_rows.conda_file_fault", "tenv.rattler_api.records.conda_file_fault"),
+        _no_fault,
+        "../locks/test_lock_rows.py",
+    ),
+    "plain texts": (
+        ("tenv.locks.lock_rows.text_fault",), _no_fault, "test_lock_values.py -k escape",
+    ),
+    "nothing twice": (
+        ("tenv.locks.lock_rows._once",), _nothing, "test_lock_values.py -k 'twice or two'",
+    ),
+    "known keys alone": (
+        ("tenv.core.toml_reader.Table.only",), _nothing, "test_lock_values.py -k unknown",
+    ),
+    "names stay in the prefix": (
+        ("tenv.core.prefix.leads_out", "tenv.install.plan.leads_out", "tenv.sources.archives.link.leads_out"),
+        _no_fault,
+        "test_records.py",
+    ),
+    "folders of a prefix are no links": (
+        ("tenv.environment.state.Environment.check_real",), _nothing, "test_records.py -k folder",
+    ),
+    "archives hold no records": (
+        ("tenv.sources.archives.link._check_inside",), _nothing, "test_records.py -k plants",
+    ),
+    "no file through a link": (
+        ("tenv.core.files.refuse_link",), _nothing, "test_links.py",
+    ),
+    "wheels answer their manifest": (
+        ("tenv.locks.satisfaction.wheel_faults",), _no_faults, "test_lock_answers.py -k wheels",
+    ),
+    "conda packages answer their manifest": (
+        ("tenv.locks.satisfaction.conda_faults",), _no_faults, "test_lock_answers.py -k conda",
+    ),
+    "archives answer their manifest": (
+        ("tenv.sources.archives.answers.archive_faults",), _no_faults, "test_lock_answers.py -k archives",
+    ),
+    "control characters on a terminal": (
+        ("tenv.cli.output.printable",), str, "test_lock_values.py -k escape",
+    ),
+}  # fmt: skip
+
+
+@contextmanager
+def _off(name: str) -> Iterator[None]:
+    """Take a guard away."""
+    patch = pytest.MonkeyPatch()
+    places, instead, _ = GUARDS[name]
+    for place in places:
+        owner, _, function = place.rpartition(".")
+        try:
+            target: Any = importlib.import_module(owner)
+        except ModuleNotFoundError:  # a method
+            module, _, kind = owner.rpartition(".")
+            target = getattr(importlib.import_module(module), kind)
+        patch.setattr(target, function, instead)
+    yield
+    patch.undo()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take a guard away for the whole of this process: this module is a plugin of the tests that `main` starts."""
+    stack = ExitStack()
+    stack.enter_context(_off(os.environ[_VARIABLE]))
+    config.add_cleanup(stack.close)
+
+
+def _succeeds(name: str) -> tuple[bool, str]:
+    """Return whether an attack succeeds without a guard, and what pytest says."""
+    tests, _, chosen = GUARDS[name][2].partition(" -k ")
+    words = ["-k", chosen.strip("'")] if chosen else []
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.attacks.guards",
+         str(_HERE / tests), *words],
+        env={**os.environ, _VARIABLE: name},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return done.returncode == 1 and bool(lines), (lines or done.stdout.splitlines() or [""])[-1]
+
+
+def main(names: list[str]) -> int:
+    """Turn the guards off that are named, or all; return how many stop nothing that a test shows."""
+    useless = 0
+    for name in names or GUARDS:
+        succeeds, said = _succeeds(name)
+        useless += not succeeds
+        print(f"{'attacked ' if succeeds else 'NO ATTACK'}  without {name!r}: {said[:150]}", flush=True)
+    return useless
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))

@@ -1,0 +1,71 @@
+"""What every command must have: a row of `COMMANDS`, rows of the docs, a line in the help, a call in the snapshots.
+
+The snapshots ask for what it prints; here it is run with what no command understands.
+"""
+
+import importlib
+import json
+import pkgutil
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from tenv import cli
+from tenv.cli.main import COMMANDS
+from tests.cli import test_json_snapshot, test_text_snapshot
+from tests.support.projects import call
+
+ROOT = Path(__file__).parents[2]
+PAGES = {page: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+
+
+def command_of(name: str) -> click.Command:
+    module, attribute = COMMANDS[name]
+    found: click.Command = getattr(importlib.import_module(f"tenv.cli.{module}"), attribute)
+    return found
+
+
+def test_every_command_of_a_module_is_in_the_list_once() -> None:
+    made = {
+        f"{module.name}.{name}"
+        for module in pkgutil.iter_modules(cli.__path__)
+        for name, value in vars(importlib.import_module(f"{cli.__name__}.{module.name}")).items()
+        if isinstance(value, click.Command)
+    }
+    listed = [f"{module}.{name}" for module, name in COMMANDS.values()]
+    assert sorted(made - set(listed)) == [], "a row of `COMMANDS` in main.py is missing"
+    assert sorted(made) == sorted(listed)
+    assert [command_of(name).name for name in COMMANDS] == list(COMMANDS)
+
+
+def test_every_command_is_called_in_the_snapshots() -> None:
+    for calls in (test_json_snapshot.CALLS, test_text_snapshot.CALLS):
+        called = {words[0] for words in calls.values() if words}
+        assert [name for name in COMMANDS if name not in called] == [], "a row of `CALLS` is missing"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_docs_and_the_help_have_every_command(name: str) -> None:
+    command = command_of(name)
+    assert re.search(rf"^  {re.escape(name)}  +\S", call("--help").out, re.MULTILINE)
+    assert re.search(r"\w", command.short_help or "")
+    assert re.search(r"\w", command.help or "")
+    used = [page.name for page, text in PAGES.items() if re.search(rf"\btenv {re.escape(name)}\b", text)]
+    assert set(used) - {"README.md"}, "no page of docs/ says how it is used"
+    rows = re.findall(r"^\| (`[^|]+) \|", PAGES[ROOT / "docs" / "commands.md"], re.MULTILINE)
+    assert any(f"`{name}`" in row for row in rows), "the table of data in docs/commands.md lacks a row for it"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_ends_as_all_do(name: str, empty_project: Path) -> None:
+    assert not list(empty_project.rglob("*.toml"))
+    plain = call(name, "--no-such-option")
+    assert (plain.status, plain.out) == (2, "")
+    assert plain.err.splitlines()[0].startswith("error[usage]: ")
+    assert re.match(rf"hint: .*\btenv {re.escape(name)} ", plain.err.splitlines()[-1])
+    envelope = json.loads(call(name, "--json", "--no-such-option").out)
+    assert (envelope["command"], envelope["ok"], envelope["error"]["code"]) == (name, False, "usage")
+    options = {option for param in command_of(name).params for option in param.opts}
+    assert {"--json", "--quiet", "-q"} <= options

@@ -1,0 +1,79 @@
+"""What every format of another tool must have: a row of `FORMATS`, a row of the docs, its name in the help, files.
+
+A new format is written and read here by itself. What it writes is a snapshot for you to read:
+``pytest -m snapshots --snapshot-update``.
+"""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tenv import interop
+from tenv.interop.formats import FORMATS, find_format, recognize
+from tenv.interop.interface import Format, GivenFile
+from tenv.locks.lock_file import read_lock
+from tests.interop.lock_index import LockIndex
+from tests.interop.records import WHEELS, write_pixi
+from tests.support.projects import call
+from tests.support.steady import Printed, steady_text
+
+pytestmark = [pytest.mark.usefixtures("empty_project"), pytest.mark.snapshots]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "interop.md").read_text(encoding="utf-8")
+
+
+def test_every_module_with_a_format_is_in_the_list_once() -> None:
+    modules = [
+        module.name
+        for module in pkgutil.iter_modules(interop.__path__)
+        if isinstance(getattr(importlib.import_module(f"{interop.__name__}.{module.name}"), "FORMAT", None), Format)
+    ]
+    assert [name for name in modules if name not in FORMATS.values()] == [], "a row of `FORMATS` is missing"
+    assert sorted(modules) == sorted(FORMATS.values())
+    assert [find_format(name).name for name in FORMATS] == list(FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_docs_and_the_help_have_every_format(name: str) -> None:
+    rows = re.findall(rf"^\| `{re.escape(name)}` \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
+    assert len(rows) == 1, f"the table in docs/interop.md lacks a row for `{name}`"
+    words = re.sub(r"\s+", " ", call("export", "--help").out)
+    assert find_format(name).export is None or re.search(rf"{re.escape(name)}[,.]", words), "`tenv export --help`"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_written_is_recognized_and_read(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    found = find_format(name)
+    assert found.export or found.read
+    assert call("import", str(write_pixi(tmp_path / "theirs")), "--name", "mixed").status == 0
+    if found.export is None:
+        pytest.skip("only read: its own tests have its files")
+    with LockIndex(WHEELS) as index, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("export", name, "mixed", "--output", "out", "--platform", "linux-64")
+        port = index.url.rpartition(":")[2].partition("/")[0]
+    assert ended.status == 0, ended.err
+    files = sorted(path for path in Path("out").iterdir() if path.is_file())
+    assert files
+    written = "".join(f"== {file.name}\n{file.read_text()}\n" for file in files)
+    text = written.replace(f"127.0.0.1:{port}", "127.0.0.1:<port>")
+    assert re.sub(r"[ \t]+$", "", steady_text(text, None), flags=re.MULTILINE) == snapshot(extension_class=Printed)
+    lock = read_lock(Path("locks/mixed.lock"), "mixed")
+    names = {row.name for row in lock.conda["linux-64"]} | {row.name for row in lock.wheels["linux-64"]}
+    if found.read is not None:
+        (main,) = [file for file in files if recognized(file) == name][:1]
+        draft = found.read(GivenFile(main, main.read_bytes())).draft
+        asked = {key for table in (draft.dependencies, draft.wheels) for rows in table.values() for key in rows}
+        assert asked
+        assert asked <= {*names, "pip"}  # which conda asks for where wheels are to be installed
+
+
+def recognized(file: Path) -> str:
+    try:
+        return recognize(GivenFile(file, file.read_bytes())).name
+    except Exception:  # noqa: BLE001 (one of several files, which is read with the first)
+        return ""
