@@ -11,7 +11,7 @@ from tests.builds.conftest import Workshop, codes, step
 from tests.support.projects import call
 from tests.support.small_torch import MiniEra, make_checkout
 
-STEPS = "checkout target create probe configure summary estimate canary build import".split()
+STEPS = ["checkout", "target", "create", "probe", "configure", "summary", "estimate", "canary", "build", "import"]
 
 
 def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
@@ -121,12 +121,12 @@ def test_an_unread_switch_is_named_with_the_one_that_was_meant(
 
 
 def test_a_plan_writes_nothing(workshop: Workshop) -> None:
-    before = {path for path in workshop.project.folder.rglob("*")}
+    before = set(workshop.project.folder.rglob("*"))
     ended = call("plan", "tiny", "--pytorch", str(workshop.checkout), "--json")
     assert ended.status == 0, ended.err
     steps = json.loads(ended.out)["data"]["steps"]
     assert [row["name"] for row in steps] == ["checkout", "target", "create", "probe", "configure", "estimate", "build"]
-    assert {path for path in workshop.project.folder.rglob("*")} == before
+    assert set(workshop.project.folder.rglob("*")) == before
 
 
 def test_a_plan_that_configures_stops_at_the_estimate(workshop: Workshop) -> None:

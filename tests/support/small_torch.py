@@ -1,7 +1,7 @@
 """A PyTorch in miniature: the same build files, names and summary, so that `tenv build` goes all its way in seconds.
 
-`make_checkout` writes a checkout of an era. Its `c10` is a library of one function, its `torch` a Python module that adds
-and multiplies small matrices in C; its `backend.py` is a build backend that needs no package.
+`make_checkout` writes a checkout of an era. Its `c10` is a library of one function, its `torch` a Python module that
+multiplies small matrices in C; its `backend.py` is a build backend that needs no package.
 """
 
 import subprocess
@@ -35,11 +35,11 @@ option(USE_DISTRIBUTED "Use distributed" ON)
 option(USE_CUDNN "Use cuDNN" ON)
 option(BUILD_TEST "Build tests" OFF)
 if(NOT EXISTS "${{PROJECT_SOURCE_DIR}}/third_party/fmt/CMakeLists.txt")
-  message(FATAL_ERROR "Submodule third_party/fmt appears incomplete.\\nPlease run: git submodule update --init --recursive")
+  message(FATAL_ERROR "Submodule third_party/fmt appears incomplete.\\nPlease run: git submodule update --init")
 endif()
 find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
 if(USE_CUDA)
-  message(WARNING "Caffe2: CUDA cannot be found. Depending on whether you are building Caffe2 or a Caffe2 dependent library, the next warning / error will give you more info.")
+  message(WARNING "Caffe2: CUDA cannot be found.")
   message(WARNING "Not compiling with CUDA. Suppress this warning with -DUSE_CUDA=OFF.")
   set(USE_CUDA OFF)
 endif()
@@ -120,7 +120,11 @@ static PyObject* product(PyObject*, PyObject* args) {
     y.push_back(PyFloat_AsDouble(PyList_GetItem(b, i)));
   }
   PyObject* out = PyList_New(0);
-  for (double value : at::matmul(x, y, n)) { PyObject* f = PyFloat_FromDouble(value); PyList_Append(out, f); Py_DECREF(f); }
+  for (double value : at::matmul(x, y, n)) {
+    PyObject* f = PyFloat_FromDouble(value);
+    PyList_Append(out, f);
+    Py_DECREF(f);
+  }
   return out;
 }
 static PyMethodDef methods[] = {{"product", product, METH_VARARGS, ""}, {nullptr, nullptr, 0, nullptr}};
