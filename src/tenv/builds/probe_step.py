@@ -155,6 +155,7 @@ def _requirements(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:
     there: dict[str, Distribution] = {
         canonicalize_name(one.name): one for one in distributions(path=[str(toolchain.site_packages)]) if one.name
     }
+    missing: dict[str, str] = {}
     for line in run_time_requirements(job):
         try:
             asked = Requirement(line)
@@ -163,15 +164,19 @@ def _requirements(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:
         found = there.get(canonicalize_name(asked.name))
         if asked.marker is not None and not asked.marker.evaluate():
             continue
-        if found is not None and asked.specifier.contains(found.version, prereleases=True):
-            continue
-        has = f"has {found.version}" if found else "has none"
+        if found is None or not asked.specifier.contains(found.version, prereleases=True):
+            missing[asked.name] = f"{asked.specifier or '*'}"
+    if missing:
+        names = ", ".join(missing)
+        rows = "; ".join(f'{name} = "{version}"' for name, version in missing.items())
         yield build_finding(
             "TE923",
-            asked.name,
-            f"is required when torch runs ({line.strip()}), and the environment {has}",
+            names,
+            "is required when torch runs, and the environment does not hold it"
+            if len(missing) == 1
+            else "are required when torch runs, and the environment does not hold them",
             str(toolchain.site_packages),
             f"{job.checkout}: dependencies of torch",
-            f'add {asked.name} = "{asked.specifier or "*"}" to [pypi-dependencies] of {job.target.name}, then lock',
+            f"add to [pypi-dependencies] of {job.target.name}: {rows}; then `tenv lock {job.target.name}`",
             Severity.WARNING,
         )

@@ -117,5 +117,8 @@ def meant(name: str, value: str, known: frozenset[str]) -> str:
             if other == "NO" and text == "0":  # these eras ask only whether the variable is set
                 return f"{other}_{rest} unset"
             return f"{other}_{rest}={text}"
+    longer = sorted(other for other in known if other.startswith(f"{prefix}_") and other.endswith(f"_{rest}"))
+    if len(longer) == 1:  # USE_QNNPACK became USE_PYTORCH_QNNPACK
+        return f"{longer[0]}={value}"
     sentence = nearest(name, known)
     return f"{sentence.split('`')[1]}={value}" if sentence else ""

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tenv.builds.build_job import BuildRequest
     from tenv.builds.step_report import StepReport
-    from tenv.core.progress import Progress
+    from tenv.project.context import Context
     from tenv.verbs.build import Built
 
 __all__ = ["build", "plan"]
@@ -57,7 +57,7 @@ def plan(
     from tenv.verbs.build import plan as work
 
     request = _request(target, pytorch, allow=allow, defines=defines)
-    return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured))
+    return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured), printed=True)
 
 
 @command("build", short_help="Build the PyTorch checkout here, up to `import torch`.")
@@ -142,29 +142,42 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _run(voice: Voice, offline: bool, work: "Callable[[Any, Callable[[StepReport], None]], Built]") -> Result:
+def _run(
+    voice: Voice,
+    offline: bool,
+    work: "Callable[[Context, Callable[[StepReport], None]], Built]",
+    *,
+    printed: bool = False,
+) -> Result:
+    """Do the work, and say what each step found out as soon as it has ended; a plan is what is printed itself."""
     from tenv.project.context import Context
 
     with Terminal(voice) as progress:
-        context = Context(progress=progress, offline=offline) if offline else Context(progress=progress)
-        found = work(context, lambda step: _say(progress, step))
+        context = Context(progress=progress, offline=True) if offline else Context(progress=progress)
+
+        def say(step: "StepReport") -> None:
+            _tell(step, progress.say, sys.stderr)
+
+        found = work(context, (lambda _: None) if printed else say)
     findings = [finding.to_json() for finding in found.findings]
     status = Exit.DONE if found.ok else Exit.CHECK
-    return Result(found.to_json(), text=lambda: _print(found), findings=findings, status=status)
+    return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=findings, status=status)
 
 
-def _say(progress: "Progress", step: "StepReport") -> None:
-    """Say what a step found out as soon as it has ended."""
-    word = paint("ok", "32", sys.stderr) if step.ok else paint("failed", "1;31", sys.stderr)
-    progress.say(f"{step.name.value}: {word}, {format_seconds(step.seconds)}")
+def _tell(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) -> None:
+    word = paint("ok", "32", stream) if step.ok else paint("failed", "1;31", stream)
+    write(f"{step.name.value}: {word}, {format_seconds(step.seconds)}")
     for line in step.done.lines:
-        progress.say(f"  {line}")
-    findings = [finding.to_json() for finding in step.done.findings]
-    print_findings(findings, progress.say, sys.stderr)
+        write(f"  {line}")
+    if findings := [finding.to_json() for finding in step.done.findings]:
+        print_findings(findings, write, stream)
+        write("")
     if step.done.log and not step.ok:
-        progress.say(f"  log: {step.done.log}")
+        write(f"log: {step.done.log}")
 
 
-def _print(found: "Built") -> None:
+def _print(found: "Built", *, whole: bool) -> None:
+    for step in found.steps if whole else ():
+        _tell(step, out, sys.stdout)
     if found.torch:
         out(f"torch {found.torch['version']}  {found.torch['location']}")
