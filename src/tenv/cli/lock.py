@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import TenvError
@@ -26,7 +26,7 @@ _LIMIT_HELP = "Seconds that reading the package lists of channels, and then solv
     "--check", is_flag=True, help="Write nothing; stop (status 7) when the lock does not satisfy the manifest."
 )
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 @click.option(
     "--exclude-newer",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),

@@ -2,7 +2,7 @@
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.diff import outline
 from tenv.cli.lock import locked_result
 from tenv.cli.output import Result, Voice
@@ -15,7 +15,7 @@ __all__ = ["update"]
 @click.argument("target")
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
 @click.option("--dry-run", is_flag=True, help="Tell what would change, and write nothing.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: bool, offline: bool) -> Result:
     """Choose the newest versions that the manifest of TARGET allows, for PACKAGEs alone or for all, and lock them.
 

@@ -142,6 +142,19 @@ class SearchPath:
         existing = [lock for lock in candidates if lock.is_file()]
         return Target(name, file, place.origin, manifest, [*existing, candidates[0]][0], candidates[0])
 
+    def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:
+        """Return the lock of a target without reading anything, and the files that would be the lock if they existed.
+
+        Raises:
+            UnknownTargetError: No place has a manifest of that name.
+        """
+        index, _ = self._find(name, _NAME)
+        candidates = [near.lock_file(name) for near in self.places[: index + 1]]
+        position = next((at for at, lock in enumerate(candidates) if lock.is_file()), None)
+        if position is None:
+            return candidates[0], ()
+        return candidates[position], tuple(candidates[:position])
+
     def faults(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield the targets, other than those that were read, whose manifest can't be, each with the reason."""
         for name in sorted({*self.names()}.difference(read)):
@@ -169,6 +182,11 @@ class SearchPath:
                 if file.stem not in seen and _NAME.fullmatch(file.stem) and file.is_file():
                     seen.add(file.stem)
                     yield file.stem
+
+    def project_targets(self) -> list[str]:
+        """Return the names of the project's own targets, sorted; none outside a project."""
+        files = (self.project / "manifests").glob("*.toml") if self.project else ()
+        return sorted(file.stem for file in files if _NAME.fullmatch(file.stem) and file.is_file())
 
     def environments(self) -> Path:
         """Return the folder in which environments are created."""

@@ -21,6 +21,7 @@ from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
 from tenv.project.context import Context
 from tenv.sources.owners import holds
+from tenv.verbs.lock_standing import standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,6 +133,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         _catch_up(job, request)
     state = job.state or job.old
     assert state is not None  # noqa: S101 (one of the two was found or written)
+    standing_of(context, job.environment, state)  # notes the lock, so that the next shell need not ask
     seconds = time.monotonic() - start
     return Created(job.target.name, job.prefix, state, job.target.lock_file, changed, seconds, notes, job.findings)
 

@@ -14,7 +14,11 @@ __all__ = ["run", "start_shell"]
 
 
 def run(
-    context: Context, target: str, prefix: Path | None, words: Sequence[str], say: Callable[[str], None] | None = None
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    words: Sequence[str],
+    say: Callable[[str], None] | None = None,
 ) -> int:
     """Become a program that runs in an environment; returns only where the system can't do that (Windows).
 
