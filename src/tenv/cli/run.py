@@ -10,7 +10,8 @@ import click
 
 from tenv.cli.command import command, locked_option, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, print_findings
-from tenv.core.errors import Exit, UnknownTargetError, UsageError
+from tenv.cli.start import begin
+from tenv.core.errors import UnknownTargetError, UsageError
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
@@ -52,10 +53,10 @@ def run_program(
     """Run COMMAND in the environment of TARGET; its exit status and signals are its own.
 
     Without TARGET (`tenv run -- COMMAND`), the default target is taken. `sync = true` in tenv.toml or config.toml
-    has the effect of --sync.
+    has the effect of --sync. With --json, print what would be started, and start nothing.
     """
     from tenv.project.context import Context
-    from tenv.verbs.run import run
+    from tenv.verbs.run import plan_run
 
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
@@ -68,12 +69,13 @@ def run_program(
             hint=f"options of tenv come first: tenv run {arguments[0]} … {target} -- COMMAND",
         )
     context = Context(locked=locked)
-    if sync if sync is not None else context.syncs():
+    if not voice.json and (context.syncs() if sync is None else sync):
         _sync(voice, context, target or None, prefix)
     try:
-        return Result(status=_status(run(context, target or None, prefix, words, voice.say)))
+        plan = plan_run(context, target or None, prefix, words, voice.say)
     except UnknownTargetError as error:
         raise UnknownTargetError(error.message, hint=_forms(target, words, error.hint)) from error
+    return begin(voice, context, plan)
 
 
 def _forms(target: str, words: Sequence[str], nearest: str) -> str:
@@ -101,14 +103,12 @@ def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | N
 @prefix_option
 @locked_option
 def shell(voice: Voice, *, target: str | None, prefix: Path | None, locked: bool) -> Result:
-    """Start your shell with the environment of TARGET active; `exit` leaves it."""
+    """Start your shell with the environment of TARGET active; `exit` leaves it.
+
+    With --json, print what would be started, and start nothing.
+    """
     from tenv.project.context import Context
-    from tenv.verbs.run import start_shell
+    from tenv.verbs.run import plan_shell
 
     context = Context(locked=locked)
-    return Result(status=_status(start_shell(context, target, prefix, voice.say)))
-
-
-def _status(status: int) -> Exit:
-    """Return another program's exit status as ours (only where this process could not become it)."""
-    return status  # type: ignore[return-value]
+    return begin(voice, context, plan_shell(context, target, prefix, (lambda _: None) if voice.json else voice.say))
