@@ -117,7 +117,7 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
         source = click.get_current_context().get_parameter_source
         given = [name for name in ("locked", "frozen") if source(name) is not ParameterSource.ENVIRONMENT]
         if len(given) != 1:  # an option wins over a variable
-            raise click.UsageError("--locked and --frozen (or TENV_LOCKED and TENV_FROZEN) exclude each other")
+            raise click.UsageError("--locked and --frozen exclude each other")
         locked, frozen = given == ["locked"], given == ["frozen"]
     return LockMode.LOCKED if locked else LockMode.FROZEN if frozen else LockMode.UPDATE
 
@@ -142,6 +142,8 @@ def _data(made: "Created", choice: "TargetChoice | None", taken: "FromReport | N
         "prefix": str(made.prefix),
         "state": state.status.value,
         "lock": str(made.lock),
+        "manifest_origin": made.found.origin.value,
+        "lock_origin": made.found.lock_origin.value if made.found.lock_origin else None,
         "lock_digest": state.lock,
         "counts": {section.key: len(state.of(section.key)) for section in SECTIONS if section.noun},
         "bytes": state.bytes,
@@ -168,6 +170,6 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     return [
         *lines,
         f"{made.target} is ready in {made.prefix}",
-        f"  {', '.join(parts)}, {size}, {seconds}, from {made.lock}",
+        f"  {', '.join(parts)}, {size}, {seconds}, from {made.lock} ({made.found.owners})",
         f'  use it: eval "$(tenv activate {name})"  or  tenv run {name} -- COMMAND',
     ]

@@ -38,7 +38,7 @@ def _state(shown: "Shown") -> str:
 def _print(shown: "Shown") -> None:
     manifest = shown.target.manifest
     lines = [
-        ("target", f"{shown.target.name} ({shown.target.origin.value})"),
+        ("target", f"{shown.target.name} ({shown.target.owners})"),
         ("description", manifest.description),
         ("manifest", str(shown.target.file)),
         ("pytorch", str(manifest.pytorch or "any")),

@@ -1,7 +1,7 @@
 """Whether an environment still has the files that its lock names for this platform and Python."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ from tenv.core.prefix import LOCK_NOTE
 from tenv.environment.lock_note import LockNote, read_note_of_lock, write_note_of_lock
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.project.context import Context
-from tenv.targets.search import Origin, SearchPath
+from tenv.targets.search import SearchPath
 
 if TYPE_CHECKING:
     from tenv.locks.lock import Lock
 
-__all__ = ["LockStanding", "Standing", "report_standing", "standing_of"]
+__all__ = ["LockStanding", "Standing", "note_current", "report_standing", "standing_of"]
 
 _NAMED = 3
 
@@ -77,6 +77,30 @@ def standing_of(context: Context, environment: Environment, state: State) -> Loc
     return found
 
 
+def note_current(context: Context, environment: Environment, state: State, lock: bytes) -> None:
+    """Note that an environment has the files of a lock, so that the next shell need not ask.
+
+    Args:
+        context: What every verb is given.
+        environment: The environment.
+        state: Its state.
+        lock: The bytes of the lock, as they were read.
+    """
+    try:
+        path, nearer = _places(context, environment).lock_of(state.target)
+    except TenvError:  # made for a project in the user's data folder, where its target is not known
+        return
+    note = read_note_of_lock(environment)
+    if note and not note.sentence and note.holds(path, nearer, environment.meta / LOCK_NOTE):
+        return
+    try:
+        info = path.stat()
+    except OSError:
+        return
+    if info.st_size == len(lock):  # else it was changed meanwhile
+        write_note_of_lock(environment, LockNote(path, info.st_size, "", nearer), info.st_mtime_ns)
+
+
 def report_standing(
     context: Context, environment: Environment, state: State, say: Callable[[str], None] | None
 ) -> LockStanding:
@@ -104,10 +128,7 @@ def report_standing(
 def _places(context: Context, environment: Environment) -> SearchPath:
     """Return the places that count for an environment: those outside a project for one in the user's data folder."""
     places = context.places
-    if places.project is None or environment.prefix.parent != places.data / "envs":
-        return places
-    others = tuple(place for place in places.places if place.origin is not Origin.PROJECT)
-    return replace(places, project=None, places=others)
+    return places.outside() if environment.prefix.parent == places.data / "envs" else places
 
 
 def _unknown(reason: str, hint: str, lock: Path | None = None) -> LockStanding:

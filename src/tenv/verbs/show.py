@@ -58,6 +58,7 @@ class Shown:
             "asked": {platform: manifest.asked(platform) for platform in manifest.platforms},
             "activation": {platform: manifest.on(platform).variables() for platform in manifest.platforms},
             "lock": str(self.target.lock_file),
+            "lock_origin": self.target.lock_origin.value if self.target.lock_origin else None,
             "lock_state": self.lock_state,
             "platform": self.platform,
             "packages": list(self.packages),
