@@ -20,16 +20,18 @@ _KINDS = {"cu": TaskKind.CUDA, "c": TaskKind.C, "S": TaskKind.C, "s": TaskKind.C
 def remaining(folder: Path, names: Iterable[str], environ: Mapping[str, str]) -> tuple[Task, ...] | None:
     """Return what Ninja has still to do for some of its targets; None where that can't be asked.
 
-    Where CMake would run first, or another generator was used, the compile commands are counted.
+    The build file is named by its whole path: Ninja then does not know it for what CMake makes, and tells of the tasks
+    instead of ending at "Re-running CMake", as PyTorch's globs would have it do each time. Where another generator was
+    used, the compile commands are counted.
     """
     program = process.find("ninja", environ.get("PATH"))
     if program and (folder / "build.ninja").is_file():
         plain = {**environ, "NINJA_STATUS": "[%f/%t] "}
-        said = process.run([program, "-n", *names], environment=plain, folder=folder, timeout=_SECONDS)
+        words = [program, "-n", "-f", str(folder / "build.ninja"), *names]
+        said = process.run(words, environment=plain, folder=folder, timeout=_SECONDS)
         if not isinstance(said, Missing) and said.status == 0:
             rows = [_STATUS.sub("", line) for line in said.stdout.splitlines() if _STATUS.match(line)]
-            if not any(row.startswith("Re-running CMake") for row in rows):
-                return tuple(task for row in rows if (task := kind_of(row)))
+            return tuple(task for row in rows if (task := kind_of(row)))
     return _commands(folder)
 
 

@@ -2,38 +2,29 @@
 
 from pathlib import Path
 
-import tomli
-
 from tenv.builds.build_job import BuildJob
 from tenv.builds.checkout_step import check_folder, settle_target
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.before_create import look_around, require_build
 from tenv.checks.choose_target import choose
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.errors import ManifestError, TenvError, UnfitHostError
+from tenv.core.errors import TenvError, UnfitHostError
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
+from tenv.targets.config import PROJECT_FILE, read_project_settings
 from tenv.targets.search import AUTO
 
 __all__ = ["check_target", "named_target"]
 
 
 def named_target(start: Path) -> str | None:
-    """Return the target that the nearest ``tenv.toml`` upwards names as ``default``; None where none does.
+    """Return the default target of the nearest ``tenv.toml`` upwards; None where there is none, or it names none.
 
     Raises:
-        ManifestError: The file can't be read.
+        UsageError: The file can't be read.
     """
-    for folder in (start, *start.parents):
-        file = folder / "tenv.toml"
-        if not file.is_file():
-            continue
-        try:
-            name = tomli.loads(file.read_text(encoding="utf-8")).get("default")
-        except (OSError, ValueError, RecursionError) as error:
-            raise ManifestError(f"{file}: can't be read: {error}", hint="mend the file") from error
-        return name if isinstance(name, str) else None
-    return None
+    file = next((found for folder in (start, *start.parents) if (found := folder / PROJECT_FILE).is_file()), None)
+    return (read_project_settings(file.parent).default or None) if file else None
 
 
 def check_target(job: BuildJob) -> Done:
