@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import tomli
 
+from tenv.checks.pytorch_ci import TestedWith, read_tested
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 
@@ -92,6 +93,7 @@ class SourceTree:
         abi: Who chooses the ABI of libstdc++.
         build_backend: What builds it: ``setuptools``, ``scikit-build-core``, or another backend by its own name.
         missing_submodules: The folders of submodules that are not there or empty, in the order of ``.gitmodules``.
+        tested: What the CI of this revision builds with; None where its files do not tell.
     """
 
     root: Path | None
@@ -106,6 +108,7 @@ class SourceTree:
     abi: SourceRequirement[AbiChoice]
     build_backend: SourceRequirement[str] | Missing
     missing_submodules: tuple[str, ...] = ()
+    tested: TestedWith | None = None
 
     @property
     def release(self) -> Version:
@@ -114,7 +117,7 @@ class SourceTree:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
-        names = [name for name in self.__slots__ if name not in ("root", "missing_submodules")]
+        names = [name for name in self.__slots__ if name not in ("root", "missing_submodules", "tested")]
         values = {name: _to_json(getattr(self, name)) for name in names}
         return {"root": str(self.root or ""), **values, "missing_submodules": list(self.missing_submodules)}
 
@@ -198,6 +201,7 @@ def read_source(path: Path) -> SourceTree | Missing:
         abi=_abi(files, backend),
         build_backend=backend,
         missing_submodules=_missing_submodules(files),
+        tested=read_tested(path),
     )
 
 

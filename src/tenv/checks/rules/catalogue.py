@@ -19,6 +19,7 @@ from tenv.checks.rules import (
     toolkit,
     toolkit_in_sight,
     toolkit_parts,
+    tried,
     whole_toolkit,
 )
 from tenv.checks.rules.driver_family import DRIVER_RULES
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     Rule(libc.libstdcxx_too_old, (libc.LIBSTDCXX,), "a libstdc++ that is older than the g++", _RUN),
     Rule(sysroot.other_origin, (sysroot.ORIGINS,), "a compiler and a sysroot of two origins", _BUILD),
     Rule(pytorch.cuda_too_old, (pytorch.CUDA,), "a CUDA that PyTorch refuses", _BUILD),
+    Rule(tried.cuda_tried, (tried.TRIED,), "a CUDA that PyTorch fails with", _BUILD),
     Rule(pytorch.python, (pytorch.PYTHON,), "a Python that PyTorch refuses", _BUILD),
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision that the target is not for", _BUILD),

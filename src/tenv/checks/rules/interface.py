@@ -71,8 +71,9 @@ class Finding:
     unknown: Unknown | None = None
 
     def to_json(self) -> dict[str, str]:
-        """Return the finding as it stands in the JSON envelope."""
-        return {name: str(getattr(self, name)) for name in self.__slots__ if name != "unknown"}
+        """Return the finding as it stands in the JSON envelope: `needs` is there where it leaves an answer open."""
+        plain = {name: str(getattr(self, name)) for name in self.__slots__ if name != "unknown"}
+        return {**plain, "needs": self.unknown.needs} if self.unknown else plain
 
 
 @dataclass(frozen=True, slots=True)
