@@ -6,7 +6,6 @@ it, or the finding that leaves the answer open does, and the report has no such 
 """
 
 import contextlib
-import json
 import os
 import re
 import sys
@@ -132,8 +131,7 @@ def _ask(case: Case, folder: Path) -> _Asked:
     problem = plain.err.strip() if plain.status not in {0, 1} else ""
     if problem:
         return _Asked({}, _of_text(plain.out), plain.status, build.status, problem)
-    needs = frozenset(finding["needs"] for finding in json.loads(data.out)["findings"] if "needs" in finding)
-    return _Asked(_of_json(data), _of_text(plain.out), plain.status, build.status, "", needs)
+    return _Asked(_of_json(data), _of_text(plain.out), plain.status, build.status, "", frozenset(data.data["needs"]))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tenv.core.versions import Version
 
-__all__ = ["TestedWith", "read_tested"]
+__all__ = ["CiBuilds", "read_tested"]
 
 _FILE = ".github/scripts/generate_binary_build_matrix.py"
 _LIST = r"^{}\s*(?::[^=\n]+)?=\s*\[([^\]]*)\]"
@@ -18,7 +18,7 @@ _MINOR = re.compile(r"[\"'](\d+\.\d+)t?[\"']")
 
 
 @dataclass(frozen=True, slots=True)
-class TestedWith:
+class CiBuilds:
     """What a revision's CI builds with.
 
     Attributes:
@@ -32,7 +32,7 @@ class TestedWith:
     file: str = _FILE
 
 
-def read_tested(root: Path) -> TestedWith | None:
+def read_tested(root: Path) -> CiBuilds | None:
     """Return what a checkout's CI builds with; None where its files do not tell."""
     try:
         text = (root / _FILE).read_text(encoding="utf-8", errors="replace")
@@ -40,7 +40,7 @@ def read_tested(root: Path) -> TestedWith | None:
         return None
     plain = re.sub(r"#.*", "", text)
     cudas, pythons = (_listed(plain, name) for name in ("CUDA_ARCHES", "FULL_PYTHON_VERSIONS"))
-    return TestedWith(cudas, pythons) if cudas and pythons else None
+    return CiBuilds(cudas, pythons) if cudas and pythons else None
 
 
 def _listed(text: str, name: str) -> tuple[Version, ...]:

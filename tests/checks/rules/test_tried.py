@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.checks.pytorch_ci import TestedWith, read_tested
+from tenv.checks.pytorch_ci import CiBuilds, read_tested
 from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.core.versions import Range, Version
 from tests.checks.rules.cases import case, found, release
@@ -24,15 +24,15 @@ FULL_PYTHON_VERSIONS = [
 """
 
 
-def trunk(version: str, tested: TestedWith | None = None, cuda: str | None = "13.0", python: str = "3.12.*") -> Case:
+def trunk(version: str, tested: CiBuilds | None = None, cuda: str | None = "13.0", python: str = "3.12.*") -> Case:
     """Return a case with a revision of the trunk."""
     tree = release(version.partition("a")[0])
     tree = replace(tree, version=replace(tree.version, value=version), tested=tested)
     return replace(case(cuda, manifest={"python": Range(python)}), source=tree)
 
 
-def with_ci(*cudas: str, pythons: tuple[str, ...] = ("3.10", "3.13")) -> TestedWith:
-    return TestedWith(tuple(map(Version, cudas)), tuple(map(Version, pythons)))
+def with_ci(*cudas: str, pythons: tuple[str, ...] = ("3.10", "3.13")) -> CiBuilds:
+    return CiBuilds(tuple(map(Version, cudas)), tuple(map(Version, pythons)))
 
 
 def only(code: str, asked: Case) -> Finding:
@@ -71,7 +71,8 @@ def test_a_python_that_is_too_new_is_a_note_where_the_target_takes_others() -> N
 @pytest.mark.parametrize(
     ("python", "torch", "fails"),
     [
-        ("3.9", "1.7.0", False),  # judged by the row of 1.7.1, which has wheels for it
+        ("3.9", "1.7.0", True),
+        ("3.9", "1.7.1", False),
         ("3.10", "1.10.2", True),
         ("3.10", "1.11.0", False),
         ("3.11", "1.12.1", True),

@@ -5,6 +5,7 @@ and which verdict its errors decide. ``docs/check.md`` lists the rows.
 """
 
 from tenv.checks.rules import (
+    checkout,
     compiler,
     compiler_breaks,
     driver_rules,
@@ -61,6 +62,8 @@ RULES: tuple[Rule, ...] = (
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision that the target is not for", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision that the table does not have", _BUILD),
+    Rule(checkout.submodules, (checkout.SUBMODULES,), "submodules that are not there", _BUILD),
+    Rule(checkout.stale_build, (checkout.STALE,), "a build folder of another build", _BUILD),
     Rule(libraries.library_of_other_revision, (libraries.REVISION,), "a library of another time", _BUILD),
     Rule(era.cxx_standard, (era.STANDARD,), "a C++ standard that nvcc does not know", _BUILD),
     Rule(era.abi, (era.ABI,), "the ABI of libstdc++", _BUILD),

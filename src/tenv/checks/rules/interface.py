@@ -1,6 +1,6 @@
 """What a rule answers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -71,9 +71,8 @@ class Finding:
     unknown: Unknown | None = None
 
     def to_json(self) -> dict[str, str]:
-        """Return the finding as it stands in the JSON envelope: `needs` is there where it leaves an answer open."""
-        plain = {name: str(getattr(self, name)) for name in self.__slots__ if name != "unknown"}
-        return {**plain, "needs": self.unknown.needs} if self.unknown else plain
+        """Return the finding as it stands in the JSON envelope."""
+        return {name: str(getattr(self, name)) for name in self.__slots__ if name != "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +87,7 @@ class Case:
         source: The PyTorch checkout or release that shall be built; None when none is named.
         facts: The compatibility tables.
         arch_list: What TORCH_CUDA_ARCH_LIST says where it is built; an empty string where it is not set.
+        activated: The variables that activating the target's environment sets; None where there is no environment.
     """
 
     manifest: "Manifest"
@@ -97,6 +97,7 @@ class Case:
     source: "SourceTree | None"
     facts: "Facts"
     arch_list: str = ""
+    activated: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
