@@ -98,7 +98,7 @@ def test_what_is_wrong_with_a_checkout_is_a_warning(cuda: Project, on: Any, tmp_
     (tree / "CMakeLists.txt").write_text("project(Torch CXX C)\n")
     (tree / ".gitmodules").write_text('[submodule "fmt"]\n    path = third_party/fmt\n')
     words = ("tiny", "--pytorch", str(tree), *on())
-    assert "error[TE611]" in call("check", *words, "--build-only").err
+    assert "error[TE611]" in call("check", *words, "--build-only").out
     assert call("check", *words, "--build-only").status == 1
     assert f"warning[TE611]: {tree}: lacks third_party/fmt" in cuda.ok("create", *words).err
 
