@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.machines.convert import Case, cases, host_report, project
+from tests.machines.convert import LATER, Case, cases, host_report, project
 from tests.support.projects import Ended, call
 
 __all__ = ["Answer", "Outcome", "judge", "report", "score"]
@@ -196,5 +196,7 @@ def _fault(answer: Answer) -> str:
 
 
 if __name__ == "__main__":
-    wanted = [case for case in cases() if not sys.argv[1:] or case["cause"] in sys.argv[1:]]
+    chosen = sys.argv[1:]
+    known = [*cases(), *(cases(LATER) if "later" in chosen else ())]
+    wanted = [case for case in known if not chosen or case["cause"] in chosen]
     sys.stdout.write(report(score(wanted), wanted))
