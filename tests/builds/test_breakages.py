@@ -207,12 +207,12 @@ def another_torch(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
 
 
 QUICK: dict[Break, tuple[str, set[str]]] = {
-    submodule_emptied: ("checkout", {"TE901"}),
-    submodule_gone: ("checkout", {"TE901"}),
+    submodule_emptied: ("checkout", {"TE611"}),
+    submodule_gone: ("checkout", {"TE611"}),
     setup_gone: ("checkout", {"TE905"}),
-    folder_of_another_checkout: ("checkout", {"TE903"}),
-    folder_of_another_python: ("checkout", {"TE903"}),
-    folder_of_a_tool_that_is_gone: ("checkout", {"TE903"}),
+    folder_of_another_checkout: ("checkout", {"TE612"}),
+    folder_of_another_python: ("checkout", {"TE612"}),
+    folder_of_a_tool_that_is_gone: ("checkout", {"TE612"}),
     products_of_another_target: ("checkout", {"TE904"}),
     python_refused: ("target", {"TE602"}),
     compiler_too_old: ("target", {"TE403"}),

@@ -101,7 +101,7 @@ def test_a_define_and_debug_reach_cmake(workshop: Workshop) -> None:
     data = workshop.build("-D", "USE_NUMPY=OFF", "--debug")
     rows = step(data, "summary")["facts"]["rows"]
     assert (rows["USE_NUMPY"], rows["Build type"]) == ("OFF", "Debug")
-    assert workshop.fails() == ("checkout", ("TE903",))
+    assert workshop.fails() == ("checkout", ("TE612",))
     again = workshop.build("--fresh")
     assert step(again, "summary")["facts"]["rows"]["Build type"] == "Release"
 

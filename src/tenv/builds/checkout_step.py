@@ -12,6 +12,7 @@ from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_on
 from tenv.checks.judge import find_source
 from tenv.checks.pytorch_source import SourceRequirement
+from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.git import Repository, find_repository
@@ -86,7 +87,7 @@ def _submodules(job: BuildJob) -> Iterator[Finding]:
     environ = job.context.environ
     if is_on(environ.get("USE_SYSTEM_LIBS", "")):
         return
-    missing, other = list(job.tree.missing_submodules), list[str]()
+    missing, other = list(job.tree.state.broken if job.tree.state else ()), list[str]()
     if (job.checkout / ".git").exists():
         nested, other = _git_status(job)
         missing = list(dict.fromkeys((*missing, *nested)))
@@ -96,7 +97,7 @@ def _submodules(job: BuildJob) -> Iterator[Finding]:
         fix = f"cd {job.checkout} && {_UPDATE}; where github.com can't be reached: {_MIRROR}"
         version = job.tree.release
         yield build_finding(
-            "TE901",
+            SUBMODULES,
             missing[0],
             f"is empty: {len(missing)} of the submodules {'is' if len(missing) == 1 else 'are'} missing ({names})",
             f"{job.checkout / '.gitmodules'}",
@@ -166,7 +167,7 @@ def _words(switches: object) -> str:
 
 def _stale(job: BuildJob, reason: str, evidence: str, command: str) -> Finding:
     source = "CMake keeps compilers, paths and switches in CMakeCache.txt and does not look for them again"
-    return build_finding("TE903", str(job.folder), reason, evidence, source, command)
+    return build_finding(STALE, str(job.folder), reason, evidence, source, command)
 
 
 def _foreign(job: BuildJob) -> str:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Severity
 
 __all__ = ["CODES", "BuildStepName", "Done", "StepReport", "build_finding"]
@@ -27,9 +28,7 @@ class BuildStepName(StrEnum):
 
 
 CODES = {
-    "TE901": "a submodule is missing",
     "TE902": "a submodule is at another commit than the checkout pins",
-    "TE903": "the build folder is stale",
     "TE904": "the products in the source tree are another target's",
     "TE905": "nothing there is a checkout that can be built",
     "TE911": "the choice of the target",
@@ -104,7 +103,7 @@ class StepReport:
 def build_finding(
     code: str, subject: str, message: str, evidence: str, source: str, fix: str, severity: Severity = Severity.ERROR
 ) -> Finding:
-    """Return a finding of a step; its code must be one of `CODES`."""
-    if code not in CODES:
+    """Return a finding of a step; its code must be one of `CODES`, or of the rules about a checkout."""
+    if code not in CODES and code not in OF_CHECKOUT:
         raise KeyError(code)
     return Finding(code, severity, subject, message, evidence, source, fix)

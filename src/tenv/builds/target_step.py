@@ -7,6 +7,7 @@ from tenv.builds.checkout_step import check_folder, settle_target
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.before_create import look_around, require_build
 from tenv.checks.choose_target import choose
+from tenv.checks.rules.checkout import STALE
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UnfitHostError
 from tenv.locks.lock import Lock
@@ -48,6 +49,8 @@ def check_target(job: BuildJob) -> Done:
         findings += require_build(job.target, job.around, _lock(job))
     except UnfitHostError as error:
         findings += [_as_finding(row) for row in error.findings]
+    if job.request.fresh or job.request.clean:  # which is what mends it
+        findings = [found for found in findings if found.code != STALE]
     facts = {"target": job.target.name, "prefix": str(job.environment.prefix)}
     return Done(findings, facts, lines=(*lines, f"{job.target.name}: {job.target.manifest.description}"))
 
