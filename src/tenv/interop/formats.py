@@ -15,6 +15,9 @@ FORMATS = {
     "environment.yml": "environment_yml",
     "pylock.toml": "pylock",
     "requirements.txt": "requirements",
+    "vscode": "vscode",
+    "direnv": "direnv",
+    "clangd": "clangd",
 }
 """Every format: its name on the command line and its module here."""
 
