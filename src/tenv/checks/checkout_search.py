@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tenv.checks.pytorch_source import is_pytorch
+from tenv.core.names import dist_info, dist_infos
 
 __all__ = ["find_checkout"]
 
@@ -35,7 +36,8 @@ def _own(path: Path) -> bool:
 
 def _editable(site: Path) -> Iterator[Path]:
     """Yield the folders that an editable install of torch names: PEP 610 first, then paths of old setuptools."""
-    for record in sorted(site.glob("torch-*.dist-info/direct_url.json")):
+    infos = dist_infos(site) if site.is_dir() else []
+    for record in (info / "direct_url.json" for info in infos if dist_info(info)[0] == "torch"):
         try:
             url = urlsplit(str(json.loads(record.read_bytes())["url"]))
         except (OSError, ValueError, RecursionError, KeyError, TypeError):

@@ -1,8 +1,7 @@
 """JSON with comments, as editors keep it: read, and added to without a change to what stands there.
 
-VS Code's settings may hold `//` and `/* */` comments and a comma after the last member. No library for Python adds to
-such a text and keeps the rest of it as it is (json5, json-five and hjson write it anew), so this reads where things are,
-and edits the text.
+VS Code's settings may hold `//` and `/* */` comments and a comma after the last member. The libraries for Python
+(json5, json-five, hjson) write such a text anew, so this reads where things are, and edits the text.
 """
 
 import json
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["JsonNode", "Merged", "merge", "read", "value_of"]
+__all__ = ["JsonEdit", "JsonNode", "merge", "read", "value_of"]
 
 _BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
@@ -50,7 +49,7 @@ class JsonNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class JsonEdit:
     """A text after values were added to it.
 
     Attributes:
@@ -129,7 +128,7 @@ def _container(text: str, start: int, depth: int) -> tuple[JsonNode, int]:
     return JsonNode(start, at + 1, {} if is_object else [], members, tuple(items), trailing), at + 1
 
 
-def merge(text: str, wanted: dict[str, Any], *, force: bool = False) -> Merged:
+def merge(text: str, wanted: dict[str, Any], *, force: bool = False) -> JsonEdit:
     """Add values to a text, whose every line stays.
 
     Objects are merged member by member, lists item by item: an item with a `name`, `label` or `id` is that of the same
@@ -152,7 +151,7 @@ def merge(text: str, wanted: dict[str, Any], *, force: bool = False) -> Merged:
         kept.clear()
         edited = _edit(text, root, wanted, (), kept, force=force)
         if edited is None:
-            return Merged(text, tuple(kept))
+            return JsonEdit(text, tuple(kept))
         text = edited
 
 
