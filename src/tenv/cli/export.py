@@ -26,6 +26,7 @@ __all__ = ["export"]
 @click.option(
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
 )
+@click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 def export(
@@ -40,13 +41,15 @@ def export(
     requests: bool,
     md5: bool,
     prefix: Path | None,
+    base: str,
     force: bool,
     offline: bool,
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
     What the format can't hold is said on standard error. Or write what uses its environment here: vscode, direnv,
-    clangd. These add to files that are there; a value of yours is kept unless --force is given.
+    clangd. These add to files that are there; a value of yours is kept unless --force is given. Or write what makes the
+    environment elsewhere, from the lock: dockerfile, devcontainer, apptainer, github-actions.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
@@ -63,6 +66,7 @@ def export(
             md5=md5,
             folder=Path() if str(output) == "-" else output,
             prefix=prefix,
+            base=base,
             tenv=tuple(program_words()),
         )
         written = workflow.export(context, request)

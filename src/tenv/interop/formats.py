@@ -18,6 +18,10 @@ FORMATS = {
     "vscode": "vscode",
     "direnv": "direnv",
     "clangd": "clangd",
+    "dockerfile": "dockerfile",
+    "devcontainer": "devcontainer",
+    "apptainer": "apptainer",
+    "github-actions": "github_actions",
 }
 """Every format: its name on the command line and its module here."""
 

@@ -97,6 +97,8 @@ class Subject:
         requests: Write what the manifest asks for, not what the lock holds (`environment.yml`).
         md5: Give MD5 rather than sha256 (explicit lists).
         site: The environment on this machine, for a format that needs one.
+        carried: The target's manifests and its lock, by name, for a format that takes them along.
+        base: The image that a container is made from; empty for the one that fits.
     """
 
     manifest: Manifest
@@ -108,6 +110,8 @@ class Subject:
     requests: bool = False
     md5: bool = False
     site: Site | None = None
+    carried: Mapping[str, bytes] = field(default_factory=dict)
+    base: str = ""
 
     def minor(self, platform: str) -> str:
         """Return the Python minor of a platform: that of its conda package, or the one asked for, or an empty text."""
@@ -281,6 +285,7 @@ class Format:
         needs_metadata: Whether it also says what they require.
         needs_environment: Whether an export names the environment on this machine.
         holds_lock: Whether an export stands for what is locked, so that what is not in it has to be said.
+        carries: Whether an export takes the manifests and the lock along.
         add: Adds an export to a file that is there (its name, its bytes, those of the export, whether to replace what
             differs); None where a file is only ever written whole. Raises ValueError for a file that it can't read.
     """
@@ -293,6 +298,7 @@ class Format:
     needs_metadata: bool = False
     needs_environment: bool = False
     holds_lock: bool = True
+    carries: bool = False
     add: Callable[[str, bytes, bytes, bool], Addition] | None = None
 
 

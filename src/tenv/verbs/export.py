@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tenv.checks.checkout_search import find_checkout
-from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, UsageError
+from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, ManifestError, UsageError
 from tenv.core.files import read_regular, write_atomic
+from tenv.core.toml_reader import read_toml
 from tenv.interop.formats import find_format
 from tenv.interop.interface import Exported, Format, Located, Site, Subject
 from tenv.locks.lock_file import read_lock
@@ -82,6 +83,8 @@ def export(context: Context, request: ExportRequest) -> Written:
     subject = _subject(target, request)
     if chosen.needs_environment:
         subject = replace(subject, site=_site(context, target, request))
+    if chosen.carries:
+        subject = replace(subject, carried=_carried(context, target, request), base=request.base)
     if chosen.needs_urls(subject):
         wheels = {platform: subject.wheels(platform) for platform in subject.platforms}
         glibc = target.manifest.requirements.glibc
@@ -102,6 +105,17 @@ def _with_lost(exported: Exported, subject: Subject) -> Exported:
         lost = f"wheels that others can get: {local} of them are named as files of this machine, where the indexes are"
         exported = replace(exported, lost=(*exported.lost, lost))
     return exported
+
+
+def _carried(context: Context, target: Target, request: ExportRequest) -> dict[str, bytes]:
+    """Return the files of a project that has this target alone: its manifest, the manifests it extends, its lock."""
+    files = {}
+    name, file = target.name, target.file
+    while name:
+        files[f"manifests/{name}.toml"] = read_regular(file)
+        name = read_toml(file, ManifestError).text("extends")
+        file = context.places.find_parent(name) if name else file
+    return {**files, f"locks/{target.name}.lock": read_regular(request.lock_file or target.lock_file)}
 
 
 def _site(context: Context, target: Target, request: ExportRequest) -> Site:
@@ -161,7 +175,9 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
     kept: list[str] = []
     add = written.format.add
     if add is None:
-        refuse_existing(paths, force=force)
+        # What is carried along is the same for a Dockerfile and an Apptainer definition beside it.
+        carried = {path for path, data in paths.items() if written.format.carries and _holds(path, data)}
+        refuse_existing([path for path in paths if path not in carried], force=force)
     for path, data in paths.items():
         if add and path.exists():
             try:
@@ -173,6 +189,10 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
     for path, data in paths.items():
         write_atomic(path, data)
     return list(paths), kept
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == data
 
 
 def refuse_existing(paths: Sequence[Path] | dict[Path, bytes], *, force: bool) -> None:
