@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.cli.start import program_words
@@ -28,7 +28,7 @@ __all__ = ["export"]
 )
 @click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 def export(
     voice: Voice,
     *,
