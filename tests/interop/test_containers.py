@@ -63,7 +63,7 @@ def test_the_wheel_that_is_carried_is_a_tenv(locked: Project, tmp_path: Path) ->
         "--no-index",
         "--target",
         str(tmp_path / "site"),
-        wheel,
+        str(wheel),
     ]
     subprocess.run(words, check=True, capture_output=True)
     code = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); from tenv.__main__ import run; run()"

@@ -7,6 +7,7 @@ A new format is written and read here by itself. What it writes is a snapshot fo
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,9 @@ def test_what_is_written_is_recognized_and_read(name: str, tmp_path: Path, snaps
 
 @pytest.mark.parametrize("name", OF_ENVIRONMENTS)
 def test_what_names_an_environment_is_written_twice_without_a_change(
-    name: str, created: Project, snapshot: SnapshotAssertion
+    name: str, created: Project, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
     found = find_format(name)
     assert found.export
     assert found.add, "it is written beside what the user has, so it has to be added to it"

@@ -51,7 +51,8 @@ def recognize(source: GivenFile) -> Format:
         found = find_format(name)
         if found.read and found.recognize(source.path.name, source.raw[:_HEAD]):
             return found
+    readable = [name for name in FORMATS if find_format(name).read]
     raise FormatError(
         f"{source.path}: is no file that tenv can import, as far as its name and its beginning tell",
-        hint=f"name its format with `--format`: {', '.join(FORMATS)}",
+        hint=f"name its format with `--format`: {', '.join(readable)}",
     )
