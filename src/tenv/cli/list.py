@@ -18,14 +18,15 @@ def list_environments(voice: Voice) -> Result:  # noqa: ARG001 (every command ha
     found = find_environments(Context())
     rows = [
         {
-            "target": state.target,
-            "prefix": str(environment.prefix),
-            "state": state.status.value,
-            "lock_digest": state.lock,
-            "bytes": state.bytes,
-            "python": state.python,
+            "target": row.state.target,
+            "prefix": str(row.environment.prefix),
+            "state": row.word,
+            "reason": row.fault.reason.value if row.fault else "",
+            "lock_digest": row.state.lock,
+            "bytes": row.state.bytes,
+            "python": row.state.python,
         }
-        for environment, state in found
+        for row in found
     ]
     return Result(rows, text=lambda: _print(rows))
 
@@ -33,5 +34,14 @@ def list_environments(voice: Voice) -> Result:  # noqa: ARG001 (every command ha
 def _print(rows: list[dict[str, Any]]) -> None:
     print_table(
         ("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX"),
-        [(row["target"], row["state"], row["python"], format_bytes(row["bytes"]), row["prefix"]) for row in rows],
+        [
+            (
+                row["target"],
+                f"{row['state']} ({row['reason']})" if row["reason"] else row["state"],
+                row["python"],
+                format_bytes(row["bytes"]),
+                row["prefix"],
+            )
+            for row in rows
+        ],
     )

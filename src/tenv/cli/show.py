@@ -42,7 +42,7 @@ def _print(shown: "Shown") -> None:
         ("glibc", str(manifest.requirements.glibc or "any")),
         ("machine", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("lock", shown.lock_state),
-        ("environment", f"{shown.environment.prefix} ({shown.state.status if shown.state else 'not created'})"),
+        ("environment", f"{shown.environment.prefix} ({shown.word or 'not created'})"),
     ]
     if shown.state and shown.state.bytes:
         lines.append(("size", format_bytes(shown.state.bytes)))

@@ -9,13 +9,19 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = ["ARCHIVES", "MARKER", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
+__all__ = ["ARCHIVES", "ID_FILE", "MARKER", "MARKS", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
 
 MARKER = f"{META}/state.json"
 """The file that only tenv makes, by which an environment is known."""
+
+ID_FILE = f"{META}/id"
+"""The file of a prefix with its id (`tenv.environment.marks`)."""
+
+MARKS = "marks"
+"""The folder of marks in the user's data folder."""
 
 ARCHIVES = f"{META}/archives"
 """The folder with a record for each archive in the prefix."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from tenv.core.errors import TenvError
 from tenv.core.versions import Version
-from tenv.environment.state import Environment, State
+from tenv.environment.state import Environment, State, Status
+from tenv.environment.trust import Fault
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.lock_file import read_lock
@@ -32,6 +33,7 @@ class Shown:
             of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
+        fault: Why the environment can't be used, or None.
     """
 
     target: Target
@@ -40,6 +42,14 @@ class Shown:
     packages: tuple[dict[str, Any], ...]
     environment: Environment
     state: State | None
+    fault: Fault | None = None
+
+    @property
+    def word(self) -> str | None:
+        """The word for the environment's state; None when there is none."""
+        if self.fault:
+            return Status.BROKEN.value
+        return self.state.status.value if self.state else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain values."""
@@ -58,7 +68,8 @@ class Shown:
             "platform": self.platform,
             "packages": list(self.packages),
             "prefix": str(self.environment.prefix),
-            "state": self.state.status.value if self.state else None,
+            "state": self.word,
+            "reason": self.fault.reason.value if self.fault else "",
         }
 
 
@@ -66,12 +77,13 @@ def describe(context: Context, name: str, prefix: Path | None) -> Shown:
     """Return the description of a target."""
     target = context.places.find(name)
     environment = context.environment(name, prefix)
-    state = environment.state()
+    fault = context.fault_of(environment, name)
+    state = None if fault and not fault.is_ours else environment.state()
     here = current_platform()
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
     packages = _packages(target, lock, platform, state, environment.prefix)
-    return Shown(target, platform, words, tuple(packages), environment, state)
+    return Shown(target, platform, words, tuple(packages), environment, state, fault)
 
 
 def _lock_state(target: Target) -> tuple[Lock | None, str]:

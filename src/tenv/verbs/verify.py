@@ -9,6 +9,7 @@ from tenv.checks.rules.whole_toolkit import cmake_targets
 from tenv.core.errors import TenvError
 from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, State
+from tenv.environment.trust import Fault
 from tenv.host.machine import current_platform, sees_gpu
 from tenv.project.context import Context
 from tenv.sources.archives.store import Damage
@@ -37,6 +38,7 @@ class Verified:
         outcomes: How the probes ended; None when they were not asked for.
         machine: What the environment takes from the machine and is no longer what it was.
         store: What in the store of archives is not what it was; None when that was not asked for.
+        fault: Why the environment can't be used, None when it can.
     """
 
     target: str
@@ -46,11 +48,12 @@ class Verified:
     outcomes: tuple[Outcome, ...] | None
     machine: tuple[Drift, ...] = ()
     store: tuple[Damage, ...] | None = None
+    fault: Fault | None = None
 
     @property
     def whole(self) -> bool:
         """Whether every file is what it was, those of the machine included."""
-        return not (self.faults.missing or self.faults.changed or self.machine or self.store)
+        return not (self.faults.missing or self.faults.changed or self.machine or self.store or self.fault)
 
     @property
     def works(self) -> bool:
@@ -63,6 +66,7 @@ class Verified:
         return {
             "target": self.target,
             "prefix": str(self.prefix),
+            "reason": self.fault.reason.value if self.fault else "",
             "integrity": {**faults, "extra": list(self.extra), "packages": list(self.faults.owners)},
             "machine": [drift.to_json() for drift in self.machine],
             "store": None
@@ -87,7 +91,8 @@ def verify(
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: There is no environment, or it is not ready.
     """
-    name, environment = find_environment(context, target, prefix)
+    name, environment = find_environment(context, target, prefix, gutted=True)
+    fault = context.fault_of(environment, name)
     state = environment.require_ready(name)
     context.progress.step(f"looking at the files of {name}", 1)
     faults = find_faults(environment, state)
@@ -97,8 +102,8 @@ def verify(
     if with_store:
         context.progress.step("looking at the store of archives")
         store = tuple(damage for source in sources() for damage in source.damages())
-    outcomes = tuple(_try(context, name, environment, state)) if with_probes else None
-    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store)
+    outcomes = tuple(_try(context, name, environment, state)) if with_probes and not fault else None
+    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store, fault)
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import META
+from tenv.core.prefix import ID_FILE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -268,6 +268,8 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": " ".join(map(quote, program)),
         "@META@": META,
+        "@ID@": ID_FILE,
+        "@MARKS@": quote(str(home.parent / MARKS)),
         "@DATA@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
@@ -301,22 +303,47 @@ function _tenv_ask # let tenv itself find the environment, or say what is wrong
 end
 function _tenv_stored # TARGET: source its stored script, where the environment is ready
     set -l folder $PWD
-    while not test -f $folder/tenv.toml -o -d $folder/manifests -o -z "$folder"
+    while test -O "$folder/"; and not _tenv_is_project "$folder"; and test -n "$folder"
         set folder (string replace -r '/[^/]*$' '' -- $folder)
     end
-    if test -f $folder/tenv.toml -o -d $folder/manifests
-        set folder $folder/.tenv/envs/$argv[1]/@META@
-    else
-        set folder @DATA@/$argv[1]/@META@
+    set -l prefix @DATA@/$argv[1]
+    if _tenv_is_project "$folder"
+        set prefix $folder/.tenv/envs/$argv[1]
+        if test -L $folder/.tenv -o -L $folder/.tenv/envs
+            set prefix ""
+        end
     end
-    set -l state ""
-    if test -f $folder/state.json
-        read state <$folder/state.json
-    end
-    if string match -q '{"state": "ready"*' -- $state; and test -f $folder/@SCRIPT@
-        source $folder/@SCRIPT@
+    if test -n "$prefix"; and _tenv_is_ready $prefix
+        source $prefix/@META@/@SCRIPT@
     else
         _tenv_ask $argv[1]
+    end
+end
+function _tenv_is_project # FOLDER
+    set -l found $argv[1]/manifests/*.toml
+    test -f $argv[1]/tenv.toml; or test (count $found) -gt 0
+end
+function _tenv_is_ready # PREFIX: whether it is ready, carries the user's mark at this very path, and is as that says
+    set -l meta $argv[1]/@META@
+    if test -L $argv[1]; or not test -f $meta/state.json -a -f $argv[1]/@ID@ -a -f $meta/@SCRIPT@
+        return 1
+    end
+    read -l state <$meta/state.json
+    read -l id <$argv[1]/@ID@
+    if not string match -q '{"state": "ready"*' -- $state; or not string match -qr '^[0-9a-f]+$' -- $id
+        return 1
+    end
+    set -l mark @MARKS@/$id
+    if not test -f $mark; or test $meta/@SCRIPT@ -nt $mark # changed since
+        return 1
+    end
+    set -l lines
+    while read -l line
+        set -a lines $line
+    end <$mark
+    test "$lines[1]" -ef $argv[1]; or return 1
+    for name in $lines[5..-1]
+        test -e $argv[1]/$name; or return 1
     end
 end
 """

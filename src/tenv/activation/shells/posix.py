@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import META
+from tenv.core.prefix import ID_FILE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -222,7 +222,13 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         program: The words that start tenv, for everything else.
         home: The folder of the environments outside a project.
     """
-    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@DATA@": shlex.quote(str(home))}
+    names = {
+        "@PROGRAM@": shlex.join(program),
+        "@META@": META,
+        "@ID@": ID_FILE,
+        "@DATA@": shlex.quote(str(home)),
+        "@MARKS@": shlex.quote(str(home.parent / MARKS)),
+    }
     text = _HOOK.replace("@DEACTIVATE@", render_deactivation())
     for name, value in names.items():
         text = text.replace(name, value)
@@ -262,28 +268,53 @@ _tenv_eval() { # [ARGUMENT…]: let tenv itself find the environment, or say wha
 }
 _tenv_stored() { # TARGET: source its stored script, where the environment is ready
     _tenv_folder=$PWD
-    while [ ! -f "$_tenv_folder/tenv.toml" ] && [ ! -d "$_tenv_folder/manifests" ] && [ -n "$_tenv_folder" ]; do
+    while [ -O "$_tenv_folder/" ] && ! _tenv_is_project "$_tenv_folder" && [ -n "$_tenv_folder" ]; do
         _tenv_folder=${_tenv_folder%/*}
     done
-    if [ -f "$_tenv_folder/tenv.toml" ] || [ -d "$_tenv_folder/manifests" ]; then
-        _tenv_folder=$_tenv_folder/.tenv/envs/$1/@META@
+    if _tenv_is_project "$_tenv_folder"; then
+        set -- "$1" "$_tenv_folder/.tenv/envs/$1" "$_tenv_folder/.tenv/envs" "$_tenv_folder/.tenv"
     else
-        _tenv_folder=@DATA@/$1/@META@
+        set -- "$1" @DATA@/"$1"
     fi
-    _tenv_state=
-    if [ -f "$_tenv_folder/state.json" ] && [ -f "$_tenv_folder/activate.sh" ]; then
-        IFS= read -r _tenv_state <"$_tenv_folder/state.json" || :
+    if [ ! -L "${3-}" ] && [ ! -L "${4-}" ] && _tenv_is_ready "$2"; then
+        set -- "$2/@META@/activate.sh"
+        unset _tenv_folder _tenv_line _tenv_mark
+        . "$1"
+    else
+        unset _tenv_folder _tenv_line _tenv_mark
+        _tenv_eval "$1"
     fi
-    case $_tenv_state in
-        '{"state": "ready"'*)
-            set -- "$_tenv_folder/activate.sh"
-            unset _tenv_folder _tenv_state
-            . "$1"
-            ;;
-        *)
-            unset _tenv_folder _tenv_state
-            _tenv_eval "$1"
-            ;;
+}
+_tenv_is_project() { # FOLDER
+    if [ -f "$1/tenv.toml" ]; then return 0; fi
+    if [ ! -d "$1/manifests" ]; then return 1; fi
+    if [ -n "${ZSH_VERSION-}" ]; then setopt localoptions nonomatch; fi
+    for _tenv_line in "$1"/manifests/*.toml; do
+        if [ -e "$_tenv_line" ] || [ -L "$_tenv_line" ]; then return 0; fi
+    done
+    return 1
+}
+_tenv_is_ready() { # PREFIX: whether it is ready, carries the user's mark at this very path, and is as that says
+    if [ -L "$1" ] || [ ! -f "$1/@META@/state.json" ] || [ ! -f "$1/@ID@" ]; then return 1; fi
+    IFS= read -r _tenv_line <"$1/@META@/state.json" || :
+    case $_tenv_line in
+        '{"state": "ready"'*) ;;
+        *) return 1 ;;
     esac
+    IFS= read -r _tenv_mark <"$1/@ID@" || :
+    case $_tenv_mark in
+        "" | *[!0-9a-f]*) return 1 ;;
+    esac
+    _tenv_mark=@MARKS@/$_tenv_mark
+    if [ ! -f "$_tenv_mark" ] || [ ! -f "$1/@META@/activate.sh" ]; then return 1; fi
+    if [ "$1/@META@/activate.sh" -nt "$_tenv_mark" ]; then return 1; fi # changed since
+    {
+        IFS= read -r _tenv_line || return 1
+        if [ ! "$_tenv_line" -ef "$1" ]; then return 1; fi
+        IFS= read -r _tenv_line && IFS= read -r _tenv_line && IFS= read -r _tenv_line || return 1
+        while IFS= read -r _tenv_line; do
+            if [ ! -e "$1/$_tenv_line" ]; then return 1; fi
+        done
+    } <"$_tenv_mark"
 }
 """

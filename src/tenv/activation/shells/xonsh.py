@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.core.prefix import META
+from tenv.core.prefix import ID_FILE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -167,7 +167,14 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         program: The words that start tenv, for everything else.
         home: The folder of the environments outside a project.
     """
-    values = {"@PROGRAM@": ascii(list(program)), "@META@": META, "@HOME@": ascii(str(home)), "@SCRIPT@": SCRIPT}
+    values = {
+        "@PROGRAM@": ascii(list(program)),
+        "@META@": META,
+        "@ID@": ID_FILE,
+        "@HOME@": ascii(str(home)),
+        "@SCRIPT@": SCRIPT,
+    }
+    values["@MARKS@"] = ascii(str(home.parent / MARKS))
     text = _HOOK
     for name, value in values.items():
         text = text.replace(name, value)
@@ -200,22 +207,47 @@ def _tenv_hook(tools):
 
     def stored(target):
         folder = XSH.env["PWD"]
-        while folder and not is_project(folder):
+        while folder and is_own(folder) and not is_project(folder):
             folder = folder.rpartition("/")[0]
         home = os.path.join(folder, ".tenv/envs") if is_project(folder) else @HOME@
-        meta = os.path.join(home, target, "@META@")
+        prefix = os.path.join(home, target)
         try:
-            with open(os.path.join(meta, "state.json")) as file:
-                ready = file.readline().startswith('{"state": "ready"')
-        except OSError:
+            ready = is_ready(prefix)
+        except (OSError, ValueError):
             ready = False
-        if not ready or not os.path.isfile(os.path.join(meta, "@SCRIPT@")):
+        if not ready or any(map(os.path.islink, (prefix, home, folder + "/.tenv"))):
             return ask([target])
-        source(os.path.join(meta, "@SCRIPT@"))
+        source(os.path.join(prefix, "@META@", "@SCRIPT@"))
         return 0
 
+    def is_ready(prefix):
+        # Whether it is ready, carries the user's mark at this very path, and is as that says.
+        with open(os.path.join(prefix, "@META@", "state.json")) as file:
+            if not file.readline().startswith('{"state": "ready"'):
+                return False
+        with open(os.path.join(prefix, "@ID@")) as file:
+            name = file.read().strip()
+        if not re.fullmatch("[0-9a-f]+", name):
+            return False
+        mark = os.path.join(@MARKS@, name)
+        with open(mark) as file:
+            real, _, _, _, *needed = file.read().splitlines()
+        script = os.path.join(prefix, "@META@", "@SCRIPT@")
+        if os.stat(script).st_mtime_ns > os.stat(mark).st_mtime_ns or not os.path.samefile(real, prefix):
+            return False
+        return all(os.path.exists(os.path.join(prefix, file)) for file in needed)
+
     def is_project(folder):
-        return os.path.isfile(folder + "/tenv.toml") or os.path.isdir(folder + "/manifests")
+        if os.path.isfile(folder + "/tenv.toml"):
+            return True
+        try:
+            names = os.listdir(folder + "/manifests")
+        except OSError:
+            return False
+        return any(name.endswith(".toml") and not name.startswith(".") for name in names)
+
+    def is_own(folder):
+        return os.stat(folder + "/").st_uid == os.geteuid()
 
     @unthreadable
     def tenv(args, stdin=None, stdout=None, stderr=None):
