@@ -9,7 +9,19 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = ["ARCHIVES", "ID_FILE", "MARKER", "MARKS", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
+__all__ = [
+    "ARCHIVES",
+    "ID_FILE",
+    "MARKER",
+    "MARKS",
+    "META",
+    "OWN",
+    "clear",
+    "files_in",
+    "leads_out",
+    "require_inside",
+    "spelled",
+]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
@@ -28,6 +40,16 @@ ARCHIVES = f"{META}/archives"
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """What stands in a prefix for tenv's own use; the latter two (`tenv.core.files.exclusive`) while it is held."""
+
+
+def spelled(prefix: Path) -> Path:
+    """Return a prefix with the links above ``.tenv`` resolved, and those below it as they are.
+
+    A link in a home folder is the user's own. A link in the place of ``.tenv`` may have come with a repository.
+    """
+    parts = prefix.parts
+    above = len(parts) - 1 - parts[::-1].index(".tenv") if ".tenv" in parts else len(parts) - 1
+    return Path(os.path.realpath(Path(*parts[:above])), *parts[above:])
 
 
 def leads_out(prefix: Path, names: Iterable[str]) -> str:

@@ -38,7 +38,8 @@ def note_made(environment: Environment, minor: str, records: Iterable[str]) -> s
     locks = (os.path.relpath(path, prefix) for path in environment.kept_locks())
     needed = needed_names(prefix, minor)
     config = [name for name in needed if name.endswith(".cfg")]
-    known = {name: "" for name in needed if name not in config}  # a link to the machine's Python, which may be updated
+    programs = [name for name in needed if not name.endswith((".cfg", ".json"))]
+    known = dict.fromkeys(programs, "")  # a link to the machine's Python, which may be updated
     return _write_made(environment, describe_made(prefix, (TOOLKIT, *scripts, *locks, *config, *records), known))
 
 

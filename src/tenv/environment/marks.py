@@ -7,10 +7,9 @@ id that this user's data folder knows; a copy has one that is known for another 
 A mark is lines of text and no JSON, since shells read it too:
 
 1. the prefix, all links resolved
-2. the prefix as it was spelled, links above ``.tenv`` resolved
-3. the owner of the prefix, by number
-4. the inode of the prefix, which a renamed folder keeps and a copy does not have
-5. and following: what must be there before a shell may run the stored script, relative to the prefix
+2. the owner of the prefix, by number
+3. the inode of the prefix, which a renamed folder keeps and a copy does not have
+4. and following: what must be there before a shell may run the stored script, relative to the prefix
 
 The file is written after the scripts of the prefix, so that a script that is newer than its mark was changed since.
 """
@@ -27,27 +26,17 @@ from typing import TYPE_CHECKING
 
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, write_atomic
-from tenv.core.prefix import ID_FILE, MARKS, META
+from tenv.core.prefix import ID_FILE, MARKS, META, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Mark", "Registry", "spelled"]
+__all__ = ["Mark", "Registry"]
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_LINES = 4
+_LINES = 3
 _MOST = 65536
 _OTHERS_WRITE = 0o022
-
-
-def spelled(prefix: Path) -> Path:
-    """Return a prefix with the links above ``.tenv`` resolved, and those below it as they are.
-
-    A link in a home folder is the user's own. A link in the place of ``.tenv`` may have come with a repository.
-    """
-    parts = prefix.parts
-    above = len(parts) - 1 - parts[::-1].index(".tenv") if ".tenv" in parts else len(parts) - 1
-    return Path(os.path.realpath(Path(*parts[:above])), *parts[above:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +45,24 @@ class Mark:
 
     Attributes:
         real: The prefix, all links resolved.
-        spelled: The prefix as `spelled` returns it.
         owner: Its owner, by number.
         inode: Its inode.
     """
 
     real: Path
-    spelled: Path
     owner: int
     inode: int
 
     def is_at(self, prefix: Path) -> bool:
-        """Tell whether a prefix is the very folder that was marked, under its own name."""
+        """Tell whether a prefix is the folder that was marked, where it was marked."""
         try:
-            same = self.real.samefile(prefix)
+            return self.real.samefile(prefix)
         except OSError:
             return False
-        here = spelled(prefix)
-        return same and (here == self.spelled or str(here) == os.path.realpath(prefix))
 
     def is_moved_to(self, prefix: Path) -> bool:
         """Tell whether a prefix is the marked folder under another name: it was renamed and not copied."""
-        return prefix.stat().st_ino == self.inode and not self.is_elsewhere(prefix)
-
-    def is_elsewhere(self, prefix: Path) -> bool:
-        """Tell whether another folder stands where the mark says."""
-        return os.path.lexists(self.real) and not self.real.samefile(prefix)
+        return prefix.stat().st_ino == self.inode and not self.is_at(prefix)
 
 
 @dataclass
@@ -124,7 +105,7 @@ class Registry:
                 return None
             lines = read_regular(path, _MOST).decode("utf-8", "surrogateescape").split("\n")
             if len(lines) > _LINES:
-                return Mark(Path(lines[0]), Path(lines[1]), int(lines[2]), int(lines[3]))
+                return Mark(Path(lines[0]), int(lines[1]), int(lines[2]))
         return None
 
     def is_marked(self, prefix: Path) -> bool:
@@ -144,6 +125,10 @@ class Registry:
                 chain = [real / META, real, *(parent for parent in real.parents if parent.is_relative_to(folder))]
                 return not any(_others_write(part) for part in chain)
         return False
+
+    def is_shared(self, prefix: Path) -> bool:
+        """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""
+        return not _is_own(prefix) or not os.access(prefix / META, os.W_OK)
 
     def is_own_place(self, prefix: Path) -> bool:
         """Tell whether a prefix lies where the user's environments outside projects are, to which no clone leads."""
@@ -167,7 +152,7 @@ class Registry:
             if not name:
                 name = secrets.token_hex(16)
                 write_atomic(prefix / ID_FILE, name + "\n", durable=True, within=prefix)
-            lines = (os.path.realpath(prefix), str(spelled(prefix)), str(info.st_uid), str(info.st_ino), *needs)
+            lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needs)
             if not self.folder.is_dir():
                 make_folder(self.folder)
                 self.folder.chmod(0o700)

@@ -17,7 +17,7 @@ from typing import Any
 from tenv import __version__
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 from tenv.core.files import read_regular, storage_errors, write_atomic
-from tenv.core.prefix import ARCHIVES, MARKER, META, OWN
+from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, spelled
 from tenv.core.toml_reader import Table, nearest
 from tenv.targets.sections import SECTIONS
 
@@ -164,7 +164,13 @@ class Environment:
 
         What is written there or tidied up would be another folder's.
         """
-        for name in ("", *_FOLDERS):
+        if str(spelled(self.prefix)) != os.path.realpath(self.prefix):
+            raise ForeignFolderError(
+                f"a link leads from {self.prefix} to {os.path.realpath(self.prefix)}, so nothing is written or removed "
+                "there",
+                hint="remove the link; `--prefix` names another folder for an environment",
+            )
+        for name in _FOLDERS:
             folder = self.prefix / name
             if folder.is_symlink():
                 raise ForeignFolderError(

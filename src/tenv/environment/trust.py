@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.activation.changes import ACTIVATION
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular
-from tenv.core.prefix import META
+from tenv.core.prefix import META, spelled
 from tenv.environment.marks import Registry
 from tenv.environment.state import Environment, State, Status
 from tenv.toolchain.discover import python_program
@@ -74,10 +75,10 @@ def find_fault(environment: Environment, registry: Registry, command: str) -> Fa
         command: The words of ``tenv create`` that make this environment, for hints.
     """
     prefix = environment.prefix
-    if not os.path.lexists(prefix) or (not prefix.is_symlink() and not (prefix / META).is_dir()):
+    if str(spelled(prefix)) != (real := os.path.realpath(prefix)):
+        return Fault(Reason.FOREIGN, f"a link leads from {prefix} to {real}, so it is not used", "remove the link")
+    if not (prefix / META).is_dir():
         return None
-    if prefix.is_symlink():
-        return Fault(Reason.FOREIGN, f"{prefix} is a link, so it is no environment", "remove the link")
     state = environment.state()
     if not registry.is_marked(prefix) and (fault := _of_place(environment, state, registry, command)):
         return fault
@@ -144,19 +145,22 @@ def made_names(environment: Environment) -> dict[str, str]:
 
 
 def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
-    """Return the files without which another Python would run than that of the environment, as far as they are there.
+    """Return the files without which an environment can't be activated, or another Python would run than its own.
+
+    Notes of tenv and ``pyvenv.cfg`` are files that nobody changes, the others programs.
 
     Args:
         prefix: The folder.
         minor: Its Python minor; empty for an environment without a Python.
     """
+    notes = tuple(f"{META}/{name}" for name in (ACTIVATION, MADE))
     if not minor:
-        return ()
+        return notes
     program = python_program(prefix)
     names = (program.name, f"python3{program.suffix}", f"python{minor}{program.suffix}")
     found = [path for name in names if (path := program.with_name(name)).exists()]
     config = [path] if (path := prefix / _PYVENV).is_file() else []
-    return tuple(os.path.relpath(path, prefix) for path in dict.fromkeys((*found, *config)))
+    return (*notes, *(os.path.relpath(path, prefix) for path in dict.fromkeys((*found, *config))))
 
 
 def _gutted(environment: Environment, state: State | None, command: str) -> Fault | None:
@@ -172,7 +176,7 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
-        yield f"the state of {prefix} can't be read", True
+        yield f"the state of {prefix} is broken or can't be read", True
     elif state.status is Status.READY:
         if state.python and not os.access(program := python_program(prefix), os.X_OK):
             yield f"the Python of the environment is gone ({program})", True

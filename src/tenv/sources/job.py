@@ -112,7 +112,7 @@ class Job:
         self.exact = exact
         self.repair = repair
         self.old: State | None = None
-        self.fault: "Fault | None" = None
+        self.fault: Fault | None = None
 
     @property
     def manifest(self) -> Manifest:

@@ -16,6 +16,7 @@ from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, HostErr
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.environment.made_files import add_scripts, lacks_scripts
 from tenv.environment.state import Environment, State, Status, put_aside
+from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
@@ -146,16 +147,18 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
 
 
 def _catch_up(job: Creation, request: CreateRequest) -> None:
-    """Write down harmless changes of the machine, and make the scripts of newer shells."""
+    """Write down harmless changes of the machine, make the scripts of newer shells, and mark what is accepted."""
     accepting = any(work.has_harmless_changes() for work in job.works)
-    if not accepting and not lacks_scripts(job.environment):
+    registry = job.context.registry()
+    marked = registry.is_marked(job.prefix)
+    if not accepting and not lacks_scripts(job.environment) and (marked or registry.is_shared(job.prefix)):
         return
     with _hold(job, request):
         if accepting:
             for work in job.works:
                 work.accept()
         add_scripts(job.environment)
-        job.context.registry().renew(job.prefix)
+        registry.mark(job.prefix, needed_names(job.prefix, job.old.python if job.old else ""))
 
 
 def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:

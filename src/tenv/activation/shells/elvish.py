@@ -232,7 +232,7 @@ fn tenv-is-ready {|folder home target| # whether it is ready, has the user's mar
   var read = {|file| if (path:is-regular $file) { slurp < $file } else { put '' } }
   var id = (str:trim-space ($read $prefix/@ID@))
   var mark = [(str:split "\n" ($read @MARKS@/$id))]
-  if (not (and (re:match '^[0-9a-f]+$' $id) (> (count $mark) 4))) { put $false; return }
+  if (not (and (re:match '^[0-9a-f]+$' $id) (> (count $mark) 3))) { put $false; return }
   var script = $prefix/@META@/@SCRIPT@
   if (or (not (path:is-regular $script)) ?(e:test $script -nt @MARKS@/$id)) { put $false; return } # changed since
   if (not (str:has-prefix ($read $prefix/@META@/state.json) '{"state": "ready"')) { put $false; return }
@@ -241,8 +241,12 @@ fn tenv-is-ready {|folder home target| # whether it is ready, has the user's mar
   if (str:has-suffix $home /.tenv/envs) { set above below = $folder/ .tenv/envs/$target }
   if (not (eq $mark[0] (path:join (path:eval-symlinks $above) $below))) { put $false; return }
   if (not (eq $mark[0] (path:eval-symlinks $prefix))) { put $false; return }
-  for name $mark[4..] {
-    if (not (or (eq $name '') (path:is-regular &follow-symlink=$true $prefix/$name))) { put $false; return }
+  for name $mark[3..] {
+    if (eq $name '') { continue }
+    if (not (path:is-regular &follow-symlink=$true $prefix/$name)) { put $false; return }
+    if (re:match '^@META@/|[.]cfg$' $name) {
+      if ?(e:test $prefix/$name -nt @MARKS@/$id) { put $false; return }
+    } elif (not ?(e:test -x $prefix/$name)) { put $false; return }
   }
   put $true
 }

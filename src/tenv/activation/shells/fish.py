@@ -309,7 +309,7 @@ function _tenv_stored # TARGET: source its stored script, where the environment 
     set -l prefix @DATA@/$argv[1]
     if _tenv_is_project "$folder"
         set prefix $folder/.tenv/envs/$argv[1]
-        if test -L $folder/.tenv -o -L $folder/.tenv/envs
+        if test -L $folder/.tenv -o -L $folder/.tenv/envs -o ! -O "$folder/"
             set prefix ""
         end
     end
@@ -325,9 +325,7 @@ function _tenv_is_project # FOLDER
 end
 function _tenv_is_ready # PREFIX: whether it is ready, carries the user's mark at this very path, and is as that says
     set -l meta $argv[1]/@META@
-    if test -L $argv[1]; or not test -f $meta/state.json -a -f $argv[1]/@ID@ -a -f $meta/@SCRIPT@
-        return 1
-    end
+    test -O $argv[1] -a ! -L $argv[1] -a -f $meta/state.json -a -f $argv[1]/@ID@ -a -f $meta/@SCRIPT@; or return 1
     read -l state <$meta/state.json
     read -l id <$argv[1]/@ID@
     if not string match -q '{"state": "ready"*' -- $state; or not string match -qr '^[0-9a-f]+$' -- $id
@@ -342,8 +340,9 @@ function _tenv_is_ready # PREFIX: whether it is ready, carries the user's mark a
         set -a lines $line
     end <$mark
     test "$lines[1]" -ef $argv[1]; or return 1
-    for name in $lines[5..-1]
-        test -e $argv[1]/$name; or return 1
+    for name in $lines[4..-1]
+        set -l file $argv[1]/$name # notes that are as old as the mark, or programs
+        test -x $file; or test -f $file -a ! $file -nt $mark; and string match -qr '^@META@/|[.]cfg$' $name; or return 1
     end
 end
 """

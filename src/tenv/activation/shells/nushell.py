@@ -231,11 +231,11 @@ def tenv-is-ready [folder: string, prefix: string]: nothing -> bool { # carries 
   let id = (try { open --raw $"($prefix)/@ID@" | str trim } catch { "" })
   if not ($state | str starts-with '{"state": "ready"') or $id !~ '^[0-9a-f]+$' { return false }
   let mark = (try { open --raw $"(@MARKS@)/($id)" | lines } catch { [] })
-  if ($mark | length) < 4 { return false }
+  if ($mark | length) < 3 { return false }
   # Links below the project's folder: tenv decides.
   let below = ($prefix | str replace $folder "")
   if $mark.0 != ($prefix | path expand) or $mark.0 != $"($folder | path expand)($below)" { return false }
-  $mark | skip 4 | all {|name| $"($prefix)/($name)" | path exists }
+  $mark | skip 3 | all {|name| $"($prefix)/($name)" | path exists }
 }
 def --env tenv-ask [words: list<string>] { # let tenv itself find the environment, or say what is wrong
   let answer = (@PROGRAM@ activate --shell nushell ...$words)

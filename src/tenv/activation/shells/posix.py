@@ -276,6 +276,7 @@ _tenv_stored() { # TARGET: source its stored script, where the environment is re
     else
         set -- "$1" @DATA@/"$1"
     fi
+    if [ $# -gt 2 ] && [ ! -O "$_tenv_folder/" ]; then set -- "$1" ""; fi # another user's
     if [ ! -L "${3-}" ] && [ ! -L "${4-}" ] && _tenv_is_ready "$2"; then
         set -- "$2/@META@/activate.sh"
         unset _tenv_folder _tenv_line _tenv_mark
@@ -295,7 +296,7 @@ _tenv_is_project() { # FOLDER
     return 1
 }
 _tenv_is_ready() { # PREFIX: whether it is ready, carries the user's mark at this very path, and is as that says
-    if [ -L "$1" ] || [ ! -f "$1/@META@/state.json" ] || [ ! -f "$1/@ID@" ]; then return 1; fi
+    if [ -L "$1" ] || [ ! -O "$1" ] || [ ! -f "$1/@META@/state.json" ] || [ ! -f "$1/@ID@" ]; then return 1; fi
     IFS= read -r _tenv_line <"$1/@META@/state.json" || :
     case $_tenv_line in
         '{"state": "ready"'*) ;;
@@ -311,9 +312,12 @@ _tenv_is_ready() { # PREFIX: whether it is ready, carries the user's mark at thi
     {
         IFS= read -r _tenv_line || return 1
         if [ ! "$_tenv_line" -ef "$1" ]; then return 1; fi
-        IFS= read -r _tenv_line && IFS= read -r _tenv_line && IFS= read -r _tenv_line || return 1
+        IFS= read -r _tenv_line && IFS= read -r _tenv_line || return 1
         while IFS= read -r _tenv_line; do
-            if [ ! -e "$1/$_tenv_line" ]; then return 1; fi
+            case $_tenv_line in
+                @META@/* | *.cfg) [ -f "$1/$_tenv_line" ] && [ ! "$1/$_tenv_line" -nt "$_tenv_mark" ] || return 1 ;;
+                *) [ -x "$1/$_tenv_line" ] || return 1 ;;
+            esac
         done
     } <"$_tenv_mark"
 }

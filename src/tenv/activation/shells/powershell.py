@@ -267,11 +267,12 @@ function global:tenv {
             [IO.File]::GetLastWriteTimeUtc($script) -le [IO.File]::GetLastWriteTimeUtc($mark) -and
             [IO.File]::ReadAllText($state).StartsWith('{"state": "ready"')) {
             $lines = [IO.File]::ReadAllLines($mark)
-            $gone = @($lines | Select-Object -Skip 4 |
-                Where-Object { -not [IO.File]::Exists([IO.Path]::Combine($prefix, $_)) })
+            $gone = @($lines | Select-Object -Skip 3 | ForEach-Object { [IO.Path]::Combine($prefix, $_) } |
+                Where-Object { -not [IO.File]::Exists($_) -or ($_ -match '[.](json|cfg)$' -and
+                    [IO.File]::GetLastWriteTimeUtc($_) -gt [IO.File]::GetLastWriteTimeUtc($mark)) })
             $links = @($prefix, $found, [IO.Path]::GetDirectoryName($found)) |
                 Where-Object { ([IO.File]::GetAttributes($_) -band [IO.FileAttributes]::ReparsePoint) -ne 0 }
-            if ($lines.Count -ge 4 -and $lines[0] -ceq $prefix -and $gone.Count -eq 0 -and -not $links) {
+            if ($lines.Count -ge 3 -and $lines[0] -ceq $prefix -and $gone.Count -eq 0 -and -not $links) {
                 . $script
                 return
             }

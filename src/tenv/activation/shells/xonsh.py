@@ -215,7 +215,10 @@ def _tenv_hook(tools):
             ready = is_ready(prefix)
         except (OSError, ValueError):
             ready = False
-        if not ready or any(map(os.path.islink, (prefix, home, folder + "/.tenv"))):
+        if is_project(folder):
+            ready = ready and is_own(folder)
+        links = [path for path in (prefix, home, folder + "/.tenv") if os.path.islink(path)]
+        if links or not ready:
             return ask([target])
         source(os.path.join(prefix, "@META@", "@SCRIPT@"))
         return 0
@@ -231,11 +234,15 @@ def _tenv_hook(tools):
             return False
         mark = os.path.join(@MARKS@, name)
         with open(mark) as file:
-            real, _, _, _, *needed = file.read().splitlines()
-        script = os.path.join(prefix, "@META@", "@SCRIPT@")
-        if os.stat(script).st_mtime_ns > os.stat(mark).st_mtime_ns or not os.path.samefile(real, prefix):
+            real, _, _, *needed = file.read().splitlines()
+        if not os.path.samefile(real, prefix) or not is_own(prefix):
             return False
-        return all(os.path.exists(os.path.join(prefix, file)) for file in needed)
+        made, notes = os.stat(mark).st_mtime_ns, ("@META@/", "pyvenv.cfg")
+        for file in ("@META@/@SCRIPT@", *needed):
+            path = os.path.join(prefix, file)
+            if os.stat(path).st_mtime_ns > made if file.startswith(notes) else not os.access(path, os.X_OK):
+                return False
+        return True
 
     def is_project(folder):
         if os.path.isfile(folder + "/tenv.toml"):
@@ -244,7 +251,7 @@ def _tenv_hook(tools):
             names = os.listdir(folder + "/manifests")
         except OSError:
             return False
-        return any(name.endswith(".toml") and not name.startswith(".") for name in names)
+        return bool([name for name in names if name.endswith(".toml") and name[0] != "."])
 
     def is_own(folder):
         return os.stat(folder + "/").st_uid == os.geteuid()
