@@ -83,6 +83,9 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
     "what is most necessary": (
         ("tenv.environment.trust._gutted",), _nothing, "test_foreign.py -k gutted",
     ),
+    "records are vouched for": (
+        ("tenv.install.make.record_files",), _no_faults, "test_verify_proves.py",
+    ),
     "only the owner writes a safe folder": (
         ("tenv.environment.marks._others_write",), _nothing, "test_foreign.py -k others_can_write",
     ),

@@ -5,6 +5,7 @@ snapshots anew.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from tests.support.archive_server import ask
 from tests.support.authority import Authority
 from tests.support.check_hosts import report, write
 from tests.support.fakes import Fault, Index
+from tests.support.marked import mark
 from tests.support.projects import Project, call, held
 from tests.support.steady import Printed, whole
 
@@ -189,14 +191,20 @@ def environment_missing(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("activate", "tiny")
 
 
+def unfinished(project: Project) -> None:
+    """Make an environment of this user whose state can't be read."""
+    write(project.state_file, '{"state": "creating"}')
+    mark(project.prefix, Path(os.environ["XDG_DATA_HOME"]) / "tenv" / "envs")
+
+
 def environment_broken(request: pytest.FixtureRequest) -> Iterator[Words]:
-    write(project_of(request).state_file, '{"state": "creating"}')
+    unfinished(project_of(request))
     yield ("activate", "tiny")
 
 
 def environment_busy(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
-    write(project.state_file, '{"state": "creating"}')
+    unfinished(project)
     with held(project.prefix):
         yield ("remove", "tiny", "--no-wait")
 

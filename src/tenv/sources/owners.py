@@ -42,8 +42,10 @@ def _expected(environment: Environment, state: State) -> Iterator[Expected]:
     for key, records in _records(environment.prefix):
         for row in records.expected(state.of(key)):
             # A record vouches for files, and what `create` wrote down of it vouches for the record.
-            yield replace(row, digest=made.pop(row.name).digest) if row.name in made else row
-    yield from made.values()
+            yield row
+            if row.name in made:
+                made[row.name] = replace(made[row.name], owner=row.owner)
+    yield from made.values()  # the last word on a file
 
 
 def record_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> list[str]:

@@ -1,6 +1,7 @@
 """The hook of each shell at hand: it activates without a program, and asks one where it has to."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_the_hook_finds_the_projects_that_python_finds(shell: Spoken, tmp_path: 
     assert found == python
 
 
-CHANGES = {
+CHANGES: dict[str, Callable[[Path], object]] = {
     "unmarked": lambda prefix: (prefix / "tenv-meta" / "id").unlink(),
     "other-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("0" * 32),
     "climbing-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("../marks"),
