@@ -7,6 +7,7 @@ snapshots anew.
 import json
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,7 @@ from tenv.core.errors import TenvError
 from tests.support.archive_server import ask
 from tests.support.authority import Authority
 from tests.support.check_hosts import report, write
-from tests.support.fakes import Fault, Index
+from tests.support.fakes import Fault, Index, make_wheel
 from tests.support.marked import mark
 from tests.support.projects import Project, call, held
 from tests.support.steady import Printed, whole
@@ -202,6 +203,13 @@ def environment_broken(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("activate", "tiny")
 
 
+def environment_stale(request: pytest.FixtureRequest) -> Iterator[Words]:
+    project = project_of(request, "created")
+    make_wheel(project.index.folder, "alpha", "3.0")
+    project.ok("update", "tiny")
+    yield ("activate", "--locked", "tiny")
+
+
 def environment_busy(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
     unfinished(project)
@@ -228,6 +236,7 @@ CASES: dict[type[TenvError], Case] = {
     errors.EnvironmentBrokenError: environment_broken,
     errors.EnvironmentBusyError: environment_busy,
     errors.EnvironmentMissingError: environment_missing,
+    errors.EnvironmentStaleError: environment_stale,
     errors.FactsError: facts,
     errors.FileExistsAlreadyError: file_exists,
     errors.ForeignFolderError: foreign_folder,

@@ -12,6 +12,7 @@ from tenv.core.files import storage_errors
 __all__ = [
     "ARCHIVES",
     "ID_FILE",
+    "LOCK_NOTE",
     "MARKER",
     "MARKS",
     "META",
@@ -37,6 +38,9 @@ MARKS = "marks"
 
 ARCHIVES = f"{META}/archives"
 """The folder with a record for each archive in the prefix."""
+
+LOCK_NOTE = "lock-note"
+"""The file in `META` with what was last found out about the lock (`tenv.environment.lock_note`)."""
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """What stands in a prefix for tenv's own use; the latter two (`tenv.core.files.exclusive`) while it is held."""

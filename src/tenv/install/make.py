@@ -14,6 +14,7 @@ from tenv.core.errors import NetworkError, StorageError, TenvError
 from tenv.core.files import flush, folder_size, remove_tree, storage_errors, write_atomic
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
+from tenv.environment.lock_note import drop_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.environment.trust import Reason, needed_names
@@ -195,6 +196,7 @@ def _finish(job: Creation) -> None:
         prefix=str(environment.prefix),
         made=made,
     )
+    drop_note(environment)
     flush(environment.prefix)
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))
     environment.write_state(job.state)

@@ -12,10 +12,21 @@ from pathlib import Path
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import read_toml
 
-__all__ = ["SAFE_FOLDERS", "Settings", "read_settings", "safe_folders"]
+__all__ = [
+    "PROJECT_FILE",
+    "SAFE_FOLDERS",
+    "ProjectSettings",
+    "Settings",
+    "read_project_settings",
+    "read_settings",
+    "safe_folders",
+]
 
 SAFE_FOLDERS = "TENV_SAFE_FOLDERS"
 """The variable that names safe folders, as PATH names folders, beside those of ``config.toml``."""
+
+PROJECT_FILE = "tenv.toml"
+"""The file of a project's settings; an empty one makes a folder a project."""
 
 _URL = re.compile(r"(https?|file)://\S+")
 
@@ -26,10 +37,12 @@ class Settings:
 
     Attributes:
         mirrors: By the beginning of a URL, what to put in its place, best first.
+        sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
         safe_folders: Folders that are trusted whoever made what is in them.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sync: bool = False
     safe_folders: tuple[Path, ...] = ()
 
     def served(self, url: str) -> tuple[str, ...]:
@@ -45,6 +58,33 @@ class Settings:
         return (url,)
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What ``tenv.toml`` of a project says.
+
+    Attributes:
+        default: The target that commands take when none is named; empty where it does not say.
+        sync: Whether `tenv run` brings an environment up to date first; None where it does not say.
+    """
+
+    default: str = ""
+    sync: bool | None = None
+
+
+def read_project_settings(folder: Path) -> ProjectSettings:
+    """Read the settings of a project; without a file there are none.
+
+    Raises:
+        UsageError: The file can't be read, or says something unknown.
+    """
+    path = folder / PROJECT_FILE
+    if not path.is_file():
+        return ProjectSettings()
+    table = read_toml(path, UsageError)
+    table.only(("default", "sync"))
+    return ProjectSettings(table.text("default"), table.flag("sync") if "sync" in table.data else None)
+
+
 def read_settings(folder: Path) -> Settings:
     """Read the settings in a configuration folder; without a file there are none.
 
@@ -55,14 +95,15 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors", "safe-folders"))
+    table.only(("mirrors", "sync", "safe-folders"))
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
         for url in (start, *served):
             if not _URL.fullmatch(url):
                 raise mirrors.fail(start, f"`{url}` is not a URL", hint='such as "https://mirror.example.com/conda"')
-    return Settings(found, tuple(_absolute(table.strings("safe-folders"), f"{path}: safe-folders")))
+    safe = tuple(_absolute(table.strings("safe-folders"), f"{path}: safe-folders"))
+    return Settings(found, table.flag("sync"), safe)
 
 
 def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:

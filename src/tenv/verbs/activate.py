@@ -9,6 +9,7 @@ from tenv.core.errors import EnvironmentBrokenError
 from tenv.environment.state import Environment
 from tenv.environment.trust import Reason
 from tenv.project.context import Context
+from tenv.verbs.lock_standing import report_standing
 
 __all__ = ["find_activation", "find_environment", "find_script"]
 
@@ -39,7 +40,7 @@ def find_environment(
         check(environment, target or "")
         state = environment.require_ready(target or environment.prefix.name)
         return state.target, environment
-    name = target or context.only_environment()
+    name = target or context.default_target()
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # a misspelt name is told as such
@@ -48,8 +49,12 @@ def find_environment(
     return name, environment
 
 
-def _alarm(environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool) -> None:
-    """Say what the environment takes from the machine and is no longer what it was."""
+def _report(
+    context: Context, environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool
+) -> None:
+    """Report an environment that is stale, and what it takes from the machine and is no longer what it was."""
+    if (say is not None or context.locked) and (state := environment.state()):
+        report_standing(context, environment, state, say)
     if say is None or not (environment.meta / "system.json").is_file():
         return
     from tenv.sources.system.taken import alarm  # late: most environments take nothing from the machine
@@ -76,6 +81,7 @@ def find_script(
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
         StorageError: The script had to be made, and can't be written.
     """
     name, environment = find_environment(context, target, prefix)
@@ -87,7 +93,7 @@ def find_script(
         context.registry().renew(environment.prefix)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
-    _alarm(environment, name, say, beyond_shell=True)
+    _report(context, environment, name, say, beyond_shell=True)
     return name, path
 
 
@@ -104,7 +110,8 @@ def find_activation(
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
     name, environment = find_environment(context, target, prefix)
-    _alarm(environment, name, say, beyond_shell=False)
+    _report(context, environment, name, say, beyond_shell=False)
     return read_activation(environment.meta / ACTIVATION)

@@ -40,7 +40,7 @@ def find_way(context: Context, name: str | None, prefix: Path | None) -> Rollbac
         EnvironmentMissingError: There is no environment.
         LockMissingError: It has been made from no other lock before.
     """
-    name = name or (context.only_environment() if prefix is None else prefix.name)
+    name = name or (context.default_target() if prefix is None else prefix.name)
     environment = context.environment(name, prefix)
     fault = context.fault_of(environment, name)
     if fault and fault.reason is not Reason.GUTTED:

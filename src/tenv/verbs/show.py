@@ -17,6 +17,8 @@ from tenv.sources.interface import Source, sources
 from tenv.sources.staleness import differences
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
+from tenv.verbs.list import state_word
+from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
 __all__ = ["Shown", "describe"]
 
@@ -33,6 +35,7 @@ class Shown:
             of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
+        standing: How the environment stands to the lock.
         fault: Why the environment can't be used, or None.
     """
 
@@ -42,6 +45,7 @@ class Shown:
     packages: tuple[dict[str, Any], ...]
     environment: Environment
     state: State | None
+    standing: LockStanding
     fault: Fault | None = None
 
     @property
@@ -49,7 +53,7 @@ class Shown:
         """The word for the environment's state; None when there is none."""
         if self.fault:
             return Status.BROKEN.value
-        return self.state.status.value if self.state else None
+        return state_word(self.state, self.standing, None) if self.state else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain values."""
@@ -64,12 +68,13 @@ class Shown:
             "asked": {platform: manifest.asked(platform) for platform in manifest.platforms},
             "activation": {platform: manifest.on(platform).variables() for platform in manifest.platforms},
             "lock": str(self.target.lock_file),
+            "lock_origin": self.target.lock_origin.value if self.target.lock_origin else None,
             "lock_state": self.lock_state,
             "platform": self.platform,
             "packages": list(self.packages),
             "prefix": str(self.environment.prefix),
             "state": self.word,
-            "reason": self.fault.reason.value if self.fault else "",
+            "reason": (self.fault.reason.value if self.fault else self.standing.reason) or None,
         }
 
 
@@ -83,7 +88,9 @@ def describe(context: Context, name: str, prefix: Path | None) -> Shown:
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
     packages = _packages(target, lock, platform, state, environment.prefix)
-    return Shown(target, platform, words, tuple(packages), environment, state, fault)
+    known = state and not fault
+    standing = standing_of(context, environment, state) if state and known else LockStanding(Standing.CURRENT)
+    return Shown(target, platform, words, tuple(packages), environment, state, standing, fault)
 
 
 def _lock_state(target: Target) -> tuple[Lock | None, str]:

@@ -10,7 +10,7 @@ from tenv.activation.changes import Action, Activation, Change
 from tenv.targets.search import find_project
 from tests.support.marked import mark
 from tests.support.project_folders import LAYOUTS
-from tests.support.shells import SPOKEN, Spoken
+from tests.support.shells import SPOKEN, Spoken, note_lock
 
 AT_HAND = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program]
 PATH = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -22,6 +22,7 @@ def make_environment(shell: Spoken, folder: Path, home: Path, state: str = "read
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    note_lock(meta)
     changes = (
         Change("TENV_TARGET", Action.SET, folder.name, ""),
         Change("TENV_PREFIX", Action.SET, str(folder), ""),

@@ -11,6 +11,7 @@ import pytest
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import posix
 from tests.support.marked import mark
+from tests.support.shells import note_lock
 
 SHELLS = [name for name in ("bash", "zsh", "dash", "ksh", "mksh") if shutil.which(name)]
 AWKWARD = 'it\'s "quoted" $HOME `x` \\ ;&|'
@@ -155,6 +156,7 @@ def make_environment(folder: Path, home: Path, state: str) -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    note_lock(meta)
     (meta / "activate.sh").write_text(posix.render_activation(activation(folder.name, folder)))
     mark(folder, home)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import ID_FILE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -209,6 +209,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         "@META@": META,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
+        "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
     }
@@ -250,6 +251,19 @@ fn tenv-is-ready {|folder home target| # whether it is ready, has the user's mar
   }
   put $true
 }
+fn tenv-noted {|file| # whether the lock is the one that tenv looked at last; prints what it found then
+  if (not (path:is-regular $file)) { put $false; return }
+  var note = [(from-lines < $file)] # the lock, what to say of it, its size, and the files that would count more
+  if (or (< (count $note) 3) (not (path:is-regular &follow-symlink=$true $note[0]))) { put $false; return }
+  if ?(e:test $note[0] -nt $file -o $note[0] -ot $file) { put $false; return }
+  if (not-eq (str:trim-space (e:wc -c < $note[0] | slurp)) $note[2]) { put $false; return }
+  for near $note[3..] { if ?(e:test -e $near) { put $false; return } }
+  if (not-eq $note[1] '') {
+    if (has-env TENV_LOCKED) { put $false; return }
+    echo 'tenv: '$note[1] >&2
+  }
+  put $true
+}
 fn tenv-stored {|target| # evaluate the stored script of a target, where its environment is ready
   var folder = $pwd
   while (not (or (eq $folder '') (tenv-is-project $folder))) {
@@ -258,7 +272,7 @@ fn tenv-stored {|target| # evaluate the stored script of a target, where its env
   var home = @HOME@
   if (tenv-is-project $folder) { set home = $folder/.tenv/envs }
   var prefix = $home/$target
-  if (tenv-is-ready $folder $home $target) {
+  if (and (tenv-is-ready $folder $home $target) (tenv-noted $prefix/@META@/@NOTE@)) {
     eval (slurp < $prefix/@META@/@SCRIPT@)
   } else {
     tenv-ask $target

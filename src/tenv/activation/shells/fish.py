@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import ID_FILE, MARKS, META
+from tenv.activation.shells.fish_hook import HOOK
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -270,79 +271,12 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         "@META@": META,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
+        "@NOTE@": LOCK_NOTE,
         "@DATA@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
     }
-    text = _HOOK
+    text = HOOK
     for name, value in values.items():
         text = text.replace(name, value)
     return text
-
-
-_HOOK = r"""
-function tenv
-    if test "$argv[1]" = activate -a (count $argv) -eq 2; and not string match -qr -- '^-|/' $argv[2]
-        _tenv_stored $argv[2]
-    else if test "$argv[1]" = activate
-        _tenv_ask $argv[2..-1]
-    else if test "$argv[1]" = deactivate -a (count $argv) -eq 1
-@DEACTIVATE@
-    else
-        command @PROGRAM@ $argv
-    end
-end
-function _tenv_ask # let tenv itself find the environment, or say what is wrong
-    set -l script (command @PROGRAM@ activate --shell fish $argv)
-    or return
-    if string match -q "source *" -- $script[1]
-        eval $script[1]
-    else
-        printf '%s\n' $script # help, or JSON
-    end
-end
-function _tenv_stored # TARGET: source its stored script, where the environment is ready
-    set -l folder $PWD
-    while test -O "$folder/"; and not _tenv_is_project "$folder"; and test -n "$folder"
-        set folder (string replace -r '/[^/]*$' '' -- $folder)
-    end
-    set -l prefix @DATA@/$argv[1]
-    if _tenv_is_project "$folder"
-        set prefix $folder/.tenv/envs/$argv[1]
-        if test -L $folder/.tenv -o -L $folder/.tenv/envs -o ! -O "$folder/"
-            set prefix ""
-        end
-    end
-    if test -n "$prefix"; and _tenv_is_ready $prefix
-        source $prefix/@META@/@SCRIPT@
-    else
-        _tenv_ask $argv[1]
-    end
-end
-function _tenv_is_project # FOLDER
-    set -l found $argv[1]/manifests/*.toml
-    test -f $argv[1]/tenv.toml; or test (count $found) -gt 0
-end
-function _tenv_is_ready # PREFIX: whether it is ready, carries the user's mark at this very path, and is as that says
-    set -l meta $argv[1]/@META@
-    test -O $argv[1] -a ! -L $argv[1] -a -f $meta/state.json -a -f $argv[1]/@ID@ -a -f $meta/@SCRIPT@; or return 1
-    read -l state <$meta/state.json
-    read -l id <$argv[1]/@ID@
-    if not string match -q '{"state": "ready"*' -- $state; or not string match -qr '^[0-9a-f]+$' -- $id
-        return 1
-    end
-    set -l mark @MARKS@/$id
-    if not test -f $mark; or test $meta/@SCRIPT@ -nt $mark # changed since
-        return 1
-    end
-    set -l lines
-    while read -l line
-        set -a lines $line
-    end <$mark
-    test "$lines[1]" -ef $argv[1]; or return 1
-    for name in $lines[4..-1]
-        set -l file $argv[1]/$name # notes that are as old as the mark, or programs
-        test -x $file; or test -f $file -a ! $file -nt $mark; and string match -qr '^@META@/|[.]cfg$' $name; or return 1
-    end
-end
-"""

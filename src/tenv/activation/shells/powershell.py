@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import ID_FILE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -227,6 +227,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         "@META@": META,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
+        "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
@@ -239,6 +240,19 @@ def render_hook(program: Sequence[str], home: Path) -> str:
 
 _HOOK = r"""
 function global:tenv {
+    # Whether the lock is the one that tenv looked at last; prints what it found then.
+    function Test-TenvNote([string] $File) {
+        if (-not [IO.File]::Exists($File)) { return $false }
+        # The lock, what to say of it, its size, and the files that would count more.
+        $note = [IO.File]::ReadAllLines($File)
+        if ($note.Count -lt 3 -or -not [IO.File]::Exists($note[0]) -or
+            [IO.File]::GetLastWriteTimeUtc($note[0]) -ne [IO.File]::GetLastWriteTimeUtc($File) -or
+            [string] [IO.FileInfo]::new($note[0]).Length -cne $note[2]) { return $false }
+        foreach ($near in $note | Select-Object -Skip 3) { if ([IO.File]::Exists($near)) { return $false } }
+        if ($note[1] -and $env:TENV_LOCKED) { return $false }
+        if ($note[1]) { [Console]::Error.WriteLine('tenv: ' + $note[1]) }
+        $true
+    }
     $words = @($args)
     if ($words.Count -eq 2 -and $words[0] -ceq 'activate' -and $words[1] -notmatch '^-|[/\\]') {
         $folder = (Get-Location -PSProvider FileSystem).ProviderPath
@@ -272,7 +286,8 @@ function global:tenv {
                     [IO.File]::GetLastWriteTimeUtc($_) -gt [IO.File]::GetLastWriteTimeUtc($mark)) })
             $links = @($prefix, $found, [IO.Path]::GetDirectoryName($found)) |
                 Where-Object { ([IO.File]::GetAttributes($_) -band [IO.FileAttributes]::ReparsePoint) -ne 0 }
-            if ($lines.Count -ge 3 -and $lines[0] -ceq $prefix -and $gone.Count -eq 0 -and -not $links) {
+            if ($lines.Count -ge 3 -and $lines[0] -ceq $prefix -and $gone.Count -eq 0 -and -not $links -and
+                (Test-TenvNote ([IO.Path]::Combine($meta, '@NOTE@')))) {
                 . $script
                 return
             }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.core.prefix import ID_FILE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -170,6 +170,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": ascii(list(program)),
         "@META@": META,
+        "@NOTE@": LOCK_NOTE,
         "@ID@": ID_FILE,
         "@HOME@": ascii(str(home)),
         "@SCRIPT@": SCRIPT,
@@ -186,6 +187,7 @@ def _tenv_hook(tools):
     import os
     import re
     import subprocess
+    import sys
     from xonsh.built_ins import XSH
     from xonsh.tools import unthreadable
 
@@ -218,7 +220,7 @@ def _tenv_hook(tools):
         if is_project(folder):
             ready = ready and is_own(folder)
         links = [path for path in (prefix, home, folder + "/.tenv") if os.path.islink(path)]
-        if links or not ready:
+        if links or not ready or not noted(os.path.join(prefix, "@META@", "@NOTE@")):
             return ask([target])
         source(os.path.join(prefix, "@META@", "@SCRIPT@"))
         return 0
@@ -242,6 +244,21 @@ def _tenv_hook(tools):
             path = os.path.join(prefix, file)
             if os.stat(path).st_mtime_ns > made if file.startswith(notes) else not os.access(path, os.X_OK):
                 return False
+        return True
+
+    def noted(file):
+        # Whether the lock is the one that tenv looked at last; prints what it found then.
+        try:
+            with open(file) as lines:
+                lock, said, size, *nearer = lines.read().splitlines()
+            now, own = os.stat(lock), os.stat(file)
+        except (OSError, ValueError):
+            return False
+        same = (str(now.st_size), now.st_mtime_ns) == (size, own.st_mtime_ns)
+        if not same or any(map(os.path.lexists, nearer)) or (said and XSH.env.get("TENV_LOCKED")):
+            return False
+        if said:
+            print("tenv: " + said, file=sys.stderr)
         return True
 
     def is_project(folder):
