@@ -187,6 +187,7 @@ def empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project without a target; the test stands in its folder."""
     folder = tmp_path / "project"
     (folder / "manifests").mkdir(parents=True)
+    (folder / "tenv.toml").touch()
     _stand_in(monkeypatch, folder)
     return folder
 

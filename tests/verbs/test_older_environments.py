@@ -125,8 +125,9 @@ def test_activate_makes_the_script_that_it_needs(created: Project, shell: Shell)
     check_ready(created)
 
 
-def test_what_is_made_later_is_looked_at_as_well(created: Project) -> None:
+def test_what_is_made_later_is_looked_at_as_well(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     of_2d00f5a(created)
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", str(created.prefix))
     created.ok("activate", "tiny", "--shell", "fish")
     with (meta(created) / "activate.fish").open("a") as file:
         file.write(" ")

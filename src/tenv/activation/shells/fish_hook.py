@@ -67,8 +67,12 @@ function _tenv_is_ready # PREFIX: whether it is ready, carries the user's mark a
     end <$mark
     test "$lines[1]" -ef $argv[1]; or return 1
     for name in $lines[4..-1]
-        set -l file $argv[1]/$name # notes that are as old as the mark, or programs
-        test -x $file; or test -f $file -a ! $file -nt $mark; and string match -qr '^@META@/|[.]cfg$' $name; or return 1
+        set -l file $argv[1]/$name
+        if string match -qr '^@META@/|[.]cfg$' $name
+            test -f $file -a ! $file -nt $mark; or return 1
+        else
+            test -x $file; or return 1
+        end
     end
 end
 function _tenv_noted # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
