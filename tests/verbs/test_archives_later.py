@@ -99,7 +99,9 @@ def test_a_lost_record_is_a_fault_that_repair_mends(project: Project, served: Se
     if text is not None:
         record.write_text(text)
     data = json.loads(call("verify", "tiny", "--no-probes", "--json").out)["data"]
-    assert data["integrity"]["missing"] == ["cunovel 7.1.0.3"]
+    lost = ["tenv-meta/archives/cunovel.json"]
+    assert data["integrity"]["missing"] == ["cunovel 7.1.0.3", *(lost if text is None else ())]
+    assert data["integrity"]["changed"] == ([] if text is None else lost)
     project.ok("create", "tiny", "--repair")
     assert snapshot(project.prefix) == before
     project.ok("verify", "tiny", "--no-probes")

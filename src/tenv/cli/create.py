@@ -48,6 +48,7 @@ __all__ = ["create"]
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
 @click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
 @click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
+@click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
 @offline_option
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 @pytorch_option
@@ -65,6 +66,7 @@ def create(
     python: str | None,
     exact: bool,
     repair: bool,
+    anew: bool,
     offline: bool,
     no_wait: bool,
     pytorch: str,
@@ -103,7 +105,7 @@ def create(
             progress.say("\n".join(choice.lines()))
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
-            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair
+            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew
         )
         made = workflow.create(context, request, tell)
     findings = [finding.to_json() for finding in made.findings]

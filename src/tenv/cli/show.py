@@ -29,6 +29,8 @@ def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: 
 
 def _state(shown: "Shown") -> str:
     """Return the state of the environment, and why where it is stale."""
+    if shown.fault:
+        return f"{shown.word}: {shown.fault.message}; {shown.fault.hint}"
     if shown.state is None:
         return "not created"
     word = shown.to_json()["state"]

@@ -79,7 +79,9 @@ def _summary(found: "Verified", prefix: Path | None) -> list[str]:
         lines.append(f"{files} of the machine, which {found.target} uses, not as when it was created")
         hint = f"`tenv create{where} {found.target}` accepts what is there now"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
-    if bad:
+    if found.fault:
+        lines.append(f"{found.fault.message}")
+    if bad or found.fault:
         where = f" --prefix {prefix}" if prefix else ""
         hint = f"`tenv create {found.target}{where} --repair` installs again what was changed"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +16,7 @@ __all__ = [
     "digest",
     "digest_bytes",
     "exclusive",
+    "flush",
     "folder_size",
     "make_folder",
     "read_regular",
@@ -269,6 +271,26 @@ def _make_writable(remove: Callable[[str], object], path: str, _: object) -> Non
     if not Path(path).is_symlink():
         Path(path).chmod(Path(path).stat().st_mode | stat.S_IWUSR)
     remove(path)
+
+
+def flush(folder: Path) -> None:
+    """Wait until the disk has all that was written to the file system of a folder.
+
+    What installers write they do not wait for; after a loss of power a file could be empty that a state calls ready.
+    """
+    if sys.platform != "linux":
+        if hasattr(os, "sync"):
+            os.sync()
+        return
+    import ctypes  # late: only what makes environments waits
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle):
+            number = ctypes.get_errno()
+            raise_storage_error(OSError(number, os.strerror(number), str(folder)), f"can't write {folder}")
+    finally:
+        os.close(handle)
 
 
 def folder_size(folder: Path) -> int:

@@ -9,13 +9,32 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = ["ARCHIVES", "LOCK_NOTE", "MARKER", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
+__all__ = [
+    "ARCHIVES",
+    "ID_FILE",
+    "LOCK_NOTE",
+    "MARKER",
+    "MARKS",
+    "META",
+    "OWN",
+    "clear",
+    "files_in",
+    "leads_out",
+    "require_inside",
+    "spelled",
+]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
 
 MARKER = f"{META}/state.json"
 """The file that only tenv makes, by which an environment is known."""
+
+ID_FILE = f"{META}/id"
+"""The file of a prefix with its id (`tenv.environment.marks`)."""
+
+MARKS = "marks"
+"""The folder of marks in the user's data folder."""
 
 ARCHIVES = f"{META}/archives"
 """The folder with a record for each archive in the prefix."""
@@ -25,6 +44,16 @@ LOCK_NOTE = "lock-note"
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """What stands in a prefix for tenv's own use; the latter two (`tenv.core.files.exclusive`) while it is held."""
+
+
+def spelled(prefix: Path) -> Path:
+    """Return a prefix with the links above ``.tenv`` resolved, and those below it as they are.
+
+    A link in a home folder is the user's own. A link in the place of ``.tenv`` may have come with a repository.
+    """
+    parts = prefix.parts
+    above = len(parts) - 1 - parts[::-1].index(".tenv") if ".tenv" in parts else len(parts) - 1
+    return Path(os.path.realpath(Path(*parts[:above])), *parts[above:])
 
 
 def leads_out(prefix: Path, names: Iterable[str]) -> str:

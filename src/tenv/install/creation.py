@@ -1,11 +1,12 @@
 """A `tenv create` that is under way: the environment, and what it is judged by, each looked at once."""
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
-from tenv.environment.state import Environment, State
+from tenv.environment.state import Environment, State, Status
 from tenv.host.interface import Fact
 from tenv.host.machine import BuildResources, probe
 from tenv.locks.lock import Lock
@@ -36,6 +37,7 @@ class Creation(Job):
         judged: The lock that is there, held against the manifest; from the step on that checks.
         findings: What the rules had to say.
         state: The state of the environment when it is ready; None until then.
+        aside: Where the folder is that was put aside for this one; None mostly.
         unfinished: A sentence for each activation script that did not end, and for what CMake did not find.
     """
 
@@ -44,6 +46,7 @@ class Creation(Job):
     judged: "JudgedLock"
     findings: "tuple[Finding, ...]" = ()
     unfinished: "Sequence[str]" = ()
+    aside: Path | None = None
 
     def __init__(
         self,
@@ -123,6 +126,15 @@ class Creation(Job):
         known = self.findings
         self.findings = before_create.require_build(self.target, self.around, lock) if self.check else ()
         self.tell([finding for finding in self.findings if finding not in known])
+
+    def look(self) -> State | None:
+        """Look at what is in the prefix, and note its fault and its state, which is not read where it is not ours."""
+        self.fault = self.context.fault_of(self.environment, self.target.name)
+        state = self.environment.state() if self.fault is None or self.fault.is_ours else None
+        if state is None and self.fault and self.fault.is_ours:
+            state = State(Status.BROKEN, self.target.name)
+        self.old = state
+        return state
 
     def forget_prefix(self) -> None:
         """Forget what is in the prefix: another process has been at it."""

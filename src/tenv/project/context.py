@@ -1,6 +1,7 @@
 """What every verb is given: where things are found, the caller's environment, and who watches."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,9 @@ from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.core.http_settings import HttpSettings
+    from tenv.environment.marks import Registry
     from tenv.environment.state import Environment
+    from tenv.environment.trust import Fault
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
     from tenv.sources.wheels.uv import Uv
@@ -121,6 +124,28 @@ class Context:
                 f"no target is named, and there are {several}", hint="`tenv default TARGET` sets one for the project"
             )
         raise UsageError("no target is named, and no environment is here", hint="`tenv targets` lists the targets")
+
+    def registry(self) -> "Registry":
+        """Return the marks of this user's environments."""
+        from tenv.environment.marks import Registry
+        from tenv.targets.config import safe_folders
+
+        return Registry(self.places.data, lambda: safe_folders(settings_folder(), self.environ))
+
+    def fault_of(self, environment: "Environment", name: str = "") -> "Fault | None":
+        """Return why an environment can't be used as it is; None for one that can, or where there is none.
+
+        Args:
+            environment: The environment.
+            name: Its target, for the command of the hint; the name of its folder when empty.
+        """
+        from tenv.environment.trust import find_fault
+
+        prefix = environment.prefix
+        name = name or prefix.name
+        usual = prefix in (self.places.environments() / name, self.places.data / "envs" / name)
+        where = "" if usual else f" --prefix {shlex.quote(str(prefix))}"
+        return find_fault(environment, self.registry(), f"tenv create {shlex.quote(name)}{where}")
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` wins over the place that follows from the project."""

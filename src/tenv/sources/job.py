@@ -13,6 +13,7 @@ from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
+    from tenv.environment.trust import Fault
     from tenv.locks.lock import Lock
     from tenv.sources.wheels.interpreters import Interpreter
     from tenv.sources.wheels.uv import Uv
@@ -83,6 +84,7 @@ class Job:
         lock: What the environment shall hold; from the step on that decides on it.
         plan: How that is reached; from the step on that decides on it.
         old: What is known about what is there; None when nothing is.
+        fault: Why what is there can't be used as it is; None when it can.
         toolchain: What is there in the end; from the step on that assembles it.
     """
 
@@ -110,6 +112,7 @@ class Job:
         self.exact = exact
         self.repair = repair
         self.old: State | None = None
+        self.fault: Fault | None = None
 
     @property
     def manifest(self) -> Manifest:

@@ -1,7 +1,9 @@
 """Where targets and their locks are found: the project, the user's configuration folder, the built-in ones."""
 
+import contextlib
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -104,11 +106,13 @@ class SearchPath:
         project: The project's folder, or None outside one.
         places: Every place.
         data: The user's data folder, for environments outside a project.
+        refused: A folder that would be the project, were it not another user's; None mostly.
     """
 
     project: Path | None
     places: tuple[Place, ...]
     data: Path
+    refused: Path | None = None
 
     def outside(self) -> "SearchPath":
         """Return the places that count outside a project: the user's and the built-in ones."""
@@ -125,6 +129,11 @@ class SearchPath:
                 if (file := place.manifest_file(name)).is_file():
                     return index, file
         names = sorted(self.names())
+        if self.refused:
+            raise UnknownTargetError(
+                f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
+                hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
+            )
         meant = self._nearest_cuda(name, names)
         suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
@@ -224,12 +233,53 @@ def _shown(file: Path) -> str:
         return str(file)
 
 
-def find_project(start: Path) -> Path | None:
-    """Return the nearest folder upwards of `start` that has ``manifests/`` or a ``tenv.toml``."""
+def makes_project(folder: Path) -> tuple[Path, ...]:
+    """Return what makes a folder a project: its ``tenv.toml``, or ``manifests/`` with a ``*.toml``; nothing if none.
+
+    Other tools have folders of that name. A manifest that can't be read makes a project as well: the error is about it.
+    """
+    if (folder / "tenv.toml").is_file():
+        return (folder / "tenv.toml",)
+    manifests = folder / "manifests"
+    with contextlib.suppress(OSError):
+        if any(name.endswith(".toml") and not name.startswith(".") for name in os.listdir(manifests)):  # noqa: PTH208
+            return (manifests,)
+    return ()
+
+
+def find_project(start: Path) -> tuple[Path | None, Path | None]:
+    """Return the nearest folder upwards of `start` that is a project, and one that is none since it is another user's.
+
+    The walk ends at a folder of another user, whose manifests would decide what runs here, and at the border of a file
+    system. git has the same rule since CVE-2022-24765.
+    """
+    device = None
     for folder in (start, *start.parents):
-        if (folder / "tenv.toml").is_file() or (folder / "manifests").is_dir():
-            return folder
-    return None
+        try:
+            info = folder.stat()
+        except OSError:
+            continue
+        if device not in (None, info.st_dev):
+            break
+        device = info.st_dev
+        signs = makes_project(folder)
+        if not all(_is_own(path) for path in (folder, *signs)) and not _is_safe(folder):
+            return None, folder if signs else None
+        if signs:
+            return folder, None
+    return None, None
+
+
+def _is_own(path: Path) -> bool:
+    """Tell whether a file or folder is this user's; Windows has its own rights."""
+    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
+
+
+def _is_safe(folder: Path) -> bool:
+    from tenv.targets.config import safe_folders  # late: asked only about folders of others
+
+    real = Path(os.path.realpath(folder))
+    return any(real.is_relative_to(os.path.realpath(safe)) for safe in safe_folders(settings_folder(), os.environ))
 
 
 def settings_folder() -> Path:
@@ -244,11 +294,13 @@ def find_places(start: Path | None = None) -> SearchPath:
     from platformdirs import user_data_path  # late: 19 ms
 
     start = start or _working_folder()
-    project = find_project(start) or find_project(start.resolve())
+    project, refused = find_project(start)
+    if project is None and refused is None and (real := start.resolve()) != start:
+        project, refused = find_project(real)
     user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
-    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False))
+    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False), refused)
 
 
 def _working_folder() -> Path:

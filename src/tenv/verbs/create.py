@@ -15,7 +15,8 @@ from tenv.activation.shells.interface import SHELLS
 from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, HostError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.environment.made_files import add_scripts, lacks_scripts
-from tenv.environment.state import Environment, State, Status
+from tenv.environment.state import Environment, State, Status, put_aside
+from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
@@ -58,6 +59,7 @@ class CreateRequest:
         check: Stop where the rules say that the target can't be built here.
         around: The machine and the PyTorch to judge by; None for this machine and the checkout here, if any.
         repair: Look at every file, and fetch and install again what is not as it was put there.
+        anew: Put aside what is there, and make the environment anew.
     """
 
     target: str
@@ -70,6 +72,7 @@ class CreateRequest:
     check: bool = True
     around: "Surroundings | None" = None
     repair: bool = False
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,10 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     start = time.monotonic()
     job = _job(context, request, tell)
     _check_prefix(job.prefix)
-    _check_owner(job)
+    job.environment.check_real()
+    job.look()
+    if not request.anew:
+        _check_owner(job)
     if job.manifest.system:
         _check_platform(job)
     for work in job.works:  # what the machine lacks ends the command before anything is written
@@ -135,7 +141,11 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         _check_platform(job)
         run_steps(job, _DECIDING)
         with _hold(job, request):
+            if request.anew:
+                job.aside = put_aside(job.environment)
+                job.forget_prefix()
             changed = not _is_current(job, request)  # another process may have been faster
+            _check_owner(job)
             if changed:
                 notes = _make(job)
     else:
@@ -149,15 +159,18 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
 
 
 def _catch_up(job: Creation, request: CreateRequest) -> None:
-    """Write down harmless changes of the machine, and make the scripts of newer shells."""
+    """Write down harmless changes of the machine, make the scripts of newer shells, and mark what is accepted."""
     accepting = any(work.has_harmless_changes() for work in job.works)
-    if not accepting and not lacks_scripts(job.environment):
+    registry = job.context.registry()
+    marked = registry.is_marked(job.prefix)
+    if not accepting and not lacks_scripts(job.environment) and (marked or registry.is_shared(job.prefix)):
         return
     with _hold(job, request):
         if accepting:
             for work in job.works:
                 work.accept()
         add_scripts(job.environment)
+        registry.mark(job.prefix, needed_names(job.prefix, job.old.python if job.old else ""))
 
 
 def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
@@ -182,8 +195,10 @@ def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Fin
 
 
 def _check_owner(job: Creation) -> None:
-    """Refuse a folder that holds the environment of another target."""
-    state = job.environment.state()
+    """Refuse a folder that this user did not make, and one that holds the environment of another target."""
+    if job.fault and not job.fault.is_ours:
+        raise job.fault.error()
+    state = job.old
     if state and state.status is not Status.BROKEN and state.target != job.target.name:
         raise ForeignFolderError(
             f"{job.prefix} is an environment of `{state.target}`",
@@ -193,8 +208,10 @@ def _check_owner(job: Creation) -> None:
 
 def _is_current(job: Creation, request: CreateRequest) -> bool:
     """Tell whether the environment already is what is asked for; what is known about it is noted in the job."""
-    state = job.old = job.environment.state()
-    if state is None or state.status is not Status.READY or request.exact or request.repair:
+    state = job.look()
+    if state is None or state.status is not Status.READY or job.fault:
+        return False
+    if request.exact or request.repair or request.anew:
         return False
     if not all(work.is_current() for work in job.works) or not _is_made_from(state, job):
         return False
@@ -294,7 +311,8 @@ _DECIDING = (
 @contextmanager
 def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
     """Hold the environment; what was known of it is forgotten when another process had to be waited for."""
-    job.environment.check_ours()
+    if job.fault is None and not request.anew:
+        job.environment.check_ours()
     make_folder(job.prefix.parent)
     if request.prefix is None:
         ignore = job.prefix.parent.parent / ".gitignore"

@@ -7,7 +7,8 @@ from typing import Any
 
 from tenv.core.errors import TenvError
 from tenv.core.versions import Version
-from tenv.environment.state import Environment, State
+from tenv.environment.state import Environment, State, Status
+from tenv.environment.trust import Fault
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.lock_file import read_lock
@@ -35,6 +36,7 @@ class Shown:
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
         standing: How the environment stands to the lock.
+        fault: Why the environment can't be used, or None.
     """
 
     target: Target
@@ -44,6 +46,14 @@ class Shown:
     environment: Environment
     state: State | None
     standing: LockStanding
+    fault: Fault | None = None
+
+    @property
+    def word(self) -> str | None:
+        """The word for the environment's state; None when there is none."""
+        if self.fault:
+            return Status.BROKEN.value
+        return state_word(self.state, self.standing, None) if self.state else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain values."""
@@ -63,8 +73,8 @@ class Shown:
             "platform": self.platform,
             "packages": list(self.packages),
             "prefix": str(self.environment.prefix),
-            "state": state_word(self.state, self.standing) if self.state else None,
-            "reason": self.standing.reason or None,
+            "state": self.word,
+            "reason": (self.fault.reason.value if self.fault else self.standing.reason) or None,
         }
 
 
@@ -72,13 +82,15 @@ def describe(context: Context, name: str, prefix: Path | None) -> Shown:
     """Return the description of a target."""
     target = context.places.find(name)
     environment = context.environment(name, prefix)
-    state = environment.state()
+    fault = context.fault_of(environment, name)
+    state = None if fault and not fault.is_ours else environment.state()
     here = current_platform()
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
     packages = _packages(target, lock, platform, state, environment.prefix)
-    standing = standing_of(context, environment, state) if state else LockStanding(Standing.CURRENT)
-    return Shown(target, platform, words, tuple(packages), environment, state, standing)
+    known = state and not fault
+    standing = standing_of(context, environment, state) if state and known else LockStanding(Standing.CURRENT)
+    return Shown(target, platform, words, tuple(packages), environment, state, standing, fault)
 
 
 def _lock_state(target: Target) -> tuple[Lock | None, str]:
