@@ -16,7 +16,7 @@ __all__ = ["render_draft", "with_cuda", "without_doubles"]
 
 T = TypeVar("T")
 
-_CUDA = re.compile(r"cuda-version|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
+_CUDA = re.compile(r"cuda-version|cuda-nvcc|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
 """Packages whose version is that of a CUDA release, on conda and on the package index."""
 
 _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
@@ -88,20 +88,33 @@ def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
 
 
 def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]:
-    """Return a draft that says which CUDA the host must offer, where that is certain, and what is to be told of it.
+    """Return a draft that says which CUDA it is built with, where that is certain, and what is to be told of it.
 
-    It is when the file itself does not say, and all that its lock, or else its requests, have of CUDA is of one
-    release.
+    It is when all that the file's lock, or else its requests, have of CUDA is of one release. What the file declares of
+    its hosts (pixi's ``cuda = "12"``) is the CUDA that their drivers offer at least: it counts where nothing names a
+    release, and where parts are of several, ``cuda-version`` does, then nvcc.
     """
-    if draft.cuda:
-        return draft, []
-    names = _locked(part) if part else _asked(draft)
-    found = sorted({release for name, release in names if _CUDA.fullmatch(name)})
+    names = [(name, release) for name, release in (_locked(part) if part else _asked(draft)) if _CUDA.fullmatch(name)]
+    found = sorted({release for _, release in names})
+    for first in ("cuda-version", "cuda-nvcc"):
+        told = sorted({release for name, release in names if name == first})
+        if draft.cuda and len(found) > 1 and len(told) == 1:
+            found = told
     if len(found) == 1:
-        return replace(draft, cuda=found[0]), []
-    if found:
+        return replace(draft, cuda=found[0]), _bound(draft, found[0])
+    if found and not draft.cuda:
         return draft, [f"what the host must offer: the file has parts of CUDA {', '.join(found)} and does not say"]
     return draft, []
+
+
+def _bound(draft: Draft, release: str) -> list[str]:
+    """Return what is lost of the bound that a file sets for drivers, where that is not the toolkit's release."""
+    if not draft.cuda or draft.cuda == release:
+        return []
+    return [
+        f"that its hosts' drivers must offer CUDA {draft.cuda}: its packages are of CUDA {release}, and the oldest "
+        "driver follows from that"
+    ]
 
 
 def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:
