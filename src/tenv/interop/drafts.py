@@ -111,10 +111,8 @@ def _bound(draft: Draft, release: str) -> list[str]:
     """Return what is lost of the bound that a file sets for drivers, where that is not the toolkit's release."""
     if not draft.cuda or draft.cuda == release:
         return []
-    return [
-        f"that its hosts' drivers must offer CUDA {draft.cuda}: its packages are of CUDA {release}, and the oldest "
-        "driver follows from that"
-    ]
+    packages = f"its packages are of CUDA {release}, and the oldest driver follows from that"
+    return [f"that its hosts' drivers must offer CUDA {draft.cuda}: {packages}"]
 
 
 def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:
