@@ -16,7 +16,7 @@ __all__ = ["render_draft", "with_cuda", "without_doubles"]
 
 T = TypeVar("T")
 
-_CUDA = re.compile(r"cuda-version|cuda-nvcc|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
+_CUDA = re.compile(r"cuda-version|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
 """Packages whose version is that of a CUDA release, on conda and on the package index."""
 
 _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
@@ -94,12 +94,12 @@ def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]
     its hosts (pixi's ``cuda = "12"``) is the CUDA that their drivers offer at least: it counts where nothing names a
     release, and where parts are of several, ``cuda-version`` does, then nvcc.
     """
-    names = [(name, release) for name, release in (_locked(part) if part else _asked(draft)) if _CUDA.fullmatch(name)]
-    found = sorted({release for _, release in names})
+    every = list(_locked(part) if part else _asked(draft))
+    found = sorted({release for name, release in every if _CUDA.fullmatch(name)})
     for first in ("cuda-version", "cuda-nvcc"):
-        told = sorted({release for name, release in names if name == first})
-        if draft.cuda and len(found) > 1 and len(told) == 1:
-            found = told
+        named = sorted({release for name, release in every if name == first})
+        if len(named) == 1 and (not found or (draft.cuda and len(found) > 1)):
+            found = named
     if len(found) == 1:
         return replace(draft, cuda=found[0]), _bound(draft, found[0])
     if found and not draft.cuda:
