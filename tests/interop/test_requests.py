@@ -248,3 +248,36 @@ def test_an_export_of_tenv_says_which_platform_it_is_for() -> None:
     ended = call("import", "out/environment.yml", "--name", "made", "--json")
     assert tomllib.loads(Path("manifests/made.toml").read_text())["platforms"] == ["win-64"]
     assert not any("names no platforms" in line for line in ended.data["lost"])
+
+
+@pytest.mark.parametrize(
+    ("declared", "dependencies", "cuda"),
+    [
+        ("12", {"cuda-version": "12.4.*"}, "12.4"),
+        ("12", {"cuda-nvcc": "12.6.*"}, "12.6"),
+        ("12", {"cuda-version": "12.4.*", "cuda-toolkit": "12.6.*"}, "12.4"),
+        ("12", {"cuda-version": ">=12.4,<13"}, "12"),
+        ("12", {"numpy": "*"}, "12"),
+        ("12.4", {"cuda-version": "12.4.*"}, "12.4"),
+    ],
+)
+def test_what_a_pixi_toml_declares_of_cuda_is_the_driver_s_bound(
+    declared: str, dependencies: dict[str, str], cuda: str
+) -> None:
+    rows = "".join(f'{name} = "{version}"\n' for name, version in dependencies.items())
+    text = f'[workspace]\nname = "w"\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n[dependencies]\n{rows}'
+    found, lost = imported("pixi.toml", f'{text}[system-requirements]\ncuda = "{declared}"\n')
+    assert found["requirements"]["cuda"] == cuda
+    assert any("drivers must offer CUDA 12" in line for line in lost) is (cuda != declared)
+
+
+def test_an_import_refuses_packages_that_a_check_of_its_lock_would_refuse(tmp_path: Path) -> None:
+    home = "https://conda.anaconda.org/nvidia/linux-64"
+    rows = [f"{home}/cuda-nvcc-12.8.61-0.tar.bz2#{'a' * 64}", f"{home}/cuda-version-12.1-h1d6eff3_3.conda#{'b' * 64}"]
+    Path("mixed.txt").write_text("\n".join(["# platform: linux-64", "@EXPLICIT", *rows]) + "\n")
+    ended = call("import", "mixed.txt", "--name", "made")
+    assert ended.status == 7
+    assert "its packages do not fit together, so nothing is written" in ended.err
+    assert "cuda-nvcc 12.8.61 on linux-64 is of CUDA 12.8 inside a CUDA 12.1 toolkit (TE301)" in ended.err
+    assert not Path("manifests/made.toml").exists()
+    assert call("import", "mixed.txt", "--name", "made", "--no-lock").status == 0

@@ -17,6 +17,10 @@ __all__ = ["NamedGpu", "every_name", "find_by_id", "find_by_name"]
 
 _BRANDS = ("nvidia", "geforce", "tesla", "corporation")
 _CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
+_MEMORY = re.compile(r"[ -]\d+G?B?$", re.IGNORECASE)
+"""The begin of a memory size, at which a long name was cut: ``NVIDIA H100 80G``."""
+_PLACE = re.compile(r"( Generation)? (Laptop|Embedded) GPU\b| \d+GB( PCIe)?$")
+"""What pci.ids adds to a name that people and NVIDIA's list leave out."""
 _VGPU = re.compile(r"-\d{1,3}[ABCQ]$")
 _PARTS = re.compile(r"(?<=\d)(?=ti\b|super\b)")
 
@@ -80,6 +84,8 @@ def _whole(name: str, facts: "Facts") -> NamedGpu | None:
 def _cut(begin: str, facts: "Facts") -> NamedGpu | None:
     asked = "".join(_words(begin))
     found = [row for row in facts.gpu_names if asked and "".join(_words(row.name)).startswith(asked)]
+    if not found and (shorter := _MEMORY.sub("", begin)) != begin:
+        return _whole(shorter, facts)
     if not found or len({row.capability for row in found}) > 1:
         return None
     kinds = {row.kind for row in found}
@@ -107,9 +113,10 @@ def every_name(facts: "Facts") -> Iterator[NamedGpu]:
 def _names(told: str) -> list[str]:
     """Return the names that one of pci.ids holds: ``A2 / A16`` are two, ``RTX 2000 / 2000E Ada Generation`` is one."""
     first, *others = re.sub(r" (Max-Q / Mobile|Max-Q|Mobile)\b", "", told).split(" / ")
+    names = [first, *(name for name in others if any(map(str.isdigit, name)))]
     if others and others[0][:1].isdigit():
-        return [f"{first} {others[0].partition(' ')[2]}".strip()]
-    return [first.strip(), *(name.strip() for name in others if any(map(str.isdigit, name)))]
+        names = [f"{first} {others[0].partition(' ')[2]}"]
+    return list(dict.fromkeys(form.strip() for name in names for form in (name, _PLACE.sub("", name))))
 
 
 @lru_cache(maxsize=4096)

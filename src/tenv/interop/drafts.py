@@ -88,20 +88,31 @@ def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
 
 
 def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]:
-    """Return a draft that says which CUDA the host must offer, where that is certain, and what is to be told of it.
+    """Return a draft that says which CUDA it is built with, where that is certain, and what is to be told of it.
 
-    It is when the file itself does not say, and all that its lock, or else its requests, have of CUDA is of one
-    release.
+    It is when all that the file's lock, or else its requests, have of CUDA is of one release. What the file declares of
+    its hosts (pixi's ``cuda = "12"``) is the CUDA that their drivers offer at least: it counts where nothing names a
+    release, and where parts are of several, ``cuda-version`` does, then nvcc.
     """
-    if draft.cuda:
-        return draft, []
-    names = _locked(part) if part else _asked(draft)
-    found = sorted({release for name, release in names if _CUDA.fullmatch(name)})
+    every = list(_locked(part) if part else _asked(draft))
+    found = sorted({release for name, release in every if _CUDA.fullmatch(name)})
+    for first in ("cuda-version", "cuda-nvcc"):
+        named = sorted({release for name, release in every if name == first})
+        if len(named) == 1 and (not found or (draft.cuda and len(found) > 1)):
+            found = named
     if len(found) == 1:
-        return replace(draft, cuda=found[0]), []
-    if found:
+        return replace(draft, cuda=found[0]), _bound(draft, found[0])
+    if found and not draft.cuda:
         return draft, [f"what the host must offer: the file has parts of CUDA {', '.join(found)} and does not say"]
     return draft, []
+
+
+def _bound(draft: Draft, release: str) -> list[str]:
+    """Return what is lost of the bound that a file sets for drivers, where that is not the toolkit's release."""
+    if not draft.cuda or draft.cuda == release:
+        return []
+    packages = f"its packages are of CUDA {release}, and the oldest driver follows from that"
+    return [f"that its hosts' drivers must offer CUDA {draft.cuda}: {packages}"]
 
 
 def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:

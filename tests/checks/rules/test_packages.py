@@ -277,3 +277,14 @@ def test_a_toolkit_that_nobody_could_look_for_is_a_warning() -> None:
     (finding,) = found("TE309", case(None, toolkits=Missing("no"), manifest={"system": {"cuda-toolkit": Range("*")}}))
     assert (finding.severity, finding.evidence) == ("warning", "no")
     assert finding.message == "the target takes cuda-toolkit from the machine, and what that has is not known"
+
+
+def test_the_packages_of_another_release_are_one_finding_with_a_list() -> None:
+    parts = tuple(conda(name, "12.8.61", channel="nvidia") for name in ("cuda-nvcc", "cuda-cccl", "cuda-gdb"))
+    (finding,) = found("TE301", case("12.1", conda=parts))
+    assert finding.subject == "3 packages on linux-64"
+    assert "cuda-nvcc 12.8.61, cuda-cccl 12.8.61, cuda-gdb 12.8.61" in finding.message
+    assert finding.evidence.endswith("cuda-nvcc-12.8.61-h0_0.conda, and 2 more")
+    assert finding.fix.startswith('add "conda-forge" above "nvidia" in `channels`')
+    (pinned,) = found("TE301", case("12.1", conda=tuple(conda(n, "12.8.61") for n in ("cuda-nvcc", "cuda-cccl"))))
+    assert pinned.fix == 'pin it in [dependencies]: cuda-nvcc = "12.1.*"; cuda-cccl = "12.1.*"'

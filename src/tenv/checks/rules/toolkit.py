@@ -8,6 +8,7 @@ is therefore checked. Of conda packages the nvidia channel pins less still: its 
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from tenv.checks.rules.interface import Case, Finding, Severity
@@ -90,9 +91,34 @@ def _check(lock: Lock) -> Iterator[Finding]:
         yield from _mixed_halves(platform, packages)
 
 
+def _listed(platform: str, cuda: Version, found: list[Finding]) -> Iterator[Finding]:
+    """Yield one finding for what has one cause: the packages of a platform that are of another release."""
+    if len(found) <= 1:
+        yield from found
+        return
+    names = [finding.subject.removesuffix(f" on {platform}") for finding in found]
+    fixes = list(dict.fromkeys(finding.fix for finding in found))
+    begin = f"{fixes[0].partition(': ')[0]}: "
+    if len(fixes) > 1 and all(fix.startswith(begin) for fix in fixes):
+        fixes = [begin + "; ".join(fix.removeprefix(begin) for fix in fixes)]
+    yield replace(
+        found[0],
+        subject=f"{len(found)} packages on {platform}",
+        message=f"are of another release than the toolkit, CUDA {cuda}: {', '.join(names)}",
+        evidence=f"{found[0].evidence}, and {len(found) - 1} more",
+        fix="; ".join(fixes),
+    )
+
+
 def mixed_releases(case: Case) -> Iterator[Finding]:
-    """Yield an error for each package of the lock that is of another release than the target's CUDA."""
-    return _coded(case, MIXED_RELEASES)
+    """Yield an error a platform for the packages of the lock that are of another release than the target's CUDA."""
+    lock, cuda = case.lock, _cuda(case.lock) if case.lock else None
+    if lock is None or cuda is None:
+        return
+    for platform in dict.fromkeys((*lock.wheels, *lock.conda)):
+        wheels, packages = lock.wheels.get(platform, ()), lock.conda.get(platform, ())
+        found = [*_mixed(platform, wheels, cuda), *_mixed_conda(platform, packages, cuda, lock.channels)]
+        yield from _listed(platform, cuda, found)
 
 
 def placeholders(case: Case) -> Iterator[Finding]:
