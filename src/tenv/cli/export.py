@@ -1,12 +1,17 @@
 """``tenv export``."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
+
+if TYPE_CHECKING:
+    from tenv.interop.interface import Exported
 
 __all__ = ["export"]
 
@@ -15,7 +20,11 @@ __all__ = ["export"]
 @click.argument("format")
 @click.argument("target", required=False)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), default=Path(), help="The folder to write to; `-` to print."
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The file to write where the format is one, else the folder; `-` to print.",
 )
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; all when left out.")
 @click.option("--python", default="", metavar="MINOR", help="Take the wheels of one Python only.")
@@ -57,5 +66,14 @@ def export(
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
         return Result({**data, "files": [], "text": text}, text=text, summary=told)
-    paths = [str(path) for path in workflow.write(written.exported, output, force=force)]
+    paths = [str(path) for path in workflow.write(*_placed(written.exported, output), force=force)]
     return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *told])
+
+
+def _placed(exported: "Exported", output: Path) -> "tuple[Exported, Path]":
+    """Return what is exported, under the name that `-o` gives to a single file, and the folder to write to."""
+    own = next(iter(exported.files))
+    is_file = output.name and (output.suffix or output.name == own or not Path(own).suffix) and not output.is_dir()
+    if len(exported.files) != 1 or not is_file:
+        return exported, output
+    return replace(exported, files={output.name: exported.files[own]}), output.parent

@@ -180,6 +180,7 @@ class Manifest:
         system: What is taken from the host, by name.
         others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
+        dropped: The names that it takes away from what a parent asks for, by the key of the source.
         by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
     """
 
@@ -197,6 +198,7 @@ class Manifest:
     system: Mapping[str, Range] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
 
     def on(self, platform: str) -> "Manifest":

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
@@ -138,11 +139,18 @@ def _read_sections(name: str, table: Table) -> Manifest:
             if section.keys and (found := table.table(section.name)).data
         },
         environment={key: read_variable(variables, key, name) for key in variables.data},
+        dropped={section.key: _dropped(section, table.table(section.name)) for section in SECTIONS},
     )
 
 
 def _each(table: Table) -> list[tuple[Table, str]]:
-    return [(table, key) for key in table.data]
+    return [(table, key) for key in table.data if table.data[key] is not False]
+
+
+def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
+    """Return the names that a section drops from what a parent asks for (``NAME = false``)."""
+    names = (key for key, value in table.data.items() if value is False)
+    return frozenset(normalize(name) if section.key == "wheels" else name for name in names)
 
 
 def _package(table: Table, key: str) -> str:
@@ -288,16 +296,25 @@ def _lay(above: Manifest, own: Manifest) -> Manifest:
         requirements=Requirements(
             own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
         ),
-        dependencies={**above.dependencies, **own.dependencies},
-        wheels={**above.wheels, **own.wheels},
-        archives={**above.archives, **own.archives},
-        system={**above.system, **own.system},
+        dependencies={**_kept(above, own, "conda"), **own.dependencies},
+        wheels={**_kept(above, own, "wheels"), **own.wheels},
+        archives={**_kept(above, own, "archives"), **own.archives},
+        system={**_kept(above, own, "system"), **own.system},
         others={
-            key: {**above.others.get(key, {}), **own.others.get(key, {})}
-            for key in sorted({*above.others, *own.others})
+            key: {**_kept(above, own, key), **own.others.get(key, {})} for key in sorted({*above.others, *own.others})
         },
         environment={**above.environment, **own.environment},
+        dropped={
+            section.key: above.dropped.get(section.key, frozenset()) | own.dropped.get(section.key, frozenset())
+            for section in SECTIONS
+        },
     )
+
+
+def _kept(above: Manifest, own: Manifest, key: str) -> dict[str, Any]:
+    """Return what a manifest above asks of a source and the one below does not drop."""
+    dropped = own.dropped.get(key, frozenset())
+    return {name: request for name, request in above.wanted(key).items() if name not in dropped}
 
 
 def _complete(manifest: Manifest, table: Table) -> Manifest:

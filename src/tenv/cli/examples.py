@@ -1,0 +1,42 @@
+"""Two examples for each command, which its help shows at the end; the first is the one that most people need."""
+
+__all__ = ["EXAMPLES"]
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    "targets": ("tenv targets", "tenv targets --json"),
+    "show": ("tenv show cuda130", "tenv show cuda130 --json"),
+    "init": ("tenv init mine --extends cuda130", "tenv init"),
+    "add": ("tenv add mine numpy 'scipy>=1.14,<2'", "tenv add mine --conda conda-forge::cmake=3.31"),
+    "drop": ("tenv drop mine numpy", "tenv drop mine numpy scipy --no-create"),
+    "default": ("tenv default cuda130", "tenv default"),
+    "lock": ("tenv lock cuda130", "tenv lock --check"),
+    "update": ("tenv update cuda130 --dry-run", "tenv update cuda130 numpy"),
+    "diff": ("tenv diff cuda130 cuda132", "tenv diff locks/mine.lock"),
+    "tree": ("tenv tree cuda130", "tenv tree cuda130 --invert numpy"),
+    "packages": ("tenv packages cuda130 --sort size", "tenv packages cuda130 '^nvidia-'"),
+    "merge-driver": ("tenv merge-driver --install", "tenv merge-driver locks/mine.lock"),
+    "export": ("tenv export pixi cuda121 -o workspace", "tenv export requirements.txt cuda130 -o wheels.txt"),
+    "import": ("tenv import environment.yml", "tenv import pixi.lock --environment cuda --name mine"),
+    "create": ("tenv create auto", "tenv create cuda130 --locked"),
+    "verify": ("tenv verify cuda130", "tenv verify cuda130 --no-probes"),
+    "rollback": ("tenv rollback cuda130 --dry-run", "tenv rollback cuda130"),
+    "list": ("tenv list", "tenv list --check"),
+    "activate": ('eval "$(tenv activate cuda130)"', "tenv activate cuda130 --shell fish | source"),
+    "deactivate": ('eval "$(tenv deactivate)"', "tenv deactivate --shell fish | source"),
+    "hook": ('eval "$(tenv hook bash)"', "tenv hook fish | source"),
+    "completion": ('eval "$(tenv completion bash)"', "tenv completion fish | source"),
+    "run": ("tenv run cuda130 -- python setup.py develop", "tenv run --sync -- nvcc --version"),
+    "shell": ("tenv shell cuda130", "tenv shell"),
+    "gdb": ("tenv gdb cuda130 -- python test.py", "tenv gdb cuda130 --attach 4711"),
+    "env": ("tenv env cuda130", "tenv env cuda130 --explain CUDA_HOME"),
+    "check": ("tenv check cuda130 --pytorch .", "tenv check cuda130 --against reports"),
+    "check-driver": ("tenv check-driver", "tenv check-driver cuda130 --build-only"),
+    "explain": ("tenv explain TE101", "tenv explain --log build.log"),
+    "host": ("tenv host", "tenv host --json"),
+    "facts": ("tenv facts", "tenv facts cuda-driver"),
+    "remove": ("tenv remove cuda130", "tenv remove cuda130 --no-wait"),
+    "clean": ("tenv clean", "tenv clean --wheels"),
+    "config": ("tenv config", "tenv config sync true"),
+    "info": ("tenv info", "tenv info --json"),
+}
+"""By the name of the command."""
