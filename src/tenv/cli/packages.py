@@ -34,7 +34,7 @@ def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, 
         rows.sort(key=lambda row: (row.kind, row.name))
     size = format_bytes(sum(row.bytes or 0 for row in rows))
     where = "installed" if found.installed else "locked, not installed"
-    summary = [f"{count(len(rows), 'package')} {where}, {size} to download, from {found.lock}"]
+    summary = [f"{count(len(rows), 'package')} {where}; their files have {size}, by {found.lock}"]
     return Result([row.to_json() for row in rows], text=lambda: _print(rows), summary=summary)
 
 

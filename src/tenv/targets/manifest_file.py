@@ -149,8 +149,8 @@ def _each(table: Table) -> list[tuple[Table, str]]:
 
 def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
     """Return the names that a section drops from what a parent asks for (``NAME = false``)."""
-    names = (key for key, value in table.data.items() if value is False)
-    return frozenset(normalize(name) if section.key == "wheels" else name for name in names)
+    dropped = (key for key, value in table.data.items() if value is False)
+    return frozenset(map(normalize, dropped) if section.key == "wheels" else dropped)
 
 
 def _package(table: Table, key: str) -> str:
@@ -304,10 +304,7 @@ def _lay(above: Manifest, own: Manifest) -> Manifest:
             key: {**_kept(above, own, key), **own.others.get(key, {})} for key in sorted({*above.others, *own.others})
         },
         environment={**above.environment, **own.environment},
-        dropped={
-            section.key: above.dropped.get(section.key, frozenset()) | own.dropped.get(section.key, frozenset())
-            for section in SECTIONS
-        },
+        dropped={key: names | above.dropped.get(key, frozenset()) for key, names in own.dropped.items()},
     )
 
 
