@@ -9,9 +9,10 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
+from tenv.cli.start import program_words
 
 if TYPE_CHECKING:
-    from tenv.interop.interface import Exported
+    from tenv.verbs.export import Written
 
 __all__ = ["export"]
 
@@ -31,6 +32,10 @@ __all__ = ["export"]
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to take.")
 @click.option("--requests", is_flag=True, help="environment.yml: what the manifest asks for, not what is locked.")
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+@click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @offline_option
 def export(
@@ -44,36 +49,59 @@ def export(
     lock_file: Path | None,
     requests: bool,
     md5: bool,
+    prefix: Path | None,
+    base: str,
     force: bool,
     offline: bool,
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
-    What the format can't hold is said on standard error.
+    What the format can't hold is said on standard error. Or write what uses its environment here: vscode, direnv,
+    clangd. These add to files that are there; a value of yours is kept unless --force is given. Or write what makes the
+    environment elsewhere, from the lock: dockerfile, devcontainer, apptainer, github-actions.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-        request = workflow.ExportRequest(format, target, lock_file, platforms, python, requests, md5)
+        request = workflow.ExportRequest(
+            format=format,
+            target=target,
+            lock_file=lock_file,
+            platforms=platforms,
+            python=python,
+            requests=requests,
+            md5=md5,
+            folder=Path() if str(output) == "-" else output,
+            prefix=prefix,
+            base=base,
+            tenv=tuple(program_words()),
+        )
         written = workflow.export(context, request)
     files = written.exported.files
     data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
+    data |= {"notes": list(written.exported.notes)} if written.exported.notes else {}
     told = [f"not in it: {line}" for line in written.exported.lost]
     if str(output) == "-":
         if len(files) != 1:
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
         return Result({**data, "files": [], "text": text}, text=text, summary=told)
-    paths = [str(path) for path in workflow.write(*_placed(written.exported, output), force=force)]
-    return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *told])
+    paths, kept = workflow.write(*_placed(written, output), force=force)
+    files_written = [str(path) for path in paths]
+    told += [f"kept as it is (`--force` replaces it): {line}" for line in kept]
+    data |= {"kept": kept} if kept else {}
+    told = [f"{', '.join(files_written)} written", *told, *written.exported.notes]
+    return Result({**data, "files": files_written}, summary=told)
 
 
-def _placed(exported: "Exported", output: Path) -> "tuple[Exported, Path]":
+def _placed(written: "Written", output: Path) -> "tuple[Written, Path]":
     """Return what is exported, under the name that `-o` gives to a single file, and the folder to write to."""
-    own = next(iter(exported.files))
-    is_file = output.name and (output.suffix or output.name == own or not Path(own).suffix) and not output.is_dir()
-    if len(exported.files) != 1 or not is_file:
-        return exported, output
-    return replace(exported, files={output.name: exported.files[own]}), output.parent
+    files = written.exported.files
+    own = next(iter(files), "")
+    named = output.suffix or output.name == own or not (Path(own).suffix or own.startswith("."))
+    if len(files) != 1 or "/" in own or not output.name or not named or output.is_dir():
+        return written, output
+    exported = replace(written.exported, files={output.name: files[own]})
+    return replace(written, exported=exported), output.parent
