@@ -22,12 +22,20 @@ _Tell = Callable[[Sequence[Any]], None]
 no_create_option = click.option("--no-create", is_flag=True, help="Leave an environment that is there as it is.")
 
 
+def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Add an option for each source that a package may come from."""
+    from tenv.targets.sections import SECTIONS
+
+    for section in reversed([section for section in SECTIONS if section.option]):
+        said = f"They are {section.noun}s ([{section.name}])."
+        function = click.option(f"--{section.option}", "key", flag_value=section.key, help=said)(function)
+    return function
+
+
 @command("add", short_help="Ask for packages in a manifest, and lock them.")
 @click.argument("target")
 @click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
-@click.option("--conda", "key", flag_value="conda", help="They are conda packages ([dependencies]).")
-@click.option("--pypi", "key", flag_value="wheels", help="They are wheels ([pypi-dependencies]).")
-@click.option("--archive", "key", flag_value="archives", help="They are archives ([archives]).")
+@_source_options
 @no_create_option
 @offline_option
 def add(
