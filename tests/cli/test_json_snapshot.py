@@ -65,6 +65,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "default": ("default", "tiny"),
     "config": ("config", "sync"),
     "info": ("info", "nothing"),
+    "plan": ("plan", "tiny"),
+    "build": ("build", "tiny", "--pytorch", "nosuch"),
     "remove": ("remove", "tiny"),
     "clean": ("clean",),
 }

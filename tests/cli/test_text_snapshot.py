@@ -52,6 +52,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "facts": ("facts",),
     "facts table": ("facts", "cuda-driver"),
     "verify": ("verify", "tiny"),
+    "plan": ("plan", "tiny"),
+    "build": ("build", "tiny", "--pytorch", "nosuch"),
     "rollback": ("rollback", "tiny"),
     "init": ("init", "mine", "--extends", "tiny"),
     "add": ("add", "mine", "gamma"),

@@ -36,6 +36,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "facts": ("tenv facts", "tenv facts cuda-driver"),
     "remove": ("tenv remove cuda130", "tenv remove cuda130 --no-wait"),
     "clean": ("tenv clean", "tenv clean --wheels"),
+    "plan": ("tenv plan cuda130 --pytorch .", "tenv plan --json"),
+    "build": ("tenv build cuda130 --pytorch .", "tenv build"),
     "config": ("tenv config", "tenv config sync true"),
     "info": ("tenv info", "tenv info --json"),
 }

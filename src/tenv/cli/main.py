@@ -47,6 +47,10 @@ GROUPS = {
         "env": ("env", "env"),
         "gdb": ("gdb", "gdb"),
     },
+    "PyTorch itself": {
+        "plan": ("build", "plan"),
+        "build": ("build", "build"),
+    },
     "Other tools, and tenv itself": {
         "export": ("export", "export"),
         "import": ("import_file", "import_file"),

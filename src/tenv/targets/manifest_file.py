@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.layers import lay, merge
 from tenv.targets.manifest import (
     PLATFORMS,
     ArchiveRequest,
@@ -42,7 +42,9 @@ _KEYS = (
     *(section.name for section in SECTIONS),
     "platform",
     "activation",
+    "build",
 )
+_CACHES = ("ccache", "sccache", "off")
 _MAX_DEPTH = 8
 
 
@@ -86,7 +88,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
     except TenvError as error:
         raise table.fail("extends", f"no manifest `{parent}`", hint=error.hint) from error
     above = _read_chain(parent, read_toml(path), find, (*seen, parent))
-    return _merge(above, own)
+    return merge(above, own)
 
 
 def _read_one(name: str, table: Table) -> Manifest:
@@ -99,6 +101,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         requirements=_read_requirements(table.table("requirements")),
+        cache_name=_read_cache(table.table("build")),
     )
     if len(set(general.platforms)) < len(general.platforms):
         raise table.fail("platforms", "names a platform twice")
@@ -106,7 +109,15 @@ def _read_one(name: str, table: Table) -> Manifest:
         if platform not in PLATFORMS:
             raise table.fail("platforms", f"unknown platform `{platform}`", hint=f"known: {', '.join(PLATFORMS)}")
     parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
-    return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
+    return replace(general, by_platform={platform: lay(general, part) for platform, part in parts.items()})
+
+
+def _read_cache(table: Table) -> str:
+    table.only(("cache",))
+    cache = table.text("cache")
+    if cache and cache not in _CACHES:
+        raise table.fail("cache", f"`{cache}` is no compile cache", hint=f"known: {', '.join(_CACHES)}")
+    return cache
 
 
 def _platforms(table: Table) -> list[tuple[str, Table]]:
@@ -273,45 +284,6 @@ def _archive_place(table: Table) -> str:
 def _read_requirements(table: Table) -> Requirements:
     table.only(("cuda", "glibc"))
     return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
-
-
-def _merge(above: Manifest, own: Manifest) -> Manifest:
-    """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
-    platforms = sorted({*above.by_platform, *own.by_platform})
-    return replace(
-        _lay(above, own), by_platform={platform: _lay(above.on(platform), own.on(platform)) for platform in platforms}
-    )
-
-
-def _lay(above: Manifest, own: Manifest) -> Manifest:
-    """Lay one manifest over another: single values replace, tables are joined key by key."""
-    return Manifest(
-        name=own.name,
-        file=own.file,
-        description=own.description or above.description,
-        platforms=own.platforms or above.platforms,
-        channels=own.channels or above.channels,
-        pytorch=own.pytorch or above.pytorch,
-        python=own.python or above.python,
-        requirements=Requirements(
-            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
-        ),
-        dependencies={**_kept(above, own, "conda"), **own.dependencies},
-        wheels={**_kept(above, own, "wheels"), **own.wheels},
-        archives={**_kept(above, own, "archives"), **own.archives},
-        system={**_kept(above, own, "system"), **own.system},
-        others={
-            key: {**_kept(above, own, key), **own.others.get(key, {})} for key in sorted({*above.others, *own.others})
-        },
-        environment={**above.environment, **own.environment},
-        dropped={key: names | above.dropped.get(key, frozenset()) for key, names in own.dropped.items()},
-    )
-
-
-def _kept(above: Manifest, own: Manifest, key: str) -> dict[str, Any]:
-    """Return what a manifest above asks of a source and the one below does not drop."""
-    dropped = own.dropped.get(key, frozenset())
-    return {name: request for name, request in above.wanted(key).items() if name not in dropped}
 
 
 def _complete(manifest: Manifest, table: Table) -> Manifest:
