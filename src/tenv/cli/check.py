@@ -74,7 +74,7 @@ def check(
     """Judge whether TARGET can be built on this machine and whether what it builds runs here.
 
     Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
-    without TARGET, every target is judged on every machine, and the status is 0.
+    without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.checks.judge import check as judge
@@ -86,6 +86,10 @@ def check(
             raise click.UsageError("--against and --target-from-report exclude each other")
         return _fleet(voice, target, pytorch, build_only, against, host)
     context = Context()
+    if target is None and not target_from_report:
+        names = context.chosen_targets(None)
+        if len(names) > 1:
+            return _all(context, names, pytorch, host, build_only=build_only)
     taken = taken_from_report(context, target, host, voice.say) if target_from_report else None
     found = judge(context, taken.target if taken else target, pytorch, taken.options if taken else host)
     findings = [finding.to_json() for finding in found.findings]
@@ -96,6 +100,28 @@ def check(
         findings=findings,
         status=Exit.DONE if _is_fine(found, build_only) else Exit.CHECK,
     )
+
+
+def _all(context: "Context", names: Sequence[str], pytorch: str, host: Any, *, build_only: bool) -> Result:
+    """Judge all targets of the project."""
+    from tenv.checks.judge import check as judge
+
+    found = [judge(context, name, pytorch, host) for name in names]
+    findings = [finding.to_json() for one in found for finding in one.findings]
+
+    def show() -> None:
+        for one in found:
+            _show(one, [finding.to_json() for finding in one.findings])
+            out()
+
+    runs = [one.run for one in found]
+    data = {
+        "build": all(one.build for one in found),
+        "run": None if None in runs and False not in runs else all(runs),
+        "targets": [one.to_json() for one in found],
+    }
+    fine = all(_is_fine(one, build_only) for one in found)
+    return Result(data, text=show, findings=findings, status=Exit.DONE if fine else Exit.CHECK)
 
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:

@@ -19,7 +19,7 @@ from tenv.targets.manifest import Manifest, WheelRequest
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-__all__ = ["LockedWheel", "python_packages", "served_minors", "wheel_faults", "wheels_brought"]
+__all__ = ["LockedWheel", "python_packages", "required_names", "served_minors", "wheel_faults", "wheels_brought"]
 
 _PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
 
@@ -173,6 +173,21 @@ def _needs(
         elif is_release(version) and not requirement.specifier.contains(version, prereleases=True):
             fault = f"{needed} {version} is locked, {name} {wheel.version} requires {requirement.specifier}"
         yield needed, tuple(map(normalize, requirement.extras)), fault
+
+
+def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
+    """Yield the normalized names of what the metadata of a wheel requires without extras.
+
+    Args:
+        requires: The requirements, as the metadata has them.
+        values: What markers say.
+    """
+    for text in requires:
+        requirement = _requirement(text)
+        if requirement is None:
+            yield _first_name(text)
+        elif not requirement.marker or requirement.marker.evaluate({**values, "extra": ""}):
+            yield normalize(requirement.name)
 
 
 @lru_cache(maxsize=4096)

@@ -102,6 +102,19 @@ class Context:
         """Return a target by its name; without one, the default target."""
         return self.places.find(name or self.default_target())
 
+    def chosen_targets(self, name: str | None) -> list[str]:
+        """Return the name of a target as a list; without one, the names of all targets of the project.
+
+        Raises:
+            UsageError: None is named, and there is no project, or it has no targets of its own.
+        """
+        if name:
+            return [name]
+        if own := self.places.project_targets():
+            return own
+        here = "the project has no targets of its own" if self.places.project else "there is no project here"
+        raise UsageError(f"no target is named, and {here}", hint="`tenv targets` lists the targets")
+
     def default_target(self) -> str:
         """Return the default target: that of ``tenv.toml``, the only one of the project, or the only environment.
 

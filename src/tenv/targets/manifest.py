@@ -180,6 +180,7 @@ class Manifest:
         system: What is taken from the host, by name.
         others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
+        dropped: The names that it takes away from what a parent asks for, by the key of the source.
         cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty where it does not say.
         by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
     """
@@ -198,6 +199,7 @@ class Manifest:
     system: Mapping[str, Range] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     cache_name: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.layers import lay, merge
 from tenv.targets.manifest import (
     PLATFORMS,
     ArchiveRequest,
@@ -87,7 +88,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
     except TenvError as error:
         raise table.fail("extends", f"no manifest `{parent}`", hint=error.hint) from error
     above = _read_chain(parent, read_toml(path), find, (*seen, parent))
-    return _merge(above, own)
+    return merge(above, own)
 
 
 def _read_one(name: str, table: Table) -> Manifest:
@@ -108,7 +109,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         if platform not in PLATFORMS:
             raise table.fail("platforms", f"unknown platform `{platform}`", hint=f"known: {', '.join(PLATFORMS)}")
     parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
-    return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
+    return replace(general, by_platform={platform: lay(general, part) for platform, part in parts.items()})
 
 
 def _read_cache(table: Table) -> str:
@@ -149,11 +150,18 @@ def _read_sections(name: str, table: Table) -> Manifest:
             if section.keys and (found := table.table(section.name)).data
         },
         environment={key: read_variable(variables, key, name) for key in variables.data},
+        dropped={section.key: _dropped(section, table.table(section.name)) for section in SECTIONS},
     )
 
 
 def _each(table: Table) -> list[tuple[Table, str]]:
-    return [(table, key) for key in table.data]
+    return [(table, key) for key in table.data if table.data[key] is not False]
+
+
+def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
+    """Return the names that a section drops from what a parent asks for (``NAME = false``)."""
+    dropped = (key for key, value in table.data.items() if value is False)
+    return frozenset(map(normalize, dropped) if section.key == "wheels" else dropped)
 
 
 def _package(table: Table, key: str) -> str:
@@ -276,40 +284,6 @@ def _archive_place(table: Table) -> str:
 def _read_requirements(table: Table) -> Requirements:
     table.only(("cuda", "glibc"))
     return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
-
-
-def _merge(above: Manifest, own: Manifest) -> Manifest:
-    """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
-    platforms = sorted({*above.by_platform, *own.by_platform})
-    return replace(
-        _lay(above, own), by_platform={platform: _lay(above.on(platform), own.on(platform)) for platform in platforms}
-    )
-
-
-def _lay(above: Manifest, own: Manifest) -> Manifest:
-    """Lay one manifest over another: single values replace, tables are joined key by key."""
-    return Manifest(
-        name=own.name,
-        file=own.file,
-        description=own.description or above.description,
-        platforms=own.platforms or above.platforms,
-        channels=own.channels or above.channels,
-        pytorch=own.pytorch or above.pytorch,
-        python=own.python or above.python,
-        requirements=Requirements(
-            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
-        ),
-        dependencies={**above.dependencies, **own.dependencies},
-        wheels={**above.wheels, **own.wheels},
-        archives={**above.archives, **own.archives},
-        system={**above.system, **own.system},
-        others={
-            key: {**above.others.get(key, {}), **own.others.get(key, {})}
-            for key in sorted({*above.others, *own.others})
-        },
-        environment={**above.environment, **own.environment},
-        cache_name=own.cache_name or above.cache_name,
-    )
 
 
 def _complete(manifest: Manifest, table: Table) -> Manifest:

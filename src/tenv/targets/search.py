@@ -14,7 +14,17 @@ from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 
-__all__ = ["AUTO", "Origin", "Place", "SearchPath", "Target", "find_places", "settings_folder"]
+__all__ = [
+    "AUTO",
+    "Origin",
+    "Place",
+    "SearchPath",
+    "Target",
+    "find_places",
+    "is_target_name",
+    "settings_folder",
+    "target_name_of",
+]
 
 AUTO = "auto"
 """The word that stands for the best target of the machine, and so can't be the name of one."""
@@ -231,6 +241,16 @@ def _shown(file: Path) -> str:
         return str(file.relative_to(Path.cwd()))
     except (ValueError, OSError):
         return str(file)
+
+
+def is_target_name(name: str) -> bool:
+    """Return whether a word can be the name of a target."""
+    return bool(_NAME.fullmatch(name))
+
+
+def target_name_of(text: str) -> str:
+    """Return the name of a target that is made of another name, such as that of a folder; empty where none can be."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
 def makes_project(folder: Path) -> tuple[Path, ...]:

@@ -19,6 +19,7 @@ class SourceSection:
         noun: One of its packages in words; empty for a source that brings no files into a prefix.
         keys: What a request may hold, the first of them where it is a text alone; empty for a source whose requests
             have a type of their own in `tenv.targets.manifest`.
+        option: The option of `tenv add` that means it, without its dashes; empty for none.
         cache: What `tenv clean --KEY` does, as its help has it; empty for a source that keeps nothing.
     """
 
@@ -28,6 +29,7 @@ class SourceSection:
     noun: str = ""
     keys: tuple[str, ...] = ()
     cache: str = ""
+    option: str = ""
 
 
 SECTIONS: tuple[SourceSection, ...] = (
@@ -37,6 +39,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "conda",
         "conda package",
         cache="Empty the cache of conda packages, which pixi shares.",
+        option="conda",
     ),
     SourceSection(  # after conda, which may bring the Python
         "wheels",
@@ -44,6 +47,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "wheel",
         "wheel",
         cache="Empty uv's cache of wheels, which every use of uv shares.",
+        option="pypi",
     ),
     SourceSection(
         "archives",
@@ -51,6 +55,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "archive",
         "archive",
         cache="Empty the store of archives, packed and unpacked.",
+        option="archive",
     ),
     SourceSection("system", "system", "system"),
 )
