@@ -56,6 +56,7 @@ class State:
         foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
         bytes: The size of the whole, in bytes.
         written_by: The tenv version that made it.
+        features: The features of the target that it holds, sorted.
     """
 
     status: Status
@@ -68,6 +69,7 @@ class State:
     foreign: tuple[str, ...] = ()
     bytes: int = 0
     written_by: str = __version__
+    features: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the text of ``state.json``: one line, the status first, since shells look for it."""
@@ -109,6 +111,7 @@ class State:
             foreign=table.strings("foreign"),
             bytes=size,
             written_by=table.text("written_by"),
+            features=table.strings("features"),
         )
 
 

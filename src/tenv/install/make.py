@@ -84,7 +84,11 @@ def _begin(job: Creation) -> None:
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
     python = old.python if old else plan.minor
     owned = {key: plan.ours(key) for key in plan.wanted}
-    environment.write_state(State(Status.CREATING, job.target.name, owned=owned, foreign=plan.unmanaged, python=python))
+    environment.write_state(
+        State(
+            Status.CREATING, job.target.name, owned=owned, foreign=plan.unmanaged, python=python, features=job.features
+        )
+    )
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:
@@ -178,6 +182,7 @@ def _finish(job: Creation) -> None:
         python=job.plan.minor,
         owned=job.plan.wanted,
         bytes=folder_size(environment.prefix),
+        features=job.features,
     )
     environment.write_state(job.state)
 

@@ -181,6 +181,7 @@ class Manifest:
         others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
         by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
+        features: What ``[feature.NAME]`` adds, by name: locked with the target, installed where it is asked for.
     """
 
     name: str
@@ -198,6 +199,7 @@ class Manifest:
     others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
+    features: Mapping[str, "Manifest"] = field(default_factory=dict)
 
     def on(self, platform: str) -> "Manifest":
         """Return the manifest as it reads on one platform."""
@@ -238,6 +240,14 @@ class Manifest:
                 for section in SECTIONS
                 if here.others.get(section.key)  # no lock of before has such a section, and none changes for it
             },
+            **({"feature": self._asked_of_features(platform)} if self.features else {}),
+        }
+
+    def _asked_of_features(self, platform: str) -> dict[str, Any]:
+        named = {section.name for section in SECTIONS}
+        return {
+            name: {key: rows for key, rows in feature.asked(platform).items() if rows and key in named}
+            for name, feature in sorted(self.features.items())
         }
 
     def variables(self) -> dict[str, object]:

@@ -14,6 +14,7 @@ from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.layers import lay, merge, with_features
 from tenv.targets.manifest import (
     PLATFORMS,
     ArchiveRequest,
@@ -22,9 +23,9 @@ from tenv.targets.manifest import (
     OtherRequest,
     Requirements,
     WheelRequest,
-    tool_of,
 )
 from tenv.targets.sections import SECTIONS, SourceSection
+from tenv.targets.suppliers import check_features, check_single_supplier
 from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
@@ -40,8 +41,12 @@ _KEYS = (
     "requirements",
     *(section.name for section in SECTIONS),
     "platform",
+    "feature",
     "activation",
 )
+_IN_FEATURE = tuple(section.name for section in SECTIONS if section.noun)
+"""What a feature may ask for: what brings files. The host is checked for the target alone."""
+_NO_FEATURE = "none"
 _MAX_DEPTH = 8
 
 
@@ -60,7 +65,8 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
     table = read_toml(path, ManifestError, shown or str(path))
     manifest = _complete(_read_chain(name, table, find, (name,)), table)
     for platform in manifest.platforms:
-        _check_single_supplier(manifest.on(platform), platform, table)
+        check_features(manifest, platform, table)
+        check_single_supplier(with_features(manifest).on(platform), platform, table)
         check_names(manifest.on(platform).environment)
     return manifest
 
@@ -85,7 +91,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
     except TenvError as error:
         raise table.fail("extends", f"no manifest `{parent}`", hint=error.hint) from error
     above = _read_chain(parent, read_toml(path), find, (*seen, parent))
-    return _merge(above, own)
+    return merge(above, own)
 
 
 def _read_one(name: str, table: Table) -> Manifest:
@@ -105,7 +111,9 @@ def _read_one(name: str, table: Table) -> Manifest:
         if platform not in PLATFORMS:
             raise table.fail("platforms", f"unknown platform `{platform}`", hint=f"known: {', '.join(PLATFORMS)}")
     parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
-    return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
+    features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
+    by_platform = {platform: lay(general, part) for platform, part in parts.items()}
+    return replace(general, by_platform=by_platform, features=features)
 
 
 def _platforms(table: Table) -> list[tuple[str, Table]]:
@@ -117,6 +125,22 @@ def _platforms(table: Table) -> list[tuple[str, Table]]:
 def _read_platform(name: str, table: Table) -> Manifest:
     table.only((*(section.name for section in SECTIONS), "activation"))
     return _read_sections(name, table)
+
+
+def _feature_name(table: Table, key: str) -> str:
+    if (fault := name_fault(key)) or key == _NO_FEATURE:
+        raise table.table("feature").fail(key, fault or f"`--with {key}` takes every feature off: give it another name")
+    return key
+
+
+def _read_feature(name: str, table: Table) -> Manifest:
+    """Read what a feature adds: the sections that bring files, for all platforms and for some."""
+    table.only((*_IN_FEATURE, "platform"))
+    general, by_platform = _read_sections(name, table), {}
+    for platform, part in _platforms(table):
+        part.only(_IN_FEATURE)
+        by_platform[platform] = lay(general, _read_sections(name, part))
+    return replace(general, by_platform=by_platform)
 
 
 def _read_sections(name: str, table: Table) -> Manifest:
@@ -267,39 +291,6 @@ def _read_requirements(table: Table) -> Requirements:
     return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
 
 
-def _merge(above: Manifest, own: Manifest) -> Manifest:
-    """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
-    platforms = sorted({*above.by_platform, *own.by_platform})
-    return replace(
-        _lay(above, own), by_platform={platform: _lay(above.on(platform), own.on(platform)) for platform in platforms}
-    )
-
-
-def _lay(above: Manifest, own: Manifest) -> Manifest:
-    """Lay one manifest over another: single values replace, tables are joined key by key."""
-    return Manifest(
-        name=own.name,
-        file=own.file,
-        description=own.description or above.description,
-        platforms=own.platforms or above.platforms,
-        channels=own.channels or above.channels,
-        pytorch=own.pytorch or above.pytorch,
-        python=own.python or above.python,
-        requirements=Requirements(
-            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
-        ),
-        dependencies={**above.dependencies, **own.dependencies},
-        wheels={**above.wheels, **own.wheels},
-        archives={**above.archives, **own.archives},
-        system={**above.system, **own.system},
-        others={
-            key: {**above.others.get(key, {}), **own.others.get(key, {})}
-            for key in sorted({*above.others, *own.others})
-        },
-        environment={**above.environment, **own.environment},
-    )
-
-
 def _complete(manifest: Manifest, table: Table) -> Manifest:
     """Check what only the whole manifest can show."""
     if not manifest.platforms:
@@ -308,7 +299,8 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
         if platform not in manifest.platforms:
             raise table.table("platform").fail(platform, f"`{platform}` is not one of the manifest's platforms")
     conda_python = any("python" in manifest.on(platform).dependencies for platform in manifest.platforms)
-    wheels = any(manifest.on(platform).wheels for platform in manifest.platforms)
+    whole = with_features(manifest)
+    wheels = any(whole.on(platform).wheels for platform in manifest.platforms)
     if conda_python and manifest.python:
         raise table.fail("python", "is given both here and in [dependencies]", hint="keep one of the two")
     if wheels and not conda_python and not manifest.python:
@@ -320,17 +312,3 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
     if manifest.python and not manifest.python_minors():
         raise table.fail("python", f"no Python 3 minor lies in `{manifest.python}`")
     return manifest
-
-
-def _check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
-    """Refuse a manifest in which two sections supply one tool."""
-    supplier: dict[str, str] = {}
-    for section in SECTIONS:
-        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
-            if tool in supplier:
-                raise table.fail(
-                    section.name,
-                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
-                    hint="keep it in one of the two",
-                )
-            supplier[tool] = section.name
