@@ -8,7 +8,7 @@ from dataclasses import replace
 from tenv.core.errors import NoSolutionError
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
-from tenv.locks.lock_file import render_lock
+from tenv.locks.lock_file import parse_lock, render_lock
 from tenv.rattler_api.lockfile import write_conda_part
 from tenv.sources.interface import Chosen, Problem, sources
 from tenv.sources.staleness import differences
@@ -36,9 +36,10 @@ def solve(problem: Problem) -> tuple[Lock, bytes]:
     for source in sources():
         source.choose(together, chosen)
     lock = from_manifest(manifest, divide(manifest, chosen.files))
+    text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:
-        _check_without_features(lock, manifest)
-    return lock, render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
+        _check_without_features(parse_lock(text, f"the lock of {manifest.name}", manifest.name), manifest)
+    return lock, text
 
 
 def _check_without_features(lock: Lock, manifest: Manifest) -> None:

@@ -12,6 +12,7 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.variable_requests import VariableRequest
 
 __all__ = [
+    "DEBUG_PYTHON",
     "PLATFORMS",
     "ArchiveRequest",
     "CondaRequest",
@@ -24,6 +25,9 @@ __all__ = [
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
+
+DEBUG_PYTHON = "python-debug"
+"""The name in ``system`` of the host's debug build of Python: ``python = { version, debug = true }`` of a manifest."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",

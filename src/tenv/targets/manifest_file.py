@@ -16,6 +16,7 @@ from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.layers import lay, merge, with_features
 from tenv.targets.manifest import (
+    DEBUG_PYTHON,
     PLATFORMS,
     ArchiveRequest,
     CondaRequest,
@@ -155,7 +156,7 @@ def _read_sections(name: str, table: Table) -> Manifest:
         dependencies={_conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
         wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
         archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
-        system={_package(part, key): _range(part, key) for part, key in _each(table.table("system"))},
+        system=dict(_read_system(part, key) for part, key in _each(table.table("system"))),
         others={
             section.key: {_package(part, key): _read_other(section, part, key) for part, key in _each(found)}
             for section in SECTIONS
@@ -163,6 +164,21 @@ def _read_sections(name: str, table: Table) -> Manifest:
         },
         environment={key: read_variable(variables, key, name) for key in variables.data},
     )
+
+
+def _read_system(table: Table, key: str) -> tuple[str, Range]:
+    """Return what is taken from the host, by the name that tenv has for it, and the versions accepted."""
+    if _package(table, key) != "python":
+        return key, _range(table, key)
+    inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
+    inner.only(("version", "debug"))
+    if not inner.flag("debug"):
+        raise table.fail(
+            key,
+            "only a debug build of Python is taken from the host by name",
+            hint='write { version = ">=3.11", debug = true }, or name the Pythons at the top: python = ">=3.11,<3.15"',
+        )
+    return DEBUG_PYTHON, inner.parsed("version", Range, Range("*"))
 
 
 def _each(table: Table) -> list[tuple[Table, str]]:

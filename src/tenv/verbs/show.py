@@ -30,7 +30,8 @@ class Shown:
         platform: The platform that `packages` is about.
         lock_state: Where the lock is and whether it can be used, in words.
         packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes),
-            ``features`` (those that bring it, none for a part of the target itself); of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
+            ``features`` (those that bring it, none for a part of the target itself); of an archive also ``trust``
+            (where its digest is from) and ``licence`` (the file in the prefix).
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
     """
@@ -108,6 +109,6 @@ def _rows(source: Source, manifest: Manifest, files: Sequence[LockedFile], prefi
     locked = {file.name: file for file in files}
     for name in {**wanted, **locked}:
         file = locked.get(name)
-        row = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
+        row: dict[str, Any] = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
         row |= {"features": list(getattr(file, "features", ()))}
         yield {**row, **source.shown(file, prefix)}
