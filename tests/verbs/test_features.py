@@ -249,3 +249,15 @@ def test_a_lock_that_hides_a_package_in_a_feature_is_stale(mixed: Project) -> No
     assert "tool 1 needs `shared`" in said
     mixed.lock.write_text(text.replace("      readline: [debug]\n", ""))
     assert "readline is locked and nothing asks for it" in mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
+
+
+def test_an_environment_with_features_is_not_stale_for_them(featured: Project) -> None:
+    featured.ok("create", "tiny", "--with", "test")
+    featured.lock.write_bytes(featured.lock.read_bytes() + b"# a comment\n")
+    assert [row["state"] for row in featured.ok("list", "--json").data] == ["ready"]
+    make_wheel(featured.index.folder, "delta", "1.1", requires=["beta", "gamma"])
+    featured.ok("update", "tiny", "delta")
+    assert [row["state"] for row in featured.ok("list", "--json").data] == ["ready"]
+    make_wheel(featured.index.folder, "gamma", "1.1")
+    featured.ok("update", "tiny", "gamma")
+    assert [row["state"] for row in featured.ok("list", "--json").data] == ["stale"]

@@ -48,17 +48,13 @@ __all__ = ["create"]
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
 @click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
 @click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
-<<<<<<< HEAD
 @click.option(
     "--with",
     "features",
     metavar="FEATURES",
     help="The features of the target to install too, such as debug,test; none takes them off.",
 )
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
-=======
 @offline_option
->>>>>>> main
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 @pytorch_option
 @click.option("--no-check", is_flag=True, help="Create it even where the rules say that it can't be built here.")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
-    from tenv.targets.search import Target
 
 __all__ = ["CreateRequest", "Created", "LockMode", "create"]
 
@@ -167,12 +166,8 @@ def _catch_up(job: Creation, request: CreateRequest) -> None:
 def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
     target = context.places.find(request.target)
     if request.lock_file is not None:
-<<<<<<< HEAD
-        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
-    _check_features(target, request.features or ())
-=======
         target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
->>>>>>> main
+    _check_features(target, request.features or ())
     return Creation(
         context,
         target,
@@ -191,7 +186,7 @@ def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Fin
     )
 
 
-def _check_features(target: "Target", names: Sequence[str]) -> None:
+def _check_features(target: Target, names: Sequence[str]) -> None:
     """Refuse a feature that the manifest does not have."""
     known = target.manifest.features
     for name in names:
@@ -303,13 +298,9 @@ def _lock(job: Creation) -> None:
 
     locked = lock_target(job.context, job.target, judged=judge_lock(job.target, job.lock_read))
     job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
-<<<<<<< HEAD
-    job.take_lock(take(locked.lock, job.features), replace(job.target, lock_file=locked.path))
+    target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
+    job.take_lock(take(locked.lock, job.features), target)
     job.ask_rules(job.lock)
-=======
-    job.take_lock(locked.lock, replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin))
-    job.ask_rules(locked.lock)
->>>>>>> main
 
 
 _DECIDING = (

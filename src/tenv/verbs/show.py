@@ -65,14 +65,10 @@ class Shown:
             "platform": self.platform,
             "packages": list(self.packages),
             "prefix": str(self.environment.prefix),
-<<<<<<< HEAD
-            "state": self.state.status.value if self.state else None,
-            "features": list(manifest.features),
-            "features_held": list(self.state.features) if self.state else [],
-=======
             "state": state_word(self.state, self.standing) if self.state else None,
             "reason": self.standing.reason or None,
->>>>>>> main
+            "features": list(manifest.features),
+            "features_held": list(self.state.features) if self.state else [],
         }
 
 
