@@ -1,5 +1,6 @@
 """The lock of a target, read once and held against its manifest once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,8 +8,10 @@ from tenv.checks.rules.interface import Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError, TenvError
 from tenv.locks.lock import Lock
+from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock, read_lock
 from tenv.sources.staleness import differences
+from tenv.targets.layers import with_features
 from tenv.targets.search import Target
 
 __all__ = ["JudgedLock", "judge_lock"]
@@ -25,6 +28,7 @@ class JudgedLock:
             together.
         error: Why there is none that can be read.
         unsuited: How many of the first faults say that it does not satisfy the manifest.
+        lacking: The features asked of it of which it has no file.
     """
 
     path: Path
@@ -32,6 +36,7 @@ class JudgedLock:
     faults: tuple[str, ...] = ()
     error: TenvError | None = None
     unsuited: int = 0
+    lacking: tuple[str, ...] = ()
 
     def require(self, target: Target) -> Lock:
         """Return the lock if it satisfies the manifest.
@@ -43,6 +48,13 @@ class JudgedLock:
         if self.lock is None:
             assert self.error is not None  # noqa: S101 (one of the two is there)
             raise self.error
+        if self.lacking:
+            named = ",".join(self.lacking)
+            raise LockStaleError(
+                f"{self.path} was made without the {_features(self.lacking)}",
+                hint=f"`tenv lock {target.name}` adds what is missing; `tenv create {target.name}` without "
+                f"`--with {named}` installs the rest",
+            )
         if self.faults:
             listed = "".join(f"\n  {line}" for line in self.faults)
             raise LockStaleError(
@@ -76,13 +88,19 @@ class JudgedLock:
             return None
 
 
-def judge_lock(target: Target, read: bytes | TenvError | None = None, path: Path | None = None) -> JudgedLock:
+def judge_lock(
+    target: Target,
+    read: bytes | TenvError | None = None,
+    path: Path | None = None,
+    features: Sequence[str] | None = None,
+) -> JudgedLock:
     """Return the lock of a target with what is to be said against it; a file that can't be read is no error here.
 
     Args:
         target: The target.
         read: The bytes of the file or why there are none, where the caller has read it.
         path: The file; that of the target when None.
+        features: The features that are asked of it, and that are left in the lock; None for all of the manifest.
     """
     path = path or target.lock_file
     if isinstance(read, TenvError):
@@ -93,5 +111,14 @@ def judge_lock(target: Target, read: bytes | TenvError | None = None, path: Path
         return JudgedLock(path, None, error=error)
     errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
     told = (f"{row.subject} {row.message} ({row.code})" for row in errors)
-    unsuited = differences(lock, target.manifest)
-    return JudgedLock(path, lock, (*unsuited, *told), unsuited=len(unsuited))
+    manifest, lacking = target.manifest, tuple[str, ...]()
+    if features is not None:
+        there = features_of(lock)
+        lacking = tuple(name for name in features if name not in there)
+        lock, manifest = take(lock, features), with_features(manifest, features)
+    unsuited = differences(lock, manifest)
+    return JudgedLock(path, lock, (*unsuited, *told), unsuited=len(unsuited), lacking=lacking)
+
+
+def _features(names: Sequence[str]) -> str:
+    return ("feature " if len(names) == 1 else "features ") + ", ".join(f"`{name}`" for name in names)

@@ -49,6 +49,12 @@ __all__ = ["create"]
 @click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
 @click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
 @click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
+@click.option(
+    "--with",
+    "features",
+    metavar="FEATURES",
+    help="The features of the target to install too, such as debug,test; none takes them off.",
+)
 @offline_option
 @click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
 @pytorch_option
@@ -67,6 +73,7 @@ def create(
     exact: bool,
     repair: bool,
     anew: bool,
+    features: str | None,
     offline: bool,
     no_wait: bool,
     pytorch: str,
@@ -105,11 +112,32 @@ def create(
             progress.say("\n".join(choice.lines()))
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
-            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew
+            name,
+            prefix,
+            mode,
+            lock_file,
+            python,
+            exact,
+            not no_wait,
+            not no_check,
+            around,
+            repair,
+            anew=anew,
+            features=_features(features),
         )
         made = workflow.create(context, request, tell)
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+
+
+def _features(text: str | None) -> tuple[str, ...] | None:
+    """Return the features of `--with`; None where it is not given: an environment keeps those that it has."""
+    if text is None:
+        return None
+    names = tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))
+    if not names or ("none" in names and len(names) > 1):
+        raise click.UsageError("--with: expected features, such as debug,test, or none")
+    return () if names == ("none",) else names
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":
@@ -152,6 +180,7 @@ def _data(made: "Created", choice: "TargetChoice | None", taken: "FromReport | N
         "seconds": round(made.seconds, 3),
         "changed": made.changed,
         "python": state.python,
+        "features": list(state.features),
     }
     data.update({"auto": choice.to_json()} if choice else {})
     return {**data, "target_from_report": taken.to_json()} if taken else data
@@ -168,6 +197,7 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     kinds = ((state.of(section.key), section.noun) for section in SECTIONS)
     parts = [count(len(rows), noun) for rows, noun in kinds if rows] or ["0 wheels"]
     parts += [f"Python {state.python}"] if state.python else []
+    parts += [f"with {', '.join(state.features)}"] if state.features else []
     size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)
     return [
         *lines,

@@ -59,6 +59,7 @@ class State:
         prefix: Where it was made; empty when an older tenv made it.
         made: The sha256 of ``made.json``; empty when an older tenv made it.
         written_by: The tenv version that made it.
+        features: The features of the target that it holds, sorted.
     """
 
     status: Status
@@ -73,6 +74,7 @@ class State:
     prefix: str = ""
     made: str = ""
     written_by: str = __version__
+    features: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the text of ``state.json``: one line, the status first, since shells look for it."""
@@ -116,6 +118,7 @@ class State:
             prefix=table.text("prefix"),
             made=table.text("made"),
             written_by=table.text("written_by"),
+            features=table.strings("features"),
         )
 
 

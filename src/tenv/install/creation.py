@@ -30,6 +30,7 @@ class Creation(Job):
     Attributes:
         context: What every verb is given.
         frozen: The lock is taken as it is, whatever the rules say of its packages.
+        features_wanted: The features that it shall hold; None for those that it holds.
         kept: The lock is one that the environment was made from before; the manifest may ask for something else now.
         written: A lock that can't be used as it is may be made anew.
         check: Stop where the rules say that the target can't be built here.
@@ -64,6 +65,7 @@ class Creation(Job):
         check: bool,
         around: "Surroundings | None",
         tell: "Callable[[Sequence[Finding]], None]",
+        features: tuple[str, ...] | None = None,
     ) -> None:
         """Take what is asked; nothing is looked at yet."""
         super().__init__(context, target, environment, platform, python=python, exact=exact, repair=repair)
@@ -72,8 +74,17 @@ class Creation(Job):
         self.written = written
         self.check = check
         self.tell = tell
+        self.features_wanted = features
         if around is not None:
             self.around = around
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that the environment shall hold, sorted; one that the manifest no longer has is dropped."""
+        held = self.old.features if self.old else ()
+        wanted = held if self.features_wanted is None else self.features_wanted
+        known = wanted if self.kept else self.target.manifest.features
+        return tuple(sorted(name for name in set(wanted) if name in known))
 
     @cached_property
     def around(self) -> "Surroundings":

@@ -96,6 +96,7 @@ def _begin(job: Creation) -> None:
             owned=owned,
             foreign=plan.unmanaged,
             python=python,
+            features=job.features,
             prefix=str(environment.prefix),
         )
     )
@@ -193,6 +194,7 @@ def _finish(job: Creation) -> None:
         python=job.plan.minor,
         owned=job.plan.wanted,
         bytes=folder_size(environment.prefix),
+        features=job.features,
         prefix=str(environment.prefix),
         made=made,
     )

@@ -65,7 +65,13 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
         return Interpreter(python_program(job.prefix), version, headers=True), True
     if not (job.target.manifest.python or lock.python_minors(platform)):
         return None, False
-    return choose_python(job.uv, job.target, lock, platform, asked, job.old), False
+    taken = next((str(program) for work in job.works if (program := work.python())), None)
+    if taken and asked:
+        raise UsageError(
+            f"`--python {asked}`: {job.target.name} takes the debug Python of this host, {taken}",
+            hint="name the one that you mean first on PATH",
+        )
+    return choose_python(job.uv, job.target, lock, platform, taken or asked, job.old), False
 
 
 def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:

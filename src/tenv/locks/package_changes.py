@@ -234,11 +234,14 @@ def _wheel(wheel: Wheel) -> Piece:
     return Piece(wheel.version, tags, "", wheel.size, wheel.sha256, _values(wheel))
 
 
+_NONE = ("features", ())  # most files are a part of the target itself
+
+
 def _values(row: Any) -> dict[str, str]:
     """Return every value of a row as text, by its key."""
     known = {name: getattr(row, name) for name in row.__slots__ if name not in ("name", "python", "values")}
     known |= getattr(row, "values", {})
-    return {name: _text(value) for name, value in known.items() if value not in ("", None)}
+    return {name: _text(value) for name, value in known.items() if value not in ("", None) and (name, value) != _NONE}
 
 
 def _text(value: Any) -> str:

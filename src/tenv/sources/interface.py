@@ -209,6 +209,10 @@ class Work:
         """Return the toolchain with what this source supplies from outside the prefix."""
         return toolchain
 
+    def python(self) -> Path | None:
+        """Return the Python that the environment is made with, where this source takes one from outside the prefix."""
+        return None
+
     def watches(self) -> "tuple[Watch, ...]":
         """Return what shells look at when they activate the environment."""
         return ()

@@ -1,19 +1,38 @@
-"""One manifest laid over another: a child over its parent, what differs by platform over the rest."""
+"""Manifests laid over each other: a child over its parent, a feature over its target."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from tenv.targets.manifest import Manifest, Requirements
 
-__all__ = ["lay", "merge"]
+__all__ = ["lay", "merge", "with_features"]
 
 
 def merge(above: Manifest, own: Manifest) -> Manifest:
     """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
     platforms = sorted({*above.by_platform, *own.by_platform})
+    names = dict.fromkeys((*above.features, *own.features))
+    empty = Manifest(own.name, own.file)
     return replace(
-        lay(above, own), by_platform={platform: lay(above.on(platform), own.on(platform)) for platform in platforms}
+        lay(above, own),
+        by_platform={platform: lay(above.on(platform), own.on(platform)) for platform in platforms},
+        features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
     )
+
+
+def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Manifest:
+    """Return a manifest that asks for what some of its features add as if they stood in its own sections.
+
+    Args:
+        manifest: The manifest.
+        names: The features; None for all of them. One that the manifest does not have adds nothing.
+    """
+    chosen = manifest.features if names is None else [name for name in manifest.features if name in set(names)]
+    found = manifest
+    for name in chosen:
+        found = merge(found, replace(manifest.features[name], name=manifest.name, file=manifest.file))
+    return replace(found, features={})
 
 
 def lay(above: Manifest, own: Manifest) -> Manifest:

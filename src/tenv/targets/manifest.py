@@ -12,6 +12,7 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.variable_requests import VariableRequest
 
 __all__ = [
+    "DEBUG_PYTHON",
     "PLATFORMS",
     "ArchiveRequest",
     "CondaRequest",
@@ -24,6 +25,9 @@ __all__ = [
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
+
+DEBUG_PYTHON = "python-debug"
+"""The name in ``system`` of the host's debug build of Python: ``python = { version, debug = true }`` of a manifest."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",
@@ -183,6 +187,7 @@ class Manifest:
         dropped: The names that it takes away from what a parent asks for, by the key of the source.
         cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty where it does not say.
         by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
+        features: What ``[feature.NAME]`` adds, by name: locked with the target, installed where it is asked for.
     """
 
     name: str
@@ -202,6 +207,7 @@ class Manifest:
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     cache_name: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
+    features: Mapping[str, "Manifest"] = field(default_factory=dict)
 
     @property
     def cache(self) -> str:
@@ -247,6 +253,14 @@ class Manifest:
                 for section in SECTIONS
                 if here.others.get(section.key)  # no lock of before has such a section, and none changes for it
             },
+            **({"feature": self._asked_of_features(platform)} if self.features else {}),
+        }
+
+    def _asked_of_features(self, platform: str) -> dict[str, Any]:
+        named = {section.name for section in SECTIONS}
+        return {
+            name: {key: rows for key, rows in feature.asked(platform).items() if rows and key in named}
+            for name, feature in sorted(self.features.items())
         }
 
     def variables(self) -> dict[str, object]:

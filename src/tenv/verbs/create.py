@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,6 +14,7 @@ from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.activation.shells.interface import SHELLS
 from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, HostError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.core.toml_reader import nearest
 from tenv.environment.made_files import add_scripts, lacks_scripts
 from tenv.environment.state import Environment, State, Status, put_aside
 from tenv.environment.trust import needed_names
@@ -26,7 +27,7 @@ from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
@@ -60,6 +61,7 @@ class CreateRequest:
         around: The machine and the PyTorch to judge by; None for this machine and the checkout here, if any.
         repair: Look at every file, and fetch and install again what is not as it was put there.
         anew: Put aside what is there, and make the environment anew.
+        features: The features of the target that the environment shall hold; None for those that it holds.
     """
 
     target: str
@@ -73,6 +75,7 @@ class CreateRequest:
     around: "Surroundings | None" = None
     repair: bool = False
     anew: bool = False
+    features: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,7 @@ def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Fin
     target = context.places.find(request.target)
     if request.lock_file is not None:
         target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    _check_features(target, request.features or ())
     return Creation(
         context,
         target,
@@ -191,7 +195,18 @@ def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Fin
         check=request.check,
         around=request.around,
         tell=tell,
+        features=request.features,
     )
+
+
+def _check_features(target: Target, names: Sequence[str]) -> None:
+    """Refuse a feature that the manifest does not have."""
+    known = target.manifest.features
+    for name in names:
+        if name not in known:
+            listed = f"it has {', '.join(known)}" if known else "it has none"
+            hint = nearest(name, known) or f"{listed}; `tenv show {target.name}` lists what each brings"
+            raise UsageError(f"{target.name} has no feature `{name}`", hint=hint)
 
 
 def _check_owner(job: Creation) -> None:
@@ -235,6 +250,7 @@ def _is_made_from(state: State, job: Creation) -> bool:
     return (
         state.platform == job.platform
         and state.lock == job.lock_digest != ""
+        and state.features == job.features
         and (job.kept or state.manifest == job.target.manifest.settings_digest())
     )
 
@@ -284,7 +300,7 @@ def _check(job: Creation) -> None:
     """Ask the rules, before a lock is made: a machine that can't build should not take the minutes."""
     from tenv.checks.lock_verdict import judge_lock  # late: a create with nothing to do judges nothing
 
-    job.judged = judge_lock(job.target, job.lock_read)
+    job.judged = judge_lock(job.target, job.lock_read, features=job.features)
     lock = job.judged.usable(job.target, frozen=job.frozen, written=job.written, kept=job.kept)
     job.ask_rules(lock)
     if lock:
@@ -293,12 +309,15 @@ def _check(job: Creation) -> None:
 
 def _lock(job: Creation) -> None:
     """Lock the target anew, and ask the rules about the new lock."""
-    from tenv.verbs.lock import lock_target  # late: as above
+    from tenv.checks.lock_verdict import judge_lock  # late: as above
+    from tenv.locks.lock_features import take
+    from tenv.verbs.lock import lock_target
 
-    locked = lock_target(job.context, job.target, judged=job.judged)
+    locked = lock_target(job.context, job.target, judged=judge_lock(job.target, job.lock_read))
     job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
-    job.take_lock(locked.lock, replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin))
-    job.ask_rules(locked.lock)
+    target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
+    job.take_lock(take(locked.lock, job.features), target)
+    job.ask_rules(job.lock)
 
 
 _DECIDING = (

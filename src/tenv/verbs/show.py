@@ -15,6 +15,7 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import Source, sources
 from tenv.sources.staleness import differences
+from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 from tenv.verbs.list import state_word
@@ -31,8 +32,9 @@ class Shown:
         target: The target.
         platform: The platform that `packages` is about.
         lock_state: Where the lock is and whether it can be used, in words.
-        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes);
-            of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
+        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes),
+            ``features`` (those that bring it, none for a part of the target itself); of an archive also ``trust``
+            (where its digest is from) and ``licence`` (the file in the prefix).
         environment: Where its environment is or would be.
         state: The environment's state, or None when there is none.
         standing: How the environment stands to the lock.
@@ -75,6 +77,8 @@ class Shown:
             "prefix": str(self.environment.prefix),
             "state": self.word,
             "reason": (self.fault.reason.value if self.fault else self.standing.reason) or None,
+            "features": list(manifest.features),
+            "features_held": list(self.state.features) if self.state else [],
         }
 
 
@@ -106,7 +110,7 @@ def _packages(
     target: Target, lock: Lock | None, platform: str, state: State | None, prefix: Path
 ) -> list[dict[str, Any]]:
     """Return a row for each package; wheels in the Python minor of the environment or the newest of the lock."""
-    manifest = target.manifest.on(platform)
+    manifest = with_features(target.manifest).on(platform)
     minors = lock.python_minors(platform) if lock else ()
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
     rows = [
@@ -123,5 +127,7 @@ def _rows(source: Source, manifest: Manifest, files: Sequence[LockedFile], prefi
     wanted = {name: source.asked(request) for name, request in manifest.wanted(source.section.key).items()}
     locked = {file.name: file for file in files}
     for name in {**wanted, **locked}:
-        row = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
-        yield {**row, **source.shown(locked.get(name), prefix)}
+        file = locked.get(name)
+        row: dict[str, Any] = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
+        row |= {"features": list(getattr(file, "features", ()))}
+        yield {**row, **source.shown(file, prefix)}

@@ -11,6 +11,7 @@ from tenv.sources.system.interface import Tool
 from tenv.sources.system.mpi import parse_version
 from tenv.sources.system.take import check_names, take
 from tenv.targets.manifest import Manifest
+from tenv.targets.manifest_file import read_manifest
 from tests.host.builders import places, program, put
 from tests.support.machine_trees import add_library, make_debian, make_gcc, make_mpi, make_toolkit
 
@@ -317,3 +318,65 @@ def test_a_name_that_tenv_does_not_know(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"manifests/t\.toml: system\.cuda-tolkit: tenv can't take that") as raised:
         check_names(asks(cuda_tolkit="*"))
     assert raised.value.hint == "did you mean `cuda-toolkit`?"
+
+
+# What debugs CPython.
+
+
+def make_python(program_file: Path, version: str = "3.11.2", *, debug: int = 1, threads: int = 0) -> Path:
+    """Make a Python that answers as a debug build does, with its header beside."""
+    include = program_file.parent.parent / "include" / program_file.name
+    program(program_file, f"echo '{version} {debug} {threads}'; echo {program_file}; echo {include}")
+    put(include / "Python.h", "#pragma once\n")
+    return program_file
+
+
+def make_gdb(program_file: Path, version: str = "13.1", *, python: bool = True) -> Path:
+    script = f'case "$*" in --version) echo "GNU gdb (Debian {version}-3) {version}" ;; '
+    program(program_file, script + ("*print*) echo 42 ;; esac" if python else "*) exit 1 ;; esac"))
+    return program_file
+
+
+def test_takes_the_newest_debug_python_and_its_helper_for_gdb(tmp_path: Path) -> None:
+    make_python(tmp_path / "usr/bin/python3", debug=0)
+    make_python(tmp_path / "usr/bin/python3.12-dbg", "3.12.3")
+    newest = make_python(tmp_path / "usr/bin/python3.13d", "3.13.1")
+    put(tmp_path / "usr/share/gdb/auto-load/usr/bin/python3.13d-gdb.py", "")
+    tool = taken(tmp_path, python_debug=">=3.11")["python-debug"]
+    assert (tool.path, tool.version, tool.notes) == (newest, "3.13.1", ())
+    assert {path.name for path in tool.files} == {"python3.13d", "Python.h", "python3.13d-gdb.py"}
+    kept = taken(tmp_path, python_debug=">=3.11", kept={"python-debug": str(tmp_path / "usr/bin/python3.12-dbg")})
+    assert kept["python-debug"].version == "3.12.3"
+    assert "no python-gdb.py" in kept["python-debug"].notes[0]
+
+
+def test_says_why_a_debug_python_will_not_do_and_what_to_install(tmp_path: Path) -> None:
+    make_python(tmp_path / "usr/bin/python3.10-dbg", "3.10.4")
+    make_python(tmp_path / "usr/bin/python3.13d", "3.13.1", threads=1)
+    (make_python(tmp_path / "usr/bin/python3.12d", "3.12.1").parent.parent / "include/python3.12d/Python.h").unlink()
+    said = error(tmp_path, python_debug=">=3.11", gdb=">=12")
+    assert "python3.10-dbg: 3.10.4 is not >=3.11" in said.message
+    assert "python3.13d: is free-threaded" in said.message
+    assert "python3.12d/Python.h is missing" in said.message
+    assert "apt install python3-dbg (Debian, Ubuntu)" in said.hint
+    assert "apt install gdb" in said.hint
+
+
+def test_a_gdb_that_is_old_or_without_python_is_refused(tmp_path: Path) -> None:
+    old = make_gdb(tmp_path / "usr/bin/gdb", "9.2")
+    assert "9.2 is not >=12" in error(tmp_path, gdb=">=12").message
+    make_gdb(old, "15.0.50.20240403", python=False)
+    assert "was built without Python" in error(tmp_path, gdb=">=12").message
+    make_gdb(old, "15.0.50.20240403")
+    assert taken(tmp_path, gdb=">=12")["gdb"].version == "15.0.50.20240403"
+
+
+@pytest.mark.parametrize("text", ['python = ">=3.11"', 'python = { version = ">=3.11" }'])
+def test_only_a_debug_python_is_taken_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text(f'platforms = ["linux-64"]\n[system]\n{text}\n')
+    with pytest.raises(ManifestError) as raised:
+        read_manifest("t", path, lambda _: path)
+    assert "only a debug build of Python" in raised.value.message
+    path.write_text('platforms = ["linux-64"]\n[system]\npython = { version = ">=3.11", debug = true }\n')
+    assert str(read_manifest("t", path, lambda _: path).system["python-debug"]) == ">=3.11"

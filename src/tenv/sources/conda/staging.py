@@ -63,7 +63,8 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
         NetworkError: A package can't be had.
         UnsafePackageError: A package would write where it must not.
     """
-    records = tuple(Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    records = tuple(record for record in every if record.url not in lock.left_out)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
     missing = [record for record in records if record.url not in contents]

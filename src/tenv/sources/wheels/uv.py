@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime as dt
-import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ import tomli
 
 from tenv.core import process
 from tenv.core.errors import (
-    CancelledError,
     EnvironmentBrokenError,
     HostError,
     NetworkError,
@@ -31,21 +29,11 @@ from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
-from tenv.sources.wheels.uv_output import download_progress, uv_error
-from tenv.sources.wheels.uv_requirements import preferences, requirement
+from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, uv_error
+from tenv.sources.wheels.uv_requirements import preferences, requirement, ways_to_keep
 from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
-
-
-def _ended_by_itself(done: process.Completed) -> process.Completed:
-    """Return a uv that has ended by itself; one that a signal ended has no answer, and none must be read into it."""
-    if done.status in (-signal.SIGINT, -signal.SIGTERM):
-        raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
-    if done.status < 0:
-        hint = "the system kills programs when its memory is used up; then run the same command again"
-        raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
-    return done
 
 
 _ROUNDS = 30  # choices made again without releases whose wheels need a newer glibc than the target
@@ -113,7 +101,7 @@ class Uv:
             done = process.run(self._command(*arguments), environment=environment, folder=folder, text=text)
         if isinstance(done, process.Missing):
             raise HostError(f"uv, a part of tenv, does not run here: {done.reason}", hint="install tenv again")
-        return _ended_by_itself(done)
+        return ended_by_itself(done)
 
     def resolve(
         self,
@@ -156,7 +144,15 @@ class Uv:
         what += " beside the conda packages" if given else ""
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
-            rows = self._choose(name, manifest, python, (*fixed, *constraints), pins, exclude_newer, what)
+            limits = (*fixed, *constraints)
+            ways = ways_to_keep(pins, together=upgrade == ())
+            for number, (held, preferred) in enumerate(ways, 1):
+                try:
+                    rows = self._choose(name, manifest, python, (*limits, *held), preferred, exclude_newer, what)
+                    break
+                except NoSolutionError:
+                    if number == len(ways):
+                        raise
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -316,7 +312,7 @@ class Uv:
                 folder=folder,
                 text="\n".join(lines) + "\n",
             )
-        if _ended_by_itself(done).status:
+        if ended_by_itself(done).status:
             error = self._error(done.stderr, "the wheels of the lock could not be installed", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are given, so it is the index that lacks one
                 hint = "no index in use gives that file: check UV_DEFAULT_INDEX, pip.conf and their credentials"
