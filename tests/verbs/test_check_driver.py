@@ -107,7 +107,7 @@ def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
     monkeypatch.setattr("tenv.host.container.probe", lambda *_: Missing("none"))
     said = call("check-driver", "cuda121").out
-    assert "no NVIDIA driver could be read for the GeForce GTX 1660 Ti of this machine" in said
+    assert "no NVIDIA driver was detected for the GeForce GTX 1660 Ti of this host" in said
     assert "fix: install NVIDIA driver 525.60.13 or newer" in said
 
 

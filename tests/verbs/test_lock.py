@@ -130,7 +130,7 @@ def test_is_stale_when_an_extra_is_added(locked: Project) -> None:
     before = locked.lock.read_bytes()
     err = locked.fails(7, "lock-stale", "lock", "tiny", "--check")
     assert "  linux-64: alpha 1.0 requires gamma, which is not in the lock\n" in err
-    assert "hint: `tenv lock tiny` brings it up to date" in err
+    assert "hint: `tenv lock tiny` updates the lock" in err
     assert locked.lock.read_bytes() == before
     locked.ok("lock", "tiny")
     assert versions(locked)["gamma"] == "1.0"
@@ -214,7 +214,7 @@ def test_a_lock_with_conflict_marks_is_told_and_left_alone(locked: Project, word
     err = locked.fails(7, "lock-conflict", *words)
     assert f"{locked.lock}: holds the marks of an unresolved merge" in err
     assert f"hint: `tenv merge-driver {locked.lock}` solves it again from both sides; or take either side" in err
-    assert f"(`git checkout --ours {locked.lock}`), then `tenv lock tiny` brings it up to date" in err
+    assert f"(`git checkout --ours {locked.lock}`), then `tenv lock tiny` updates the lock" in err
     assert locked.lock.read_bytes() == damaged
 
 

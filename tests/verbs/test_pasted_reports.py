@@ -119,7 +119,7 @@ FROM_REPORT = [
     ("550.54.15", "12.9", "cuda121", "CUDA 12.1 is the nearest that driver 550.54.15 runs"),
     ("515.76", "12.4", "cuda118", "CUDA 11.8 is the nearest that driver 515.76 runs"),
     ("390.12", "12.0", "cuda121", "CUDA 12.1 is the nearest though driver 390.12 is known to run none of them"),
-    ("Could not collect", "12.0", "cuda121", "CUDA 12.1 is the nearest though the report names no driver"),
+    ("Could not collect", "12.0", "cuda121", "CUDA 12.1 is the nearest although the report names no driver"),
 ]
 
 

@@ -45,8 +45,8 @@ def test_an_error_about_building_stops_it_before_anything_is_done(cuda: Project,
         "  fix: apt install g++",
     ]
     assert lines[6:] == [
-        "error[unfit-host]: PyTorch can't be built with `tiny` on this machine (TE401)",
-        "hint: `tenv explain TE401` tells more; `tenv create tiny --no-check` makes the environment all the same",
+        "error[unfit-host]: PyTorch can't be configured with `tiny` on this machine (TE401)",
+        "hint: `tenv explain TE401` has the details; `tenv create tiny --no-check` creates the environment anyway",
     ]
     assert not cuda.prefix.exists()
     assert cuda.lock.read_bytes() == text

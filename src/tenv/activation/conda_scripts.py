@@ -32,8 +32,8 @@ class Effect:
 
     Attributes:
         name: The variable.
-        value: Its value after them; None when they take it away.
-        before: Its value before them, in the clean shell; None when it had none.
+        value: Its value after them; None if they take it away.
+        before: Its value before them, in the clean shell; None if it had none.
         script: The last script that changed it.
     """
 
@@ -48,7 +48,7 @@ class Decision:
     """What becomes of an effect.
 
     Attributes:
-        value: The value that is kept; None when nothing is.
+        value: The value that is kept; None if nothing is.
         reason: Why, in one sentence.
     """
 

@@ -1,4 +1,4 @@
-"""The lock of a target, read once and held against its manifest once."""
+"""Judge a target's lock against its manifest; each is read once."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +20,11 @@ class JudgedLock:
 
     Attributes:
         path: Its file.
-        lock: The lock; None when there is none that can be read.
-        faults: Why it does not do, one sentence each: it does not satisfy the manifest, or its packages do not fit
+        lock: The lock; None if there is no readable one.
+        faults: Why it can't be used, one sentence each: it does not satisfy the manifest, or its packages do not fit
             together.
-        error: Why there is none that can be read.
-        unsuited: How many of the first faults say that it does not satisfy the manifest.
+        error: Why there is no readable lock.
+        unsuited: How many of the first faults are about satisfying the manifest.
     """
 
     path: Path
@@ -37,8 +37,8 @@ class JudgedLock:
         """Return the lock if it satisfies the manifest.
 
         Raises:
-            LockMissingError, LockCorruptError: There is none that can be read.
-            LockStaleError: It no longer satisfies the manifest.
+            LockMissingError, LockCorruptError: There is no readable lock.
+            LockStaleError: The lock does not satisfy the manifest.
         """
         if self.lock is None:
             assert self.error is not None  # noqa: S101 (one of the two is there)
@@ -46,8 +46,8 @@ class JudgedLock:
         if self.faults:
             listed = "".join(f"\n  {line}" for line in self.faults)
             raise LockStaleError(
-                f"{self.path} no longer satisfies the manifest:{listed}",
-                hint=f"`tenv lock {target.name}` brings it up to date",
+                f"{self.path} does not satisfy its manifest:{listed}",
+                hint=f"`tenv lock {target.name}` updates the lock",
             )
         return self.lock
 
@@ -56,12 +56,12 @@ class JudgedLock:
 
         Args:
             target: The target.
-            frozen: Take it where it satisfies the manifest, whatever the rules say of its packages.
-            kept: Take it whatever the manifest says: the environment was made from it before.
-            written: A missing lock, or one that no longer satisfies the manifest, may be made anew.
+            frozen: Accept the lock if it satisfies the manifest, whatever the rules find in its packages.
+            kept: Accept the lock even if it does not satisfy the manifest: the environment was created from it.
+            written: A missing lock, or one that does not satisfy the manifest, may be solved again.
 
         Returns:
-            The lock; None where it is to be made anew.
+            The lock; None if it has to be solved again.
 
         Raises:
             LockMissingError, LockCorruptError, LockStaleError: As `require`.
@@ -77,12 +77,12 @@ class JudgedLock:
 
 
 def judge_lock(target: Target, read: bytes | TenvError | None = None, path: Path | None = None) -> JudgedLock:
-    """Return the lock of a target with what is to be said against it; a file that can't be read is no error here.
+    """Return the lock of a target with its faults. An unreadable file is not an error here.
 
     Args:
         target: The target.
-        read: The bytes of the file or why there are none, where the caller has read it.
-        path: The file; that of the target when None.
+        read: The bytes of the file, or why there are none, if the caller has read it.
+        path: The file; None for the target's own.
     """
     path = path or target.lock_file
     if isinstance(read, TenvError):

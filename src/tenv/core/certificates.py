@@ -103,7 +103,7 @@ class Authorities:
         return found
 
     def refusal(self, said: str, url: str = "") -> CertificateError | None:
-        """Return the error about a certificate that OpenSSL or rustls has refused; None when that is not what they say.
+        """Return the error about a certificate that OpenSSL or rustls has refused; None if that is not what they say.
 
         Args:
             said: The library's message.

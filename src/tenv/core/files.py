@@ -111,7 +111,7 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within
         path: The file.
         data: Its whole content.
         durable: Wait until the disk has it, so that what is written next can't be there without it.
-        within: The folder that no link on the way to the file may lead out of; None where the user named the file.
+        within: The folder that no link on the way to the file may lead out of; None if the user named the file.
 
     Raises:
         StorageError: The disk is full, the folder can't be written, or a link stands in the way.

@@ -24,7 +24,7 @@ class Repository:
         self._environment = environment
 
     def ask(self, *arguments: str, text: str | None = None) -> str | None:
-        """Return what a git command prints; None when it fails.
+        """Return what a git command prints; None if it fails.
 
         Raises:
             UsageError: git is not there, or gives no answer.
@@ -33,7 +33,7 @@ class Repository:
         return None if done.status else done.stdout
 
     def read(self, revision: str, path: str) -> bytes | None:
-        """Return a file as it is in a revision; None when there is no such revision or no such file in it.
+        """Return a file as it is in a revision; None if there is no such revision or no such file in it.
 
         Args:
             revision: A name that git knows, or ``:2`` and its like for a side of a conflict.
@@ -43,7 +43,7 @@ class Repository:
         return None if text is None else text.encode()
 
     def commit(self, revision: str) -> str | None:
-        """Return the id of the commit that a name stands for; None when there is none."""
+        """Return the id of the commit that a name stands for; None if there is none."""
         found = self.ask("rev-parse", "--quiet", "--verify", f"{revision}^{{commit}}")
         return found.strip() if found else None
 
@@ -73,7 +73,7 @@ class Repository:
         return tuple((found or "").split())
 
     def merge_texts(self, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
-        """Return what git makes of two texts and their common ancestor; None when they are in conflict."""
+        """Return what git makes of two texts and their common ancestor; None if they are in conflict."""
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
             files = [Path(name) / side for side in ("ours", "base", "theirs")]
             for file, text in zip(files, (ours, base, theirs), strict=True):

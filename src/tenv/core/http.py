@@ -249,7 +249,7 @@ def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
 
 
 def _is_insecure(settings: HttpSettings, url: str) -> bool:
-    """Tell whether the user has said that the certificate of a URL's host need not be verified."""
+    """Return whether the user has said that the certificate of a URL's host need not be verified."""
     parts = urlsplit(url)
     return not {parts.hostname, parts.netloc.rpartition("@")[2]}.isdisjoint(settings.insecure)
 

@@ -59,7 +59,7 @@ class HttpSettings:
         no_proxy: Hosts that are asked without a proxy, separated by commas, beside those of NO_PROXY.
         insecure: Hosts, with or without a port, whose certificate is not verified.
         logins: Users and passwords by origin (see `origin_of`), sent without being asked for.
-        ask: Return a user and a password for a URL that was refused without; None when there are none.
+        ask: Return a user and a password for a URL that was refused without; None if there are none.
     """
 
     authorities: Authorities = field(default_factory=Authorities)

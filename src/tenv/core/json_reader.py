@@ -72,7 +72,7 @@ class Values:
             raise HostReportError(f"{self.source}: {self._at(key)}: {error}", hint=_HINT) from error
 
     def optional(self, get: Callable[[str], T], key: str) -> T | None:
-        """Return what a getter of this object gives, None where the value is null or not there."""
+        """Return what a getter of this object gives, None if the value is null or not there."""
         return None if self.data.get(key) is None else get(key)
 
     def texts(self, key: str) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def normalize(name: str) -> str:
 
 
 def file_at(url: str) -> str:
-    """Return the name of the file at a URL; empty where the URL can't be read."""
+    """Return the name of the file at a URL; empty if the URL can't be read."""
     try:
         return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
     except ValueError:
@@ -70,7 +70,7 @@ def file_at(url: str) -> str:
 
 
 def is_channel(word: str) -> bool:
-    """Tell whether a text can name a channel: a name, a label of one (``NAME/label/LABEL``), or a URL."""
+    """Return whether a text can name a channel: a name, a label of one (``NAME/label/LABEL``), or a URL."""
     return bool(_CHANNEL.fullmatch(word)) and ".." not in word and ("://" in word or ":" not in word)
 
 
@@ -132,7 +132,7 @@ class CondaFile:
 
     @classmethod
     def parse(cls, file: str) -> Self | None:
-        """Read a file name, or the end of a URL; None when it is not the name of such a file."""
+        """Read a file name, or the end of a URL; None if it is not the name of such a file."""
         match = _CONDA.fullmatch(unquote(file.rpartition("/")[2]))
         return cls(**match.groupdict()) if match else None
 
@@ -170,7 +170,7 @@ class WheelFile:
 
     @classmethod
     def parse(cls, file: str) -> Self | None:
-        """Read a file name, or the end of a URL; None when it is not the name of a wheel.
+        """Read a file name, or the end of a URL; None if it is not the name of a wheel.
 
         The same as `packaging.utils.parse_wheel_filename` takes (a test holds that), whose import would cost each
         command that reads a lock 25 ms.
@@ -208,7 +208,7 @@ def dist_info(folder: Path) -> tuple[str, str]:
 
 
 def is_sha256(text: str) -> bool:
-    """Tell whether a text is a sha256 as tenv writes it: 64 hex digits in small letters."""
+    """Return whether a text is a sha256 as tenv writes it: 64 hex digits in small letters."""
     return Digest("sha256", text).is_valid()
 
 
@@ -226,7 +226,7 @@ class Digest:
 
     @classmethod
     def best(cls, sha256: str, md5: str = "") -> Self | None:
-        """Return the better one of two that may be empty; None when both are."""
+        """Return the better one of two that may be empty; None if both are."""
         return cls("sha256", sha256) if sha256 else cls("md5", md5) if md5 else None
 
     @classmethod
@@ -249,7 +249,7 @@ class Digest:
         return _LENGTHS.get(self.kind, 0)
 
     def is_valid(self) -> bool:
-        """Tell whether it has the form of its kind: 64 hex digits for sha256, 32 for md5."""
+        """Return whether it has the form of its kind: 64 hex digits for sha256, 32 for md5."""
         return len(self.value) == self.length > 0 and bool(re.fullmatch(r"[0-9a-f]+", self.value))
 
     def hasher(self) -> Any:
@@ -259,7 +259,7 @@ class Digest:
         return hashlib.new(self.kind, usedforsecurity=False)
 
     def is_of(self, path: Path) -> bool:
-        """Tell whether a file has this digest.
+        """Return whether a file has this digest.
 
         Raises:
             OSError: The file can't be read.

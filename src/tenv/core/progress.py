@@ -36,7 +36,7 @@ class Progress(Protocol):
         """Begin a named step of the command; what takes long in it are steps with a size."""
 
     def step(self, title: str, total: int | None = None) -> None:
-        """Begin a step; `total` is its size, `Bytes` or a number of items, None when it is not known."""
+        """Begin a step; `total` is its size, `Bytes` or a number of items, None if it is not known."""
 
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""

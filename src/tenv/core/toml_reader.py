@@ -47,7 +47,7 @@ def locate(text: str, path: tuple[str, ...]) -> int | None:
     """Return the line (from 1) on which the key at `path` stands in a TOML text.
 
     Where the key itself is not found (a missing one, or one inside an inline table), the line of the nearest table
-    or key above it is returned; None when not even that is there.
+    or key above it is returned; None if not even that is there.
     """
     standing, above = _places(text)
     if (line := above.get(path)) is not None:

@@ -98,7 +98,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 @cache
 def _plain(text: str) -> tuple[tuple[str, tuple[int, ...], int], ...] | None:
-    """Return the clauses of a range of plain versions; None where only `packaging` can tell, which takes 30 ms to load.
+    """Return the clauses of a range of plain versions; None if only `packaging` can tell, which takes 30 ms to load.
 
     A clause is its operator, the numbers of its version, and for one that ends in ``.*`` how many there are, else 0.
     """
@@ -204,12 +204,12 @@ class CondaRange:
 
 
 def is_release(text: str) -> bool:
-    """Tell whether a text is a version as PyPI has them (PEP 440); conda's need not be."""
+    """Return whether a text is a version as PyPI has them (PEP 440); conda's need not be."""
     return _release(text) is not None
 
 
 def same_release(one: str, other: str) -> bool:
-    """Tell whether two texts are one version of a package (PEP 440): file names often say ``2023.03`` for 2023.3."""
+    """Return whether two texts are one version of a package (PEP 440): file names often say ``2023.03`` for 2023.3."""
     if one == other:
         return True
     release = _release(one)

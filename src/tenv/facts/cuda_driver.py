@@ -74,7 +74,7 @@ class ToolkitDriver:
     Attributes:
         toolkit: The release, as NVIDIA numbers it.
         major_minor: Its first two numbers, the grain at which drivers know CUDA versions.
-        rn_linux: The Linux driver in the table of the release notes; None when the table has none.
+        rn_linux: The Linux driver in the table of the release notes; None if the table has none.
         rn_windows: The Windows driver in that table.
         bundled_linux: The driver inside the Linux installer.
         bundled_windows: The driver inside the Windows installer.
@@ -112,7 +112,7 @@ class ToolkitDriver:
         )
 
     def shipped(self, windows: bool) -> Version | None:
-        """Return the lower of the drivers that the release notes and the installer name, None when neither does.
+        """Return the lower of the drivers that the release notes and the installer name, None if neither does.
 
         Where the two differ, both drivers are of the release's own branch, so both know its CUDA version.
         """
@@ -120,7 +120,7 @@ class ToolkitDriver:
         return min((driver for driver in named if driver is not None), default=None)
 
     def required(self, windows: bool) -> Version | None:
-        """Return the driver that a program built with the release needs, None when nothing names one."""
+        """Return the driver that a program built with the release needs, None if nothing names one."""
         return (self.mvc_min_windows if windows else self.mvc_min_linux) or self.shipped(windows)
 
 
@@ -158,7 +158,7 @@ class CudaDriverTable:
             windows: Whether a Windows driver is meant; true under WSL too.
 
         Returns:
-            The driver, or None when the table says nothing about that version.
+            The driver, or None if the table says nothing about that version.
         """
         for line in self.floors:
             driver = line.min_windows if windows else line.min_linux
@@ -180,7 +180,7 @@ class CudaDriverTable:
             windows: Whether a Windows driver is meant; true under WSL too.
 
         Returns:
-            The driver, or None when the table names none for that version.
+            The driver, or None if the table names none for that version.
         """
         rows = self._rows(cuda)
         named = [(driver, not row.basis.confirmed, row) for row in rows if (driver := row.shipped(windows)) is not None]
@@ -194,7 +194,7 @@ class CudaDriverTable:
         return None
 
     def minimum(self, cuda: Version, windows: bool) -> Minimum | None:
-        """Return the oldest driver that will do: the lower of `floor` and `native`, None when neither is known.
+        """Return the oldest driver that will do: the lower of `floor` and `native`, None if neither is known.
 
         The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
         """

@@ -73,15 +73,15 @@ class ToolkitArchs:
         )
 
     def supports(self, capability: Version) -> bool:
-        """Tell whether the toolkit compiles for a compute capability itself."""
+        """Return whether the toolkit compiles for a compute capability itself."""
         return sm_of(capability) in self.sm
 
     def has_dropped(self, capability: Version) -> bool:
-        """Tell whether a GPU is older than all that the toolkit compiles for."""
+        """Return whether a GPU is older than all that the toolkit compiles for."""
         return sm_of(capability) < self.min
 
     def is_older_than(self, capability: Version) -> bool:
-        """Tell whether a GPU is newer than all that the toolkit knows."""
+        """Return whether a GPU is newer than all that the toolkit knows."""
         return sm_of(capability) > self.max
 
 
@@ -149,7 +149,7 @@ class GpuArchTable:
     gpus: tuple[GpuModel, ...]
 
     def archs(self, cuda: Version) -> ToolkitArchs | None:
-        """Return the architectures of a toolkit, None when the table has no row for its minor version."""
+        """Return the architectures of a toolkit, None if the table has no row for its minor version."""
         return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
 
     def range(self, capability: Version) -> tuple[ToolkitArchs, ToolkitArchs] | None:

@@ -98,7 +98,7 @@ class GccBreak:
         )
 
     def hits(self, gcc: Version, glibc: Version | None) -> bool:
-        """Tell whether a GCC is one that fails.
+        """Return whether a GCC is one that fails.
 
         Args:
             gcc: Its version.
@@ -117,10 +117,10 @@ class GlibcConflict:
         first: The first minor version of the toolkit.
         last: The last one.
         glibc: The first glibc that fails.
-        functions: The functions that both declare; empty where the glibc uses types that nvcc does not know.
+        functions: The functions that both declare; empty if the glibc uses types that nvcc does not know.
         types: Those types.
         platform: The platform on which it fails; an empty string for every one.
-        gcc: The first GCC for which the glibc uses those types; None where that does not matter.
+        gcc: The first GCC for which the glibc uses those types; None if that does not matter.
         basis: How well this is known.
     """
 
@@ -168,11 +168,11 @@ class HostCompilerTable:
     conflicts: tuple[GlibcConflict, ...]
 
     def limits(self, cuda: Version) -> HostCompilers | None:
-        """Return the host compilers of a toolkit, None when the table has no row for its minor version."""
+        """Return the host compilers of a toolkit, None if the table has no row for its minor version."""
         return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
 
     def broken_by(self, cuda: Version, gcc: Version, glibc: Version | None = None) -> GccBreak | None:
-        """Return why a toolkit does not compile with a GCC that its headers accept, None when nothing is known of it.
+        """Return why a toolkit does not compile with a GCC that its headers accept, None if nothing is known of it.
 
         Args:
             cuda: The version of the toolkit.
@@ -185,13 +185,13 @@ class HostCompilerTable:
     def glibc_conflict(
         self, cuda: Version, glibc: Version, platform: str = "", gcc: Version | None = None
     ) -> GlibcConflict | None:
-        """Return why a toolkit's headers do not compile with the headers of a glibc, None when nothing is known of it.
+        """Return why a toolkit's headers do not compile with the headers of a glibc, None if nothing is known of it.
 
         Args:
             cuda: The version of the toolkit.
             glibc: The version of the glibc whose headers the compiler uses (the host's, or a sysroot's).
             platform: The platform, such as ``linux-aarch64``.
-            gcc: The version of the host compiler where that is a GCC; None when it is not known.
+            gcc: The version of the host compiler where that is a GCC; None if it is not known.
         """
         minor = Version(cuda.major_minor)
         return next(
@@ -205,7 +205,7 @@ class HostCompilerTable:
         )
 
     def newest_conflict(self, glibc: Version, platform: str = "") -> Version | None:
-        """Return the newest minor version of the toolkit that a glibc breaks, None when it breaks none."""
+        """Return the newest minor version of the toolkit that a glibc breaks, None if it breaks none."""
         rows = (row for row in self.conflicts if glibc >= row.glibc and row.platform in ("", platform))
         return max((row.last for row in rows), default=None)
 

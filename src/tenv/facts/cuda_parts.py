@@ -81,7 +81,7 @@ class ToolkitPart:
         return () if self.configures else tuple(_TARGETS.get(file, file.removeprefix("lib")) for file in libraries)
 
     def needed_by(self, torch: Version) -> bool:
-        """Tell whether a version of PyTorch needs it."""
+        """Return whether a version of PyTorch needs it."""
         minor = Version(torch.major_minor)
         return (self.first is None or minor >= self.first) and (self.last is None or minor <= self.last)
 

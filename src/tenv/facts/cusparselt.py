@@ -84,7 +84,7 @@ class CusparseltTable:
         return releases(self.archives, platform)
 
     def for_cuda(self, cuda: Version) -> CiPairing | None:
-        """Return what PyTorch's own build images take for a CUDA version, None when the table does not say."""
+        """Return what PyTorch's own build images take for a CUDA version, None if the table does not say."""
         minor = Version(cuda.major_minor)
         return next((row for row in self.ci if row.first <= minor <= row.last), None)
 

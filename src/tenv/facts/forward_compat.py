@@ -72,7 +72,7 @@ class ForwardTable:
             open_module: Whether the open kernel module is loaded.
 
         Returns:
-            The row, or None where no branch as old as this is accepted.
+            The row, or None if no branch as old as this is accepted.
         """
         rows = [row for row in self.rows if row.cuda.major_minor == cuda.major_minor]
         known = next((row for row in rows if row.branch == driver.major), None)

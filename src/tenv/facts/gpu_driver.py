@@ -27,11 +27,11 @@ class Generation:
     Attributes:
         name: Its name.
         capabilities: The compute capabilities that belong to it.
-        first_linux: The first Linux driver that knows one of them; None when it is not known.
-        ends_linux: The first Linux branch that knows them no more; None when all do.
+        first_linux: The first Linux driver that knows one of them; None if it is not known.
+        ends_linux: The first Linux branch that knows them no more; None if all do.
         ends_windows: The same for Windows, which counts in another series.
         module: The kernel modules that drive them.
-        proprietary_before: The first driver whose proprietary module does not; None where `module` says all.
+        proprietary_before: The first driver whose proprietary module does not; None if `module` says all.
         basis: How well this is known.
     """
 
@@ -59,11 +59,11 @@ class Generation:
         )
 
     def ends(self, windows: bool) -> Version | None:
-        """Return the first branch that knows the GPUs no more, None when all do."""
+        """Return the first branch that knows the GPUs no more, None if all do."""
         return self.ends_windows if windows else self.ends_linux
 
     def has_ended(self, driver: Version, windows: bool = False) -> bool:
-        """Tell whether a driver is too new for the GPUs."""
+        """Return whether a driver is too new for the GPUs."""
         ends = self.ends(windows)
         return ends is not None and driver >= ends
 
@@ -75,7 +75,7 @@ class JetsonLinux:
     Attributes:
         l4t: Its version.
         cuda: The CUDA that its driver offers.
-        driver: The number that nvidia-smi gives the driver; None where it has none.
+        driver: The number that nvidia-smi gives the driver; None if it has none.
         capabilities: The compute capabilities of the boards that it is for.
         basis: How well this is known.
     """
@@ -135,7 +135,7 @@ class GpuDriverTable:
         return next((row for row in self.generations if capability in row.capabilities), None)
 
     def release(self, l4t: Version) -> JetsonLinux | None:
-        """Return what is known of a release of Jetson Linux, None when it is older than the table."""
+        """Return what is known of a release of Jetson Linux, None if it is older than the table."""
         return next((row for row in reversed(self.jetson) if row.l4t <= l4t), None)
 
     def releases(self, capability: Version) -> tuple[JetsonLinux, ...]:

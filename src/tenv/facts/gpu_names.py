@@ -28,7 +28,7 @@ class NamedGpu:
     Attributes:
         name: Its marketing name; of several GPUs that a cut name may mean, what they share.
         capability: Its compute capability.
-        kind: What it is sold as; None where a cut name may mean GPUs of several kinds.
+        kind: What it is sold as; None if a cut name may mean GPUs of several kinds.
         pci_id: Its PCI id, or an empty string.
         basis: How well this is known.
     """
@@ -41,7 +41,7 @@ class NamedGpu:
 
 
 def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
-    """Return the GPU that a name means, None when the tables have none.
+    """Return the GPU that a name means, None if the tables have none.
 
     Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor does what
     follows the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that
@@ -56,7 +56,7 @@ def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
 
 
 def find_by_id(pci_id: str, facts: "Facts") -> NamedGpu | None:
-    """Return the GPU of a PCI id such as ``10de:2182``, None when the table has none."""
+    """Return the GPU of a PCI id such as ``10de:2182``, None if the table has none."""
     device = facts.gpu_pci.device(pci_id)
     if device is None:
         return None

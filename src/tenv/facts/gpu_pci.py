@@ -55,7 +55,7 @@ class GpuPciTable:
     devices: tuple[PciDevice, ...]
 
     def device(self, pci_id: str) -> PciDevice | None:
-        """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None when the table has none."""
+        """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None if the table has none."""
         match = _ID.fullmatch(pci_id.strip())
         wanted = f"{match[1]}:{match[2]}".lower() if match else ""
         return next((row for row in self.devices if row.pci_id == wanted), None)

@@ -62,7 +62,7 @@ def required_version(row: Table, key: str) -> Version:
 
 
 def optional_version(row: Table, key: str) -> Version | None:
-    """Return a version, None when the column is absent or empty."""
+    """Return a version, None if the column is absent or empty."""
     return row.parsed(key, Version, None)
 
 

@@ -83,12 +83,12 @@ class MagmaTable:
     tarballs: MagmaTarballs
 
     def conda_for(self, cuda: Version) -> CondaMagma | None:
-        """Return the newest package of the pytorch channel for a CUDA minor version, None when there is none."""
+        """Return the newest package of the pytorch channel for a CUDA minor version, None if there is none."""
         rows = [row for row in self.conda if row.cuda.major_minor == cuda.major_minor]
         return rows[-1] if rows else None
 
     def has_tarball(self, cuda: Version) -> bool:
-        """Tell whether an archive for a CUDA minor version was seen."""
+        """Return whether an archive for a CUDA minor version was seen."""
         return any(known.major_minor == cuda.major_minor for known in self.tarballs.cudas)
 
 

@@ -20,7 +20,7 @@ class RedistArchive:
         cuda_major: The CUDA major version that it is made for; None for an archive of no particular one.
         url: Where it is.
         sha256: Its digest.
-        size: Its size in bytes; None when it is not known.
+        size: Its size in bytes; None if it is not known.
         basis: How well this is known.
     """
 

@@ -177,7 +177,7 @@ class Data:
         sections: The rows of its arrays of tables.
         tables: Its plain tables.
         base: The address that relative paths in it are below, or an empty string.
-        date: The day on which its rows were read in their sources; an empty string where the file does not say.
+        date: The day on which its rows were read in their sources; an empty string if the file does not say.
     """
 
     name: str

@@ -34,7 +34,7 @@ class Answer:
 
 
 def is_driver(text: str) -> bool:
-    """Tell whether a text is a driver's version and no more."""
+    """Return whether a text is a driver's version and no more."""
     return _DRIVER.fullmatch(text.strip()) is not None
 
 

@@ -20,7 +20,7 @@ class Selection(Generic[T]):
     """What is taken, and why the others are not.
 
     Attributes:
-        taken: The best that fits; None where none does.
+        taken: The best that fits; None if none does.
         refused: A sentence for each of the others that does not fit.
     """
 
@@ -72,7 +72,7 @@ def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "")
 
 
 def _fault(toolkit: Toolkit, accepted: Range) -> str:
-    """Return why a toolkit won't do, an empty string where it does."""
+    """Return why a toolkit won't do, an empty string if it does."""
     if toolkit.environment:
         return f"is a part of the environment {toolkit.environment}"
     if toolkit.version is None or not toolkit.compiles:

@@ -38,7 +38,7 @@ class _Candidate:
 
     Attributes:
         program: The program, links resolved as far as its name still says what it is.
-        kind: Its kind, an empty string where only the program itself can tell.
+        kind: Its kind, an empty string if only the program itself can tell.
         language: ``C`` or ``C++``.
         variables: The variables that name it.
         names: Its names on PATH.

@@ -34,7 +34,7 @@ print(version.value)
 
 
 def override(environ: Mapping[str, str]) -> Fact[Version] | Missing | None:
-    """Return what ``CONDA_OVERRIDE_CUDA`` says, None when it is not set; set to nothing, it says that there is none."""
+    """Return what ``CONDA_OVERRIDE_CUDA`` says, None if it is not set; set to nothing, it says that there is none."""
     text = environ.get(OVERRIDE)
     if text is None:
         return None

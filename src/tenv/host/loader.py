@@ -75,7 +75,7 @@ class Loader:
 
     @cached_property
     def cache(self) -> dict[str, tuple[str, ...]]:
-        """The loader's cache; empty where there is no ldconfig (musl, NixOS)."""
+        """The loader's cache; empty if there is no ldconfig (musl, NixOS)."""
         # Only root has these folders on PATH on some distributions.
         known = [str(self.places.at(path)) for path in ("/sbin/ldconfig", "/usr/sbin/ldconfig")]
         program = next((path for path in known if os.access(path, os.X_OK)), self.places.find("ldconfig"))
@@ -110,7 +110,7 @@ class Loader:
         ]
 
     def _fits(self, path: Path) -> bool:
-        """Tell whether a file is for this processor; the loader skips one that is not, and no other fault."""
+        """Return whether a file is for this processor; the loader skips one that is not, and no other fault."""
         number = _FAMILIES.get(self.places.machine, ("", "", 0))[2]
         try:
             with path.open("rb") as file:

@@ -48,7 +48,7 @@ class BuildResources:
 
 
 def sees_gpu(root: Path = Path("/")) -> bool:
-    """Tell whether a device of NVIDIA's driver is there, under WSL the one that leads to Windows's driver."""
+    """Return whether a device of NVIDIA's driver is there, under WSL the one that leads to Windows's driver."""
     return any((root / "dev").glob("nvidia[0-9]*")) or (root / "dev/dxg").exists()
 
 

@@ -48,7 +48,7 @@ class Studio:
 
     Attributes:
         folder: Where it is installed.
-        version: Its own version (17.14 for Visual Studio 2022), by which the newest is found; None when not told.
+        version: Its own version (17.14 for Visual Studio 2022), by which the newest is found; None if not told.
     """
 
     folder: Path
@@ -87,7 +87,7 @@ def parse_vswhere(text: str) -> tuple[Studio, ...] | Missing:
 
 
 def parse_toolset(name: str) -> Version | None:
-    """Return the version of the cl.exe in a toolset (19.44.35207 of 14.44.35207), None where the name is no toolset."""
+    """Return the version of the cl.exe in a toolset (19.44.35207 of 14.44.35207), None if the name is no toolset."""
     match = _TOOLSET.fullmatch(name.strip())
     return Version(f"19.{match[1]}.{match[2] or 0}") if match else None
 
@@ -98,12 +98,12 @@ def cl_of(toolset: Path) -> Path:
 
 
 def is_cl(program: str) -> bool:
-    """Tell whether a program is cl.exe, by its name or path as Windows writes them."""
+    """Return whether a program is cl.exe, by its name or path as Windows writes them."""
     return PureWindowsPath(program).stem.lower() == "cl"
 
 
 def is_asked(places: Places) -> bool:
-    """Tell whether there is anything to look for: Windows, or a prompt of Visual Studio's."""
+    """Return whether there is anything to look for: Windows, or a prompt of Visual Studio's."""
     return sys.platform == "win32" or any(map(places.variable, _PROMPT))
 
 

@@ -46,7 +46,7 @@ class Places:
         return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
 
     def variable(self, name: str) -> str:
-        """Return an environment variable, an empty string where it is not set; Windows gives names in capitals."""
+        """Return an environment variable, an empty string if it is not set; Windows gives names in capitals."""
         return self.environ.get(name) or self.environ.get(name.upper(), "")
 
     def folders(self) -> list[Path]:
@@ -80,7 +80,7 @@ def environment_of(path: Path) -> Path | None:
 
 
 def is_wsl(root: Path = Path("/")) -> bool:
-    """Tell whether this is Linux under Windows, where the driver is the one of Windows."""
+    """Return whether this is Linux under Windows, where the driver is the one of Windows."""
     release = read(root / "proc/sys/kernel/osrelease")
     if isinstance(release, str) and "microsoft" in release.casefold():
         return True

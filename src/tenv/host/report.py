@@ -121,8 +121,8 @@ class Gpu:
 
     Attributes:
         name: The name that the driver or the table of PCI ids gives it, or an empty string.
-        compute_capability: Such as 8.6; None when neither the driver nor the table tells.
-        memory: Bytes; None when not known.
+        compute_capability: Such as 8.6; None if neither the driver nor the table tells.
+        memory: Bytes; None if not known.
         pci_id: Vendor and device, such as ``10de:2182``; an empty string when not known.
         pci_address: Such as ``0000:01:00.0``; an empty string when not known.
         mig: Whether it is split into instances (MIG).
@@ -178,15 +178,15 @@ class Toolkit:
         path: Its folder, links resolved.
         found_by: Every way that leads to it, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``.
         version: The release: nvcc's own word, to the update where ``version.json`` agrees with it, else
-            ``version.json``'s; None when neither tells.
+            ``version.json``'s; None if neither tells.
         components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
         problems: What is wrong with it: no nvcc, a version.json that says otherwise …
         compiles: Whether its nvcc answered.
         environment: The environment of tenv that it is a part of, or an empty string: none of the machine's own then.
         home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
-        compilers: The host compilers that its headers do not refuse; None where it has no such header.
+        compilers: The host compilers that its headers do not refuse; None if it has no such header.
         patched: The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do.
-        absent: What builds of PyTorch look for and do not find with it (`tenv.host.absent_parts`); None where nobody
+        absent: What builds of PyTorch look for and do not find with it (`tenv.host.absent_parts`); None if nobody
             looked.
     """
 
@@ -203,7 +203,7 @@ class Toolkit:
     absent: tuple[str, ...] | None = None
 
     def led_by(self, *kinds: Lead) -> bool:
-        """Tell whether something of these kinds leads to it."""
+        """Return whether something of these kinds leads to it."""
         return any(way.kind in kinds for way in self.found_by)
 
     @property
@@ -224,7 +224,7 @@ class Compiler:
             first of the others.
         found_by: Such as ``CXX`` or ``g++-12 on PATH``.
         nvcc: Whether nvcc takes it: by its own variables and flags, else as the ``gcc`` on PATH.
-        glibcxx: The highest ``GLIBCXX_`` version of the libstdc++ that it links; None when not known.
+        glibcxx: The highest ``GLIBCXX_`` version of the libstdc++ that it links; None if not known.
     """
 
     kind: str
@@ -236,7 +236,7 @@ class Compiler:
     glibcxx: Version | None = None
 
     def led_by(self, *kinds: Lead) -> bool:
-        """Tell whether something of these kinds leads to it."""
+        """Return whether something of these kinds leads to it."""
         return any(way.kind in kinds for way in self.found_by)
 
     @property

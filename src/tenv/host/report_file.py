@@ -35,7 +35,7 @@ class Given:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text is meant as JSON; the prompt ``[root@node ~]$`` is not."""
+    """Return whether a text is meant as JSON; the prompt ``[root@node ~]$`` is not."""
     return _JSON.match(text[:4096]) is not None
 
 

@@ -14,7 +14,7 @@ _INPUT = re.compile(r"(/\S+\.so[.\d]*)")
 
 
 def highest(names: Iterable[str], prefix: str) -> Version | None:
-    """Return the highest version among names such as ``GLIBCXX_3.4.30``, None when there is none of that prefix."""
+    """Return the highest version among names such as ``GLIBCXX_3.4.30``, None if there is none of that prefix."""
     found = (re.fullmatch(rf"{prefix}_(\d+(?:\.\d+)*)", name) for name in names)
     return max((Version(match[1]) for match in found if match), default=None)
 
@@ -39,7 +39,7 @@ def defined_versions(path: Path) -> tuple[str, ...] | Missing:
 
 
 def linked_versions(path: Path) -> tuple[str, ...]:
-    """Return the symbol versions that linking with a library may ask for; empty where none can be read.
+    """Return the symbol versions that linking with a library may ask for; empty if none can be read.
 
     Args:
         path: What the linker takes: a library, or a script that names one, such as that of Red Hat's toolsets.

@@ -39,7 +39,7 @@ def parse_host_config(text: str, file: str) -> CompilerLimits | None:
 
 
 def compiler_limits(root: Path) -> CompilerLimits | None:
-    """Return the bounds of the host compilers of the toolkit in a folder, None where no header of it tells."""
+    """Return the bounds of the host compilers of the toolkit in a folder, None if no header of it tells."""
     for file in _headers(root, "host_config.h"):
         text = read(file)
         if not isinstance(text, Missing) and (found := parse_host_config(text, str(file))):

@@ -43,8 +43,8 @@ class Subject:
         lock: Its lock.
         platforms: The platforms to write.
         python: The Python minor to write for, where Python is no conda package and the format serves one; or empty.
-        located: Where the wheels are, by sha256; empty where the format needs no URLs.
-        indexes: The package indexes in use, the main one first; empty where the format needs no URLs.
+        located: Where the wheels are, by sha256; empty if the format needs no URLs.
+        indexes: The package indexes in use, the main one first; empty if the format needs no URLs.
         requests: Write what the manifest asks for, not what the lock holds (`environment.yml`).
         md5: Give MD5 rather than sha256 (explicit lists).
     """
@@ -69,7 +69,7 @@ class Subject:
         return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
 
     def has_conda_python(self) -> bool:
-        """Tell whether Python is a conda package wherever there are wheels, and there are conda packages at all."""
+        """Return whether Python is a conda package wherever there are wheels, and there are conda packages at all."""
         alone = [name for name in self.platforms if self.wheels(name) and not self._conda_python(name)]
         return not alone and any(self.lock.conda.get(name) for name in self.platforms)
 
@@ -192,7 +192,7 @@ class Imported:
     Attributes:
         name: What the file calls the environment; empty when it has no name for it.
         draft: The manifest.
-        part: What its lock shall hold; None where the file has no hashes for it.
+        part: What its lock shall hold; None if the file has no hashes for it.
         lost: What tenv can't hold, a sentence each.
     """
 
@@ -208,8 +208,8 @@ class Format:
 
     Attributes:
         name: What it is called on the command line.
-        export: Writes it; None where tenv does not.
-        read: Reads it; None where tenv does not.
+        export: Writes it; None if tenv does not.
+        read: Reads it; None if tenv does not.
         recognize: Tells whether a file, by its name and its first bytes, is of this format.
         needs_urls: Tells whether an export names the wheels of a subject by URL, so that the indexes have to be asked.
         needs_metadata: Whether it also says what they require.

@@ -30,7 +30,7 @@ _OF_PYTHON = re.compile(r"\bpython_(full_)?version\b")
 
 
 def holds(marker: "Marker | None", platform: str, minor: str) -> bool | None:
-    """Tell whether a marker holds on a platform; None when that depends on what is not known.
+    """Return whether a marker holds on a platform; None if that depends on what is not known.
 
     Args:
         marker: The marker; None holds everywhere.

@@ -42,7 +42,7 @@ def channel_words(subject: Subject) -> tuple[str, ...]:
 
 
 def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]) -> Wheel | None:
-    """Return the wheel at a URL; None when it is none that a lock can hold: a source archive, a folder, no hash."""
+    """Return the wheel at a URL; None if it is none that a lock can hold: a source archive, a folder, no hash."""
     file = WheelFile.parse(url)
     if file is None or not is_sha256(sha256) or "://" not in url:
         return None

@@ -150,7 +150,7 @@ _OF_THE_FILE = ("$schema", "environments", "feature", "project", "workspace")
 
 
 def read_workspace(path: Path) -> Workspace | None:
-    """Read a ``pixi.toml``; None when there is no such file.
+    """Read a ``pixi.toml``; None if there is no such file.
 
     Raises:
         ManifestError: It can't be read.
@@ -237,7 +237,7 @@ _OWN_PREFIX = re.compile(r"\$(?:CONDA_PREFIX\b|\{CONDA_PREFIX\})|%CONDA_PREFIX%"
 def _variable(name: str, value: str) -> VariableRequest | None:
     """Return what pixi's value of a variable wants: a list that names itself at an end is added to there.
 
-    None where only a shell can tell: another variable of the user's, a command, a list in the middle.
+    None if only a shell can tell: another variable of the user's, a command, a list in the middle.
     """
     text = _OWN_PREFIX.sub("$TENV_PREFIX", value)
     action, separator = Action.SET, separator_of(name)

@@ -81,7 +81,7 @@ async def _index(cache: Any) -> Any:
 
 
 def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | None:
-    """Return the content of a package in the cache; None when it is not whole."""
+    """Return the content of a package in the cache; None if it is not whole."""
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
         content, sizes = _read_content(record, texts)

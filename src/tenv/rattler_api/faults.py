@@ -28,7 +28,7 @@ def storage_error(error: OSError, what: str) -> StorageError:
 
 
 def refused_certificate(said: str, authorities: Authorities) -> CertificateError | None:
-    """Return the error about a certificate that rattler has refused; None when something else went wrong.
+    """Return the error about a certificate that rattler has refused; None if something else went wrong.
 
     Of a download that could not begin rattler tells the address and not the cause, so that it is asked once more.
     """

@@ -26,7 +26,7 @@ class Record:
         url: The package's canonical URL.
         sha256: The digest of its bytes in hex, or an empty string.
         md5: Its MD5 in hex, or an empty string.
-        size: Its bytes; None when the channel does not say.
+        size: Its bytes; None if the channel does not say.
         depends: What it needs.
         constrains: What it does not go together with, unless it matches.
         raw: The record itself, for rattler.
@@ -96,7 +96,7 @@ def spec_fault(spec: str) -> str:
 
 
 def fits(spec: str, record: Record) -> bool:
-    """Tell whether a package is what another one asks for, in whatever form of specification channels have it."""
+    """Return whether a package is what another one asks for, in whatever form of specification channels have it."""
     from rattler import MatchSpec  # late: 40 ms and 25 MB
     from rattler.exceptions import InvalidMatchSpecError
 
@@ -139,7 +139,7 @@ class Matcher:
         return str(read.name.normalized) if read is not None and read.name is not None else spec.split(maxsplit=1)[0]
 
     def satisfies(self, spec: str, package: "Named", *, channel: str = "") -> bool:
-        """Tell whether a package is what a specification asks for.
+        """Return whether a package is what a specification asks for.
 
         Args:
             spec: The specification.
@@ -154,7 +154,7 @@ class Matcher:
         return asked.matches(self._record(package.name, package.version, package.build, package.subdir))
 
     def has_version(self, spec: str, name: str, version: str) -> bool:
-        """Tell whether a virtual package of a version is what a specification asks for."""
+        """Return whether a virtual package of a version is what a specification asks for."""
         asked = self._spec(spec)
         return asked is not None and asked.matches(self._record(name, version, "0", "noarch"))
 

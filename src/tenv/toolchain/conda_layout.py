@@ -29,7 +29,7 @@ _PACKAGE = re.compile(r"cuda(toolkit)?(-[a-z-]+)?|magma[\w-]*|cudnn")
 
 
 def has_packages(prefix: Path) -> bool:
-    """Tell whether a prefix holds conda packages."""
+    """Return whether a prefix holds conda packages."""
     return next((prefix / "conda-meta").glob("*.json"), None) is not None
 
 

@@ -169,7 +169,7 @@ def plan(
 
 
 def toolkit_probe(toolchain: Toolchain, parts: Sequence[str]) -> Probe | None:
-    """Return the configuration of a second that asks CMake for the parts of the toolkit; None where nothing can ask.
+    """Return the configuration of a second that asks CMake for the parts of the toolkit; None if nothing can ask.
 
     Args:
         toolchain: Where things are.

@@ -17,7 +17,7 @@ FOLDERS = ("bin", "include", "lib", "nvvm", "compute-sanitizer", "share")
 
 
 def holds_part(folder: Path) -> bool:
-    """Tell whether a folder has any of the folders that a toolkit is made of."""
+    """Return whether a folder has any of the folders that a toolkit is made of."""
     return any((folder / name).is_dir() for name in FOLDERS)
 
 

@@ -29,7 +29,7 @@ class Shell(Protocol):
         """Return a text as one word of this shell."""
 
     def holds(self, value: str) -> bool:
-        """Tell whether this shell can hold a value."""
+        """Return whether this shell can hold a value."""
 
     def use(self, command: str) -> str:
         """Return what a person types, or writes into the start file, to run what a command of tenv prints."""
@@ -49,7 +49,7 @@ class Shell(Protocol):
         """
 
     def start(self, program: str, script: str, environment: Mapping[str, str], folder: Path) -> list[str] | None:
-        """Return the words that start a shell in which a script has been run, None where this shell can't.
+        """Return the words that start a shell in which a script has been run, None if this shell can't.
 
         What the shell needs for that is written into `folder`, an empty one, which the shell removes once it is up.
         """

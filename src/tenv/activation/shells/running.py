@@ -27,7 +27,7 @@ def running_shell(environ: Mapping[str, str]) -> str:
 
 
 def _above() -> Iterator[str]:
-    """Yield the names of the processes above this one, nearest first; nothing where there is no /proc."""
+    """Yield the names of the processes above this one, nearest first; nothing if there is no /proc."""
     process = os.getppid()
     for _ in range(_STEPS):
         folder = Path("/proc", str(process))

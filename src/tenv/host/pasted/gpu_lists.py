@@ -26,12 +26,12 @@ def complete(lists: Sequence[_Gpus]) -> _Gpus:
 
 
 def agree(one: _Gpus, other: _Gpus) -> bool:
-    """Tell whether two lists can be of the same GPUs."""
+    """Return whether two lists can be of the same GPUs."""
     return len(one) == len(other) and all(_fits(first, second) for first, second in zip(one, other, strict=True))
 
 
 def contradict(one: _Gpus, other: _Gpus) -> bool:
-    """Tell whether a list has a GPU that the other can't have; one that is shorter may just have left some out."""
+    """Return whether a list has a GPU that the other can't have; one that is shorter may just have left some out."""
     return not all(any(_fits(gpu, known) for known in one) for gpu in other)
 
 

@@ -39,10 +39,10 @@ class PastedGpu:
 
     Attributes:
         name: Its name as printed; it ends with three dots where nvidia-smi cut it. Empty where the text has none.
-        memory: MiB; None where the text does not say.
+        memory: MiB; None if the text does not say.
         capability: Its compute capability, or an empty string.
         address: Its PCI address as printed, or an empty string.
-        mig: Whether it is split into instances; None where the text does not say.
+        mig: Whether it is split into instances; None if the text does not say.
         instances: The profiles of the instances that are listed by name.
     """
 
@@ -81,7 +81,7 @@ class Said:
 
     Attributes:
         item: What it is about.
-        value: The value; None where the text says that it could not be had.
+        value: The value; None if the text says that it could not be had.
         line: The number of the line.
         words: What the text says in place of a value, such as ``Could not collect``.
     """

@@ -52,7 +52,7 @@ class Pasted:
     clashes: tuple[Clash, ...]
 
     def value(self, item: Item) -> Any:
-        """Return the value of an item, None where there is none."""
+        """Return the value of an item, None if there is none."""
         answer = self.answers[item]
         return answer.value if isinstance(answer, Fact) else None
 

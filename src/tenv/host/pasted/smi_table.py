@@ -47,7 +47,7 @@ def _header(match: "re.Match[str]", line: int) -> Iterator[Said]:
 
 
 def _belongs(lines: Sequence[Line], index: int) -> bool:
-    """Tell whether a GPU's row goes on with a table that began above it."""
+    """Return whether a GPU's row goes on with a table that began above it."""
     return any(_FIRST.match(line.text) for line in lines[max(0, index - _BEHIND - 1) : index])
 
 

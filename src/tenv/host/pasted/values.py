@@ -53,7 +53,7 @@ _UUID = re.compile(r"\s*\((UUID|arch|GPU-).*$", re.IGNORECASE)
 
 
 def lacking(words: str) -> bool:
-    """Tell whether the words behind a label say that there is no value."""
+    """Return whether the words behind a label say that there is no value."""
     return _LACKING.match(words.strip().strip("<>[]()`'\"")) is not None
 
 
@@ -130,7 +130,7 @@ def kernel(words: str, line: int) -> Iterator[Said]:
 
 
 def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> Said | None:
-    """Return what the words behind a label say, None where they say nothing that can be read."""
+    """Return what the words behind a label say, None if they say nothing that can be read."""
     if not words.strip():
         return None
     if lacking(words):
