@@ -84,8 +84,8 @@ def test_each_reason_is_one_line(auto: Any) -> None:
     assert lines == [
         "auto: cuda124, since CUDA 12.4 runs natively on driver 550.54.14, for PyTorch 2.11",
         "auto: not cuda132, since it is for PyTorch >=2.12, and the revision is 2.11",
-        "auto: not cuda130, since CUDA 13.0: the driver is too old to run it: that needs NVIDIA driver 580 or newer; "
-        "cuda-compat-13-0 does not help: forward compatibility is closed to GeForce GPUs "
+        "auto: not cuda130, since CUDA 13.0: the driver is too old: running needs NVIDIA driver 580 or newer; "
+        "cuda-compat-13-0 does not help: GeForce GPUs do not support forward compatibility "
         "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804) (TE103)",
     ]
 
@@ -101,7 +101,7 @@ def test_the_ranking_is_data(auto: Any) -> None:
         "reason": "it is for PyTorch >=2.12, and the revision is 2.11",
     }
     cpu = next(row for row in ranking if row["target"] == "cpu")
-    assert cpu["reason"] == "it has no CUDA and would leave NVIDIA H100 unused"
+    assert cpu["reason"] == "it has no CUDA, so it leaves NVIDIA H100 unused"
 
 
 def test_without_a_gpu_it_is_the_target_without_cuda_and_it_says_so(auto: Any) -> None:
@@ -183,8 +183,8 @@ def test_a_gpu_that_is_left_unused_is_told(auto: Any) -> None:
         {"name": "Tesla V100", "compute_capability": "7.0", "memory": None},
     ]
     assert said(auto("580.65.06", gpus=gpus))[0] == (
-        "auto: cuda132, since CUDA 13.2 runs by minor-version compatibility on driver 580.65.06, and leaves Tesla V100 "
-        "unused, for which it has no code (TE201)"
+        "auto: cuda132, since CUDA 13.2 runs by minor-version compatibility on driver 580.65.06; it has no code "
+        "for Tesla V100 (TE201)"
     )
     assert said(auto("580.65.06", gpus=gpus[1:]))[0].startswith("auto: cuda124, since CUDA 12.4 runs natively")
     assert auto("595.58.03", gpus=gpus[1:]).status == 4  # branch 590 has dropped the V100
@@ -196,8 +196,8 @@ def test_a_gpu_that_is_newer_than_the_toolkit_is_told(auto: Any) -> None:
         {"name": "NVIDIA GeForce RTX 5090", "compute_capability": "12.0", "memory": None},
     ]
     assert said(auto("570.86.10", gpus=gpus))[0] == (
-        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10, and leaves NVIDIA GeForce RTX 5090 unused, "
-        "for which it has no code (TE202)"
+        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10; it has no code for "
+        "NVIDIA GeForce RTX 5090 (TE202)"
     )
     assert auto("570.86.10", gpus=gpus[1:]).status == 4
 

@@ -149,7 +149,7 @@ def test_an_override_that_is_left_aside_is_told_without_a_target_too(
 ) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "cuda12.4")
     ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
-    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is no version of CUDA" in ended.out
+    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is not a CUDA version" in ended.out
     assert "native" in ended.out
     assert ended.status == 0
 

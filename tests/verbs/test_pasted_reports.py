@@ -118,7 +118,7 @@ FROM_REPORT = [
     ("580.65.06", "12.9", "cuda130", "CUDA 13.0 is the nearest that driver 580.65.06 runs"),
     ("550.54.15", "12.9", "cuda121", "CUDA 12.1 is the nearest that driver 550.54.15 runs"),
     ("515.76", "12.4", "cuda118", "CUDA 11.8 is the nearest that driver 515.76 runs"),
-    ("390.12", "12.0", "cuda121", "CUDA 12.1 is the nearest though driver 390.12 is known to run none of them"),
+    ("390.12", "12.0", "cuda121", "CUDA 12.1 is the nearest, although driver 390.12 runs none of them"),
     ("Could not collect", "12.0", "cuda121", "CUDA 12.1 is the nearest although the report names no driver"),
 ]
 
@@ -186,7 +186,9 @@ def test_a_report_that_does_not_name_the_cuda_says_why(tmp_path: Path) -> None:
     ended = call("check", "--target-from-report", "--host-report", file, "--json")
     error = json.loads(ended.out)["error"]
     assert (ended.status, error["code"]) == (2, "host-report")
-    assert error["message"].endswith("which CUDA its PyTorch was built with: `Could not collect`, line 4, collect_env")
+    assert error["message"].endswith(
+        "the CUDA that its PyTorch was built with: `Could not collect`, line 4, collect_env"
+    )
 
 
 def test_create_takes_the_target_of_the_report(tmp_path: Path) -> None:

@@ -150,10 +150,11 @@ def _take(targets: list[_Known], asked: _Asked, host: HostReport, facts: Facts) 
     best = max(running or same or targets, key=near)
     if isinstance(host.driver, Fact):
         driver = f"driver {host.driver.value}"
-        runs = f"which {driver} runs" if running else f"although {driver} runs none of them"
+        runs = f" that {driver} runs" if running else f", although {driver} runs none of them"
     else:
-        runs = "although the report names no driver"
-    runs = f" {runs}" if asked.cuda else ""
+        runs = ", although the report names no driver"
+    if not asked.cuda:
+        runs = ""
     if same:
         names = ", ".join(f"`{one.target.name}`" for one in same)
         return best, f"{names} have {words}, {built}, and it is the nearest{runs}"

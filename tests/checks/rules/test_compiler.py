@@ -157,7 +157,7 @@ def test_windows_without_visual_c_plus_plus() -> None:
         findings = found("TE401", asked)
         assert [finding.code for finding in findings] == codes
         for finding in findings:
-            assert finding.message.startswith("not found: Visual C++ is not installed")
+            assert finding.message.startswith("Visual C++ was not found")
             assert finding.evidence == f"searched: {looked}"
             assert finding.fix.startswith("winget install Microsoft.VisualStudio.2022.BuildTools")
     assert found("TE401", case(compilers=Fact((msvc("19.44.35207"),), looked, kind), platform="win-64")) == []

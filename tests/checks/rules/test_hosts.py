@@ -89,7 +89,7 @@ def test_no_driver_is_advised_where_the_toolkit_has_dropped_the_gpus(driver: Any
     for gpus in ((K80, GTX), (K80, gpu("", None))):
         (finding,) = found(code, case("12.1", driver=driver, gpus=gpus))
         assert finding.fix == (
-            "choose a target with an older CUDA: the drivers that run CUDA 12.1 no longer drive the Tesla K80 (TE108)"
+            "choose a target with an older CUDA: the drivers that run CUDA 12.1 no longer support the Tesla K80 (TE108)"
         )
     (finding,) = found(code, case("12.1", driver=driver, gpus=(GTX,)))
     assert finding.fix.startswith("install NVIDIA driver 525.60.13 or newer")
@@ -168,7 +168,7 @@ def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
     older = Version("535.104.05")
     (finding,) = found("TE106", case("12.1", driver=older, gpus=(A100, GTX), compat=COMPAT))
     assert "GeForce GPUs (NVIDIA GeForce GTX 1660 Ti) do not support forward compatibility" in finding.message
-    assert finding.fix.startswith("take /usr/local/cuda-13.0/compat out of LD_LIBRARY_PATH")
+    assert finding.fix.startswith("remove /usr/local/cuda-13.0/compat from LD_LIBRARY_PATH")
     for gpu_, driver in ((A100, older), (GTX, COMPAT.version)):
         assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=COMPAT)) == []
 

@@ -109,7 +109,7 @@ def test_an_archive_says_its_cuda_by_its_name(variant: str, codes: list[str]) ->
     row = archive("cudnn", "99.1.0", f"{CUDNN_URL}99.1.0{variant}-archive.tar.xz")
     findings = found("TE305", case("13.0", archives=(row,)))
     assert [finding.code for finding in findings] == codes
-    assert all(finding.message == "is made for CUDA 12.*, and the target has CUDA 13.0" for finding in findings)
+    assert all(finding.message == "is built for CUDA 12.*, but the target has CUDA 13.0" for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_ptrace_scope(scope: int, severity: str | None) -> None:
 def test_a_libcuda_that_another_driver_left() -> None:
     path = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14"
     (finding,) = found("TE106", case(compat=compat(path, "550.54.14")))
-    assert finding.fix == f"remove what is left of the other driver ({path}), then `ldconfig`"
+    assert finding.fix == f"remove the leftover library of the other driver ({path}), then run `ldconfig`"
     (finding,) = found("TE106", case(compat=compat("/usr/local/cuda/compat/libcuda.so.1", "580.65.06"), wsl=True))
-    assert "comes before the one in /usr/lib/wsl/lib" in finding.message
+    assert "hides the one in /usr/lib/wsl/lib" in finding.message
 
 
 def conda_case(torch: str | None, *packages: Any, cuda: str | None = "12.1", **changes: Any) -> Any:

@@ -61,8 +61,7 @@ def no_compiler(case: Case) -> Iterator[Finding]:
             code=NONE,
             severity=Severity.ERROR,
             subject="C++ compiler",
-            message="not found: neither g++ nor clang++ is installed, and PyTorch and its CUDA files need one to "
-            "compile",
+            message="neither g++ nor clang++ was found; PyTorch and its CUDA files need one to compile",
             evidence=f"searched: {compilers.origin}",
             source="nvcc calls a host compiler for each file (CUDA Compiler Driver NVCC, section 2.1)",
             fix="apt install g++",
@@ -74,7 +73,7 @@ def _no_visual_cpp(looked: str) -> Finding:
         code=NONE,
         severity=Severity.ERROR,
         subject="C++ compiler",
-        message="not found: Visual C++ is not installed, and PyTorch and its CUDA files need it to compile on Windows",
+        message="Visual C++ was not found; PyTorch and its CUDA files need it to compile on Windows",
         evidence=f"searched: {looked}",
         source="nvcc calls cl.exe for each file on Windows (CUDA Compiler Driver NVCC, section 2.1)",
         fix="winget install Microsoft.VisualStudio.2022.BuildTools, with the workload for C++",
