@@ -14,7 +14,7 @@ from tenv.host.report import Libstdcxx
 from tests.host.builders import library, needs_compiler, places, put
 
 SYSTEM, VARIABLE = OriginKind.SYSTEM, OriginKind.VARIABLE
-NO_CONTAINER = Missing("nothing tells of a container", ReasonKind.NONE)
+NO_CONTAINER = Missing("no sign of a container", ReasonKind.NONE)
 
 # Hand-made, after proc_pid_mountinfo(5).
 MOUNTS = """\

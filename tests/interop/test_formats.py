@@ -208,7 +208,7 @@ def test_an_environment_yml_is_read_as_it_is_meant() -> None:
     assert ended.data["lost"] == [
         "platforms that are not taken: osx-64",
         "pip's `-e .` can't be held",
-        "an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one",
+        "an environment.yml has no hashes, so no lock is made of it: `tenv lock` writes one",
     ]
 
 

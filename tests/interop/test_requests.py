@@ -87,7 +87,7 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
         "a target is one environment: `default` is taken, cuda, old are not",
         "platforms that are not taken: osx-arm64",
         "`C` can't be held, since a shell would have to evaluate it: $USER",
-        "a pixi.toml has no hashes, so no lock is made of it: `tenv lock` writes a lock",
+        "a pixi.toml has no hashes, so no lock is made of it: `tenv lock` writes one",
     ]
     assert not Path("locks").exists()
 

@@ -185,8 +185,8 @@ def test_labels_that_a_forum_joined_are_read_apart() -> None:
 
 NOTHING = [
     ("", "it is empty"),
-    ("hello, it does not work", "nothing in it names"),
-    ("Python 3.11 is what I use, and it fails after 12.1 seconds", "nothing in it names"),
+    ("hello, it does not work", "it names no driver"),
+    ("Python 3.11 is what I use, and it fails after 12.1 seconds", "it names no driver"),
     (
         "----------\nSystem Information\n----------\n Time of this report: 1/2/2024\n DirectX Version: 12",
         "dxdiag",

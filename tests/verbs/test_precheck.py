@@ -40,12 +40,12 @@ def test_an_error_about_building_stops_it_before_anything_is_done(cuda: Project,
     lines = ended.err.splitlines()
     assert lines[1].startswith("error[TE401]: C++ compiler: neither g++ nor clang++ was found")
     assert lines[2:5] == [
-        "  evidence: looked in: test",
+        "  evidence: searched: test",
         "  source: nvcc calls a host compiler for each file (CUDA Compiler Driver NVCC, section 2.1)",
         "  fix: apt install g++",
     ]
     assert lines[6:] == [
-        "error[unfit-host]: PyTorch can't be configured with `tiny` on this machine (TE401)",
+        "error[unfit-host]: PyTorch can't be built with `tiny` on this machine (TE401)",
         "hint: `tenv explain TE401` has the details; `tenv create tiny --no-check` creates the environment anyway",
     ]
     assert not cuda.prefix.exists()

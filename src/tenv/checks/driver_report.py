@@ -271,8 +271,8 @@ def _offered(context: Context, driver: Fact[Version] | Missing, nvidia: Nvidia) 
         return said
     if isinstance(driver, Missing) and driver.kind is ReasonKind.JETSON:
         return cuda_api.probe(None, nvidia)
-    told = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
-    return Fact(told, "NVML", OriginKind.NVML) if isinstance(told, Version) else None
+    reported = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
+    return Fact(reported, "NVML", OriginKind.NVML) if isinstance(reported, Version) else None
 
 
 def _all_targets(context: Context) -> Iterator[Target]:

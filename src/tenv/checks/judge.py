@@ -133,9 +133,9 @@ class Judge:
     def conclude(self, host: HostReport, answers: Sequence[Iterable[Finding]]) -> Verdicts:
         """Derive the verdicts on a host from the answers to `questions`.
 
-        A verdict is a no where an error is against it, and else unknown if something leaves it open.
+        A verdict is "no" if an error decides it, else "unknown" if a finding leaves it open.
         """
-        found = [(rule.scope, one) for rule, told in zip(self._rules, answers, strict=True) for one in told]
+        found = [(rule.scope, one) for rule, yielded in zip(self._rules, answers, strict=True) for one in yielded]
         if foreign := [one for one in found if one[1].code == PLATFORM]:
             found = foreign  # the manifest's requirements are for another platform
         return Verdicts(

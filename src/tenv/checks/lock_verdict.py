@@ -92,6 +92,6 @@ def judge_lock(target: Target, read: bytes | TenvError | None = None, path: Path
     except (LockMissingError, LockCorruptError) as error:
         return JudgedLock(path, None, error=error)
     errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
-    told = (f"{row.subject} {row.message} ({row.code})" for row in errors)
+    broken = (f"{row.subject} {row.message} ({row.code})" for row in errors)
     unsuited = differences(lock, target.manifest)
-    return JudgedLock(path, lock, (*unsuited, *told), unsuited=len(unsuited))
+    return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited))

@@ -141,7 +141,7 @@ def read_environment(source: GivenFile) -> Imported:
             for name in platforms
         },
     )
-    lost.append("an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one")
+    lost.append("an environment.yml has no hashes, so no lock is made of it: `tenv lock` writes one")
     return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))
 
 

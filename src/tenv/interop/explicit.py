@@ -71,7 +71,7 @@ def _read(source: GivenFile) -> Imported:
     hashed = all("sha256" in row or "md5" in row for row in rows)
     lost = ["an explicit list does not say what was asked for: every package of it is asked for"]
     if not hashed:
-        lost.append("some lines have no hash, so no lock is made of them: `tenv lock` makes one")
+        lost.append("some lines have no hash, so no lock is made of them: `tenv lock` writes one")
     wheels = tuple(_wheels(text, next((minor_of(v) for n, v, _ in map(_named, rows) if n == "python"), ""), lost))
     draft = Draft(
         platforms=(platform,),

@@ -166,7 +166,7 @@ def _read_workspace(source: GivenFile) -> Imported:
         lost.append(f"a target is one environment: `{environment}` is taken, {', '.join(others)} are not")
     draft = found.draft(source, environment, lost)
     beside = source.path.with_name("pixi.lock")
-    also = f"`tenv import {beside}` takes its lock, too" if beside.is_file() else "`tenv lock` makes a lock"
+    also = f"`tenv import {beside}` takes its lock, too" if beside.is_file() else "`tenv lock` writes one"
     lost.append(f"a pixi.toml has no hashes, so no lock is made of it: {also}")
     return Imported(_name(found, environment), draft, None, tuple(dict.fromkeys(lost)))
 

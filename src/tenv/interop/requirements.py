@@ -88,7 +88,7 @@ def _read(source: GivenFile) -> Imported:
     text = re.sub(r"\\\r?\n", " ", text_of(source, ManifestError))
     platforms = source.platforms or ("linux-64",)
     asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
-    lost = ["requirements.txt names no files, so no lock is made of it: `tenv lock` makes one"]
+    lost = ["requirements.txt names no files, so no lock is made of it: `tenv lock` writes one"]
     if not source.platforms:
         lost.append("the file names no platforms: linux-64 is taken (`--platform` names others)")
     for number, line in enumerate(text.splitlines(), 1):

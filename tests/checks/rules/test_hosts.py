@@ -117,7 +117,7 @@ def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
 
 
 def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
-    reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no number of its own"
+    reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no version of its own"
     (finding,) = found(
         "TE101", case(driver=Missing(reason, ReasonKind.JETSON), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64")
     )
