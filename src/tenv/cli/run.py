@@ -6,7 +6,8 @@ import click
 
 from tenv.cli.command import command, target_argument
 from tenv.cli.output import Result, Voice
-from tenv.core.errors import Exit, UsageError
+from tenv.cli.start import begin
+from tenv.core.errors import UsageError
 
 __all__ = ["run_program", "shell"]
 
@@ -24,9 +25,12 @@ _prefix_option = click.option(
 @_prefix_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:
-    """Run COMMAND in the environment of TARGET; its exit status and signals are its own."""
+    """Run COMMAND in the environment of TARGET; its exit status and signals are its own.
+
+    With --json, print what would be started, and start nothing.
+    """
     from tenv.project.context import Context
-    from tenv.verbs.run import run
+    from tenv.verbs.run import plan_run
 
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
@@ -36,21 +40,20 @@ def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tu
             f"`{arguments[0]}` stands after the target, where the command begins",
             hint=f"options of tenv come first: tenv run {arguments[0]} … {target} -- COMMAND",
         )
-    return Result(status=_status(run(Context(), target, prefix, words, voice.say)))
+    context = Context()
+    return begin(voice, context, plan_run(context, target, prefix, words, voice.say))
 
 
 @command("shell", short_help="Start a shell in which an environment is active.")
 @target_argument
 @_prefix_option
 def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
-    """Start your shell with the environment of TARGET active; `exit` leaves it."""
+    """Start your shell with the environment of TARGET active; `exit` leaves it.
+
+    With --json, print what would be started, and start nothing.
+    """
     from tenv.project.context import Context
-    from tenv.verbs.run import start_shell
+    from tenv.verbs.run import plan_shell
 
     context = Context()
-    return Result(status=_status(start_shell(context, target, prefix, voice.say)))
-
-
-def _status(status: int) -> Exit:
-    """Return another program's exit status as ours (only where this process could not become it)."""
-    return status  # type: ignore[return-value]
+    return begin(voice, context, plan_shell(context, target, prefix, (lambda _: None) if voice.json else voice.say))
