@@ -125,5 +125,5 @@ def name_gpus(report: HostReport) -> HostReport:
 
     gpus = tuple(map(named, report.gpus.value))
     origin = report.gpus.origin
-    named = origin if gpus == report.gpus.value else f"{origin}, names by PCI id"
-    return replace(report, gpus=replace(report.gpus, value=gpus, origin=named))
+    label = origin if gpus == report.gpus.value else f"{origin}, names by PCI id"
+    return replace(report, gpus=replace(report.gpus, value=gpus, origin=label))
