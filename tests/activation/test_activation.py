@@ -125,7 +125,7 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
         path.write_text(text)
     with pytest.raises(EnvironmentBrokenError, match="can't be read") as raised:
         read_activation(path)
-    assert raised.value.hint == "`tenv create TARGET --repair` makes it again"
+    assert raised.value.hint == "`tenv create TARGET --repair` creates it again"
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,7 @@ def test_a_setting_that_names_nothing_is_what_the_sentence_is_about(tmp_path: Pa
     for error in (named.refusal(said, "https://h"), named.nothing_found()):
         assert error is not None
         assert error.message == (
-            f"SSL_CERT_FILE names {tmp_path}/nowhere.pem, which does not exist: "
-            "the certificate of no server can be verified"
+            f"SSL_CERT_FILE names {tmp_path}/nowhere.pem, which does not exist: no server can be verified"
         )
     of_the_system = Authorities("UV_SYSTEM_CERTS", system=True).refusal(said, "https://h")
     assert of_the_system is not None

@@ -1,4 +1,4 @@
-"""``tenv host``, as a person and as a program asks for it."""
+"""``tenv host``, for users and for programs."""
 
 import io
 import json

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("empty_project")
 
 
 def imported(name: str, text: str, *words: str) -> tuple[dict[str, Any], list[str]]:
-    """Import a file and return the manifest and what is told of it."""
+    """Import a file and return the manifest and the notes about it."""
     Path(name).write_text(text)
     ended = call("import", name, "--name", "made", "--force", "--json", *words)
     assert ended.status == 0, ended.err
@@ -85,9 +85,9 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
     }
     assert lost == [
         "a target is one environment: `default` is taken, cuda, old are not",
-        "platforms that are not taken: osx-arm64",
+        "skipped platforms: osx-arm64",
         "`C` can't be held, since a shell would have to evaluate it: $USER",
-        "a pixi.toml has no hashes, so no lock is made of it: `tenv lock` writes one",
+        "a pixi.toml has no hashes, so no lock is written: `tenv lock` writes one",
     ]
     assert not Path("locks").exists()
 
@@ -115,13 +115,13 @@ def test_a_target_is_called_by_its_workspace_and_environment() -> None:
 def test_a_lock_beside_a_pixi_toml_is_named() -> None:
     Path("pixi.lock").write_text("version: 7\n")
     _, lost = imported("pixi.toml", WORKSPACE)
-    assert lost[-1].endswith("no lock is made of it: `tenv import pixi.lock` takes its lock, too")
+    assert lost[-1].endswith("no lock is made of it: `tenv import pixi.lock` imports its lock, too")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n", "pixi.toml: is no pixi.toml: it has no [workspace]"),
+        ("x = 1\n", "pixi.toml: is not a pixi.toml: it has no [workspace]"),
         ('[workspace]\nplatforms = ["linux-64"]\n', "tenv can read: `channels` is missing"),
         ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "is no pixi.toml that tenv can read"),
         ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv knows, only for osx-arm64"),
@@ -138,7 +138,7 @@ def test_a_bad_pixi_toml_is_one_error(text: str, message: str) -> None:
 def test_an_environment_that_is_not_there_is_named_with_those_that_are() -> None:
     ended = refused("pixi.toml", WORKSPACE, "--environment", "nope")
     assert "error[format]: pixi.toml: has no environment `nope`\n" in ended.err
-    assert "hint: name one with `--environment`: default, cuda, old\n" in ended.err
+    assert "hint: pass one with `--environment`: default, cuda, old\n" in ended.err
 
 
 def test_markers_count_on_the_platforms_on_which_they_hold() -> None:
@@ -159,7 +159,7 @@ def test_versions_that_differ_by_python_are_not_taken_one_for_all() -> None:
     text = 'numpy==2.3 ; python_version >= "3.11"\nnumpy==1.26 ; python_version < "3.11"\nsix==1.17.0\n'
     found, lost = imported("requirements.txt", text, "--platform", "linux-64")
     assert found["pypi-dependencies"] == {"numpy": "*", "six": "1.17.0"}
-    assert "`numpy` is asked for in several versions, by Python or otherwise: any will do now" in lost
+    assert "`numpy` is requested in several versions: any version is accepted now" in lost
 
 
 def test_packages_whose_names_begin_with_an_underscore_can_be_asked_for() -> None:

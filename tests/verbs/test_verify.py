@@ -168,4 +168,4 @@ def test_without_a_compiler_it_is_said(created: Project, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     ended = call("verify", "tiny")
     assert ended.status == 1
-    assert "no C++ compiler is on PATH (g++, c++ or clang++), and CXX names none" in ended.out
+    assert "PATH has no C++ compiler (g++, c++ or clang++), and CXX is not set to one" in ended.out
