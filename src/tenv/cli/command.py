@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -12,12 +13,42 @@ from click.core import ParameterSource
 from tenv.cli.output import Result, Voice
 from tenv.core.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
-__all__ = ["JSON_HELP", "SplitCommand", "command", "hush", "leave", "not_empty", "target_argument", "unusable"]
+__all__ = [
+    "JSON_HELP",
+    "SplitCommand",
+    "command",
+    "hush",
+    "leave",
+    "locked_option",
+    "not_empty",
+    "offline_option",
+    "prefix_option",
+    "target_argument",
+    "unusable",
+]
 
 JSON_HELP = "Print one JSON envelope to standard output."
 
 target_argument = click.argument("target", required=False)
-"""A target that may be left out where there is only one environment."""
+"""A target that may be left out for the default one."""
+
+prefix_option = click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+
+offline_option = click.option(
+    "--offline",
+    is_flag=True,
+    envvar="TENV_OFFLINE",
+    help="Never use the network; take everything from the cache (TENV_OFFLINE).",
+)
+
+locked_option = click.option(
+    "--locked",
+    is_flag=True,
+    envvar="TENV_LOCKED",
+    help="Stop (status 7) when the environment is stale (TENV_LOCKED).",
+)
 
 
 def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:

@@ -11,7 +11,10 @@ from pathlib import Path
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import read_toml
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["PROJECT_FILE", "ProjectSettings", "Settings", "read_project_settings", "read_settings"]
+
+PROJECT_FILE = "tenv.toml"
+"""The file of a project's settings; an empty one makes a folder a project."""
 
 _URL = re.compile(r"(https?|file)://\S+")
 
@@ -22,9 +25,11 @@ class Settings:
 
     Attributes:
         mirrors: By the beginning of a URL, what to put in its place, best first.
+        sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sync: bool = False
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return where a file may be had: from its mirrors, best first, then from its own URL.
@@ -39,6 +44,33 @@ class Settings:
         return (url,)
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What ``tenv.toml`` of a project says.
+
+    Attributes:
+        default: The target that commands take when none is named; empty where it does not say.
+        sync: Whether `tenv run` brings an environment up to date first; None where it does not say.
+    """
+
+    default: str = ""
+    sync: bool | None = None
+
+
+def read_project_settings(folder: Path) -> ProjectSettings:
+    """Read the settings of a project; without a file there are none.
+
+    Raises:
+        UsageError: The file can't be read, or says something unknown.
+    """
+    path = folder / PROJECT_FILE
+    if not path.is_file():
+        return ProjectSettings()
+    table = read_toml(path, UsageError)
+    table.only(("default", "sync"))
+    return ProjectSettings(table.text("default"), table.flag("sync") if "sync" in table.data else None)
+
+
 def read_settings(folder: Path) -> Settings:
     """Read the settings in a configuration folder; without a file there are none.
 
@@ -49,11 +81,11 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors",))
+    table.only(("mirrors", "sync"))
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
         for url in (start, *served):
             if not _URL.fullmatch(url):
                 raise mirrors.fail(start, f"`{url}` is not a URL", hint='such as "https://mirror.example.com/conda"')
-    return Settings(found)
+    return Settings(found, table.flag("sync"))

@@ -70,10 +70,16 @@ class ImportedTarget:
     lost: tuple[str, ...]
 
 
-def import_file(context: Context, request: ImportRequest) -> ImportedTarget:
+def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
     """Make a target of a file of another tool.
 
+    Args:
+        context: What every verb is given.
+        request: What is to be imported.
+        user: Make it one of the user's own targets.
+
     Raises:
+        UsageError: There is no project, and `user` is not given.
         FormatError: The file is of no format that tenv reads, or has nothing that a target can hold.
         LockCorruptError, ManifestError: It can't be read.
         LockStaleError: Its packages are not those that it asks for.
@@ -88,6 +94,11 @@ def import_file(context: Context, request: ImportRequest) -> ImportedTarget:
     found = chosen.read(source)
     name = _name(request, found)
     place = context.places.places[0]
+    if context.places.project is None and not user:
+        raise UsageError(
+            f"there is no project here, so {place.manifest_file(name)} would be written",
+            hint="`tenv import --user` does that; `tenv init` makes this folder a project",
+        )
     paths = [place.manifest_file(name), place.lock_file(name)]
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)

@@ -5,6 +5,7 @@ verdict that its errors decide. ``docs/check.md`` lists the rows.
 """
 
 from tenv.checks.rules import (
+    checkout,
     compiler,
     compiler_breaks,
     driver_rules,
@@ -13,12 +14,14 @@ from tenv.checks.rules import (
     gpu,
     libc,
     libraries,
+    python_headers,
     pytorch,
     resources,
     sysroot,
     toolkit,
     toolkit_in_sight,
     toolkit_parts,
+    tried,
     whole_toolkit,
 )
 from tenv.checks.rules.driver_family import DRIVER_RULES
@@ -55,10 +58,14 @@ RULES: tuple[Rule, ...] = (
     Rule(libc.libstdcxx_too_old, (libc.LIBSTDCXX,), "a libstdc++ older than the g++", _RUN),
     Rule(sysroot.other_origin, (sysroot.ORIGINS,), "a compiler and a sysroot from different origins", _BUILD),
     Rule(pytorch.cuda_too_old, (pytorch.CUDA,), "a CUDA that PyTorch rejects", _BUILD),
+    Rule(tried.cuda_tried, (tried.TRIED,), "a CUDA that PyTorch fails with", _BUILD),
     Rule(pytorch.python, (pytorch.PYTHON,), "a Python that PyTorch rejects", _BUILD),
+    Rule(python_headers.without_headers, (python_headers.HEADERS,), "a Python without headers", _BUILD),
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision outside the target's range", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision without a row of facts", _BUILD),
+    Rule(checkout.submodules, (checkout.SUBMODULES,), "missing submodules", _BUILD),
+    Rule(checkout.stale_build, (checkout.STALE,), "a stale build folder", _BUILD),
     Rule(libraries.library_of_other_revision, (libraries.REVISION,), "a library of another PyTorch era", _BUILD),
     Rule(era.cxx_standard, (era.STANDARD,), "a C++ standard that nvcc does not support", _BUILD),
     Rule(era.abi, (era.ABI,), "the libstdc++ ABI", _BUILD),

@@ -1,6 +1,6 @@
 """The input and output of rules."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -87,6 +87,7 @@ class Case:
         source: The PyTorch checkout or release to build; None if none is named.
         facts: The compatibility tables.
         arch_list: The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set.
+        activated: The variables that activating the target's environment sets; None if there is no environment.
     """
 
     manifest: "Manifest"
@@ -96,6 +97,7 @@ class Case:
     source: "SourceTree | None"
     facts: "Facts"
     arch_list: str = ""
+    activated: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
