@@ -148,6 +148,7 @@ def test_a_killed_holder_holds_nobody_up(heavy: Project) -> None:
     finish(child)
     heavy.index.fail(None)
     heavy.ok("create", "tiny", "--no-wait")
+    assert heavy.state()["state"] == "ready"
 
 
 def test_eight_at_once_make_one_environment(locked: Project) -> None:

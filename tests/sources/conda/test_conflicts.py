@@ -44,7 +44,7 @@ def test_a_package_that_a_channel_hides_is_told_in_one_line(project: Project, fo
 
 def test_the_proposal_works(project: Project, forge: Channels) -> None:
     asked = 'cmake = "*"\nstatic = { version = "2.*", channel = "maker" }'
-    refused(project, asked)
+    assert 'headers = { channel = "maker" }' in refused(project, asked)
     project.manifest.write_text(f'{HEAD}\n[dependencies]\n{asked}\nheaders = {{ channel = "maker" }}\n')
     project.ok("lock", "tiny")
 
