@@ -70,7 +70,7 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     found = values(WHOLE, MAX_JOBS="3", USE_MPI="0")
     assert found["MAX_JOBS"].value == "3"
     assert "instead of `14`" in found["MAX_JOBS"].reason
-    assert found["USE_MPI"].reason == "the manifest of cuda130 says so ([activation.env])"
+    assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env])"
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_what_conda_forges_compilers_set_is_kept_where_it_serves(prefix: Path) -
     assert harmful.isdisjoint(got)
     left_out = {change.name: change.reason for change in activation(prefix).left_out}
     assert left_out.keys() == harmful - {"CONDA_BACKUP_CC"}
-    assert "(activate-gxx_linux-64.sh): left out, since PyTorch's build chooses optimisation" in left_out["CXXFLAGS"]
+    assert "(activate-gxx_linux-64.sh): left out: PyTorch's build chooses optimisation" in left_out["CXXFLAGS"]
 
 
 def test_what_is_put_before_a_variable_is_put_before_the_users(prefix: Path) -> None:

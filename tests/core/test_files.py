@@ -201,7 +201,7 @@ def test_removes_links_and_not_what_they_lead_to(tmp_path: Path) -> None:
 
 def test_leaves_what_tenv_did_not_make(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    with pytest.raises(ForeignFolderError, match="was not made by tenv"):
+    with pytest.raises(ForeignFolderError, match="is not managed by tenv"):
         files.remove_tree(tmp_path / "mine", "mark")
     assert (tmp_path / "mine").is_dir()
 

@@ -171,5 +171,5 @@ def test_a_file_of_an_unknown_table(tmp_path: Path) -> None:
 
 
 def test_a_place_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FactsError, match="there is no such file or folder"):
+    with pytest.raises(FactsError, match="no such file or folder"):
         load_facts([tmp_path / "nowhere"])

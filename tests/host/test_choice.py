@@ -57,7 +57,7 @@ def test_what_a_variable_names_comes_first() -> None:
 
 def test_each_toolkit_that_falls_out_has_its_reason() -> None:
     no_nvcc = ToolkitProblem(ProblemKind.NO_NVCC, "it has no bin/nvcc")
-    headers = ToolkitProblem(ProblemKind.HEADERS, "the headers are those of 12.3, nvcc is of 12.1")
+    headers = ToolkitProblem(ProblemKind.HEADERS, "the headers are from 12.3, nvcc is from 12.1")
     bare = Toolkit("/b", led("/b"), Version("12.1"), (), (no_nvcc,), compiles=False)
     mixed = toolkit("/m", "12.1", problem=headers)
     no_runtime = Toolkit("/r", led("/r"), Version("12.1"), (("cuda_nvcc", "12.1.105"),))
@@ -65,7 +65,7 @@ def test_each_toolkit_that_falls_out_has_its_reason() -> None:
     refused = choose_toolkit((bare, mixed, no_runtime, unknown, NEW), Range("12.1.*")).refused
     assert refused == (
         "/b: it has no bin/nvcc",
-        "/m: the headers are those of 12.3, nvcc is of 12.1",
+        "/m: the headers are from 12.3, nvcc is from 12.1",
         "/r: it has no libcudart",
         "/u: its version is unknown",
         "/usr/local/cuda-13.0: 13.0 is not 12.1.*",

@@ -79,7 +79,7 @@ def test_a_pixi_toml_beside_the_lock_says_what_was_asked_for(tmp_path: Path) -> 
     assert found["platform"]["linux-64"]["dependencies"] == {"python": "~=3.11.2"}
     assert found["platform"]["linux-64"]["pypi-dependencies"] == {"alpha": {"version": ">=1", "extras": ["more"]}}
     assert found["activation"]["env"] == {"USE_MPI": "0"}
-    assert "`nowhere` is asked for in a way that tenv can't" in said
+    assert "`nowhere` has a request that tenv can't express" in said
 
 
 def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_requirements_and_pylock_hold_the_wheels(mixed: Path) -> None:
     text = Path("out/requirements.txt").read_text()
     marker = 'sys_platform == "linux" and platform_machine == "x86_64"'
     assert f"alpha==1.0 ; {marker} \\\n    --hash=sha256:{SHA['alpha']}\n" in text
-    assert "not in it: conda packages can't be held: 6 of them are left out" in said
+    assert "not in it: conda packages are not exported: 6 are omitted" in said
     done("export", "pylock.toml", "mixed", "-o", "out")
     from packaging.pylock import Pylock
 

@@ -86,7 +86,7 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
     assert lost == [
         "a target is one environment: `default` is taken, cuda, old are not",
         "skipped platforms: osx-arm64",
-        "`C` can't be held, since a shell would have to evaluate it: $USER",
+        "`C` is not imported, since only a shell can evaluate it: $USER",
         "a pixi.toml has no hashes, so no lock is written: `tenv lock` writes one",
     ]
     assert not Path("locks").exists()
@@ -98,7 +98,7 @@ def test_an_environment_has_the_platforms_channels_and_requirements_of_its_featu
     assert found["channels"] == ["nvidia", "conda-forge"]
     assert found["dependencies"] == {"python": "3.12.*", "numpy": ">2,<3", "cuda-version": "13.0.*"}
     assert found["pypi-dependencies"] == {"torch": "2.11.0"}
-    assert "`here` is asked for in a way that tenv can't: {'path': '.'}" in lost
+    assert "`here` has a request that tenv can't express: {'path': '.'}" in lost
     assert any("its index" in line and "UV_INDEX=https://example.org/cu130" in line for line in lost)
     assert "of pixi.toml are not taken: tasks" in lost
     found, _ = imported("pixi.toml", WORKSPACE, "--environment", "old")
@@ -123,9 +123,9 @@ def test_a_lock_beside_a_pixi_toml_is_named() -> None:
     [
         ("x = 1\n", "pixi.toml: is not a pixi.toml: it has no [workspace]"),
         ('[workspace]\nplatforms = ["linux-64"]\n', "tenv can read: `channels` is missing"),
-        ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "is no pixi.toml that tenv can read"),
+        ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "invalid pixi.toml"),
         ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv knows, only for osx-arm64"),
-        ('[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[dependencies]\na = 3\n', "is no pixi.toml that"),
+        ('[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[dependencies]\na = 3\n', "invalid pixi.toml"),
         ("[workspace\n", "pixi.toml: not TOML: "),
     ],
 )

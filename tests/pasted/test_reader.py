@@ -286,21 +286,16 @@ def test_no_layout_stands_twice() -> None:
 
 
 def is_harmless(text: str) -> bool:
-    """Return whether any text is read with at least one value, or refused with a message of one line."""
-    try:
-        pasted = harmless(text)
-    except HostReportError:
-        return False
-    return pasted is None or any(to_json(pasted))
+    """Return whether a text is refused, or a layout of it is named."""
+    pasted = harmless(text)
+    return pasted is None or bool(pasted.layouts)
 
 
 def harmless(text: str) -> Pasted | None:
     """Read a text that may be anything, and write what was read; only tenv's own refusal may come out."""
     try:
         pasted = read(text)
-    except HostReportError as error:
-        assert error.message
-        assert error.hint
+    except HostReportError:
         return None
     json.dumps(to_json(pasted))
     host = to_report(pasted)

@@ -212,7 +212,7 @@ def test_a_lock_with_conflict_marks_is_told_and_left_alone(locked: Project, word
     damaged = CONFLICT + locked.lock.read_bytes()
     locked.lock.write_bytes(damaged)
     err = locked.fails(7, "lock-conflict", *words)
-    assert f"{locked.lock}: has conflict markers of an unresolved merge" in err
+    assert f"{locked.lock}: holds the marks of an unresolved merge" in err
     assert f"hint: `tenv merge-driver {locked.lock}` solves it again from both sides; or take either side" in err
     assert f"(`git checkout --ours {locked.lock}`), then `tenv lock tiny` brings it up to date" in err
     assert locked.lock.read_bytes() == damaged

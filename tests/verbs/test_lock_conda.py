@@ -404,8 +404,8 @@ def test_a_manifest_without_channels_is_told(tools: Project) -> None:
     ("trouble", "told", "hint"),
     [
         (Trouble.GONE, "there is no such channel (404)", "check its name in `channels`"),
-        (Trouble.FORBIDDEN, "access is refused (403)", "store the credentials as for pixi or rattler"),
-        (Trouble.GARBAGE, "what it serves is not a package list", "a proxy's page"),
+        (Trouble.FORBIDDEN, "access was denied (403)", "store credentials for pixi or rattler"),
+        (Trouble.GARBAGE, "its answer is not a package list", "a proxy or a damaged mirror"),
     ],
 )
 def test_a_channel_that_fails_is_one_clear_error(
@@ -428,7 +428,7 @@ def test_a_channel_that_never_answers_is_given_up(tools: Project, channels: Chan
     with channels.failing(Trouble.SILENT):
         err = tools.fails(6, "network", "lock", "tiny", "--time-limit", "0.5")
         channels.stopping.set()
-    assert "https://conda.anaconda.org/main-line: its package list did not come within 0.5 s" in err
+    assert "https://conda.anaconda.org/main-line: reading its package list took more than 0.5 s" in err
     assert "--time-limit" in err
 
 
@@ -442,8 +442,8 @@ def test_a_channel_that_nobody_serves_is_told(tools: Project) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"build": "../../x"}, "`../../x` is not a build string that a package can have"),
-        ({"subdir": "../../etc"}, "says that it is for `../../etc`, not for linux-64"),
+        ({"build": "../../x"}, "`../../x` is not a valid build string"),
+        ({"subdir": "../../etc"}, "is for `../../etc`, not for linux-64"),
         ({"sha256": None, "md5": None}, "comes without a sha256 and without an MD5"),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_probe_that_fails_ends_with_status_1_and_shows_its_log(created: Projec
     ended = call("verify", "tiny")
     assert ended.status == 1
     assert "fails    c++  " in ended.out
-    assert "    g++: broken\n    ended with status 1\n" in ended.out
+    assert "    g++: broken\n    failed with status 1\n" in ended.out
     assert "; failed: c++, python-extension\n" in ended.err
 
 

@@ -201,7 +201,7 @@ def test_a_redirect_from_https_to_http_is_not_followed() -> None:
     answer = requests.Response()
     answer.status_code, answer.url = 302, "https://h/f"
     answer.headers["Location"] = "http://u:secret@h/f?token=1"
-    with pytest.raises(requests.exceptions.InvalidURL, match="is redirected to http://h/f, which is not encrypted"):
+    with pytest.raises(requests.exceptions.InvalidURL, match="redirects to http://h/f, which is not encrypted"):
         _open_session(HttpSettings(), threading.Event()).get_redirect_target(answer)
 
 

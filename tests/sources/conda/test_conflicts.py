@@ -160,7 +160,7 @@ def test_a_solver_that_takes_too_long_tells_what_it_was_doing(
     project.manifest.write_text(f'{HEAD}\n[dependencies]\ngcc = "*"\n')
     err = project.fails(5, "no-solution", "lock", "tiny", "--time-limit", "4")
     assert "no answer within 4 s for linux-64: the solver was still running (requests: 1, channels: 2)" in err
-    assert "give it more time: --time-limit" in err
+    assert "raise the limit: `--time-limit" in err
 
 
 @pytest.mark.parametrize(
