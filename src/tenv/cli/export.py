@@ -7,6 +7,7 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
+from tenv.cli.start import program_words
 
 __all__ = ["export"]
 
@@ -22,6 +23,10 @@ __all__ = ["export"]
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to take.")
 @click.option("--requests", is_flag=True, help="environment.yml: what the manifest asks for, not what is locked.")
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+)
+@click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @offline_option
 def export(
@@ -35,27 +40,48 @@ def export(
     lock_file: Path | None,
     requests: bool,
     md5: bool,
+    prefix: Path | None,
+    base: str,
     force: bool,
     offline: bool,
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
-    What the format can't hold is said on standard error.
+    What the format can't hold is said on standard error. Or write what uses its environment here: vscode, direnv,
+    clangd. These add to files that are there; a value of yours is kept unless --force is given. Or write what makes the
+    environment elsewhere, from the lock: dockerfile, devcontainer, apptainer, github-actions.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-        request = workflow.ExportRequest(format, target, lock_file, platforms, python, requests, md5)
+        request = workflow.ExportRequest(
+            format=format,
+            target=target,
+            lock_file=lock_file,
+            platforms=platforms,
+            python=python,
+            requests=requests,
+            md5=md5,
+            folder=Path() if str(output) == "-" else output,
+            prefix=prefix,
+            base=base,
+            tenv=tuple(program_words()),
+        )
         written = workflow.export(context, request)
     files = written.exported.files
     data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
+    data |= {"notes": list(written.exported.notes)} if written.exported.notes else {}
     told = [f"not in it: {line}" for line in written.exported.lost]
     if str(output) == "-":
         if len(files) != 1:
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
         return Result({**data, "files": [], "text": text}, text=text, summary=told)
-    paths = [str(path) for path in workflow.write(written.exported, output, force=force)]
-    return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *told])
+    paths, kept = workflow.write(written, output, force=force)
+    files_written = [str(path) for path in paths]
+    told += [f"kept as it is (`--force` replaces it): {line}" for line in kept]
+    data |= {"kept": kept} if kept else {}
+    summary = [f"{', '.join(files_written)} written", *told, *written.exported.notes]
+    return Result({**data, "files": files_written}, summary=summary)
