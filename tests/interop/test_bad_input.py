@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("empty_project")
 CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("pixi.lock", "", 7, "lock-corrupt", "expected a mapping, got nothing"),
     ("pixi.lock", b"\xff\xfe\x00", 7, "lock-corrupt", "not UTF-8 text"),
-    ("pixi.lock", "version: 7\n  x: [", 7, "lock-corrupt", "not YAML"),
+    ("pixi.lock", "version: 7\n  x: [", 7, "lock-corrupt", "unsupported YAML"),
     ("pixi.lock", "- " * 60000 + "x", 7, "lock-corrupt", "nested too deep"),
     ("pixi.lock", "a: " + "[" * 60000, 7, "lock-corrupt", "nested too deep"),
     ("pixi.lock", BOMB, 7, "lock-corrupt", "uses a YAML alias (`*a`)"),
@@ -27,9 +27,15 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("pixi.lock", PIXI[: len(PIXI) // 2], 7, "lock-corrupt", "rattler can't read it"),
     ("pixi.lock", PIXI.replace("fe51de61", "zz51de61"), 7, "lock-corrupt", "rattler can't read it"),
     ("pixi.lock", OLD_PIXI.replace("linux-64", "osx-64"), 2, "format", "only for osx-64"),
-    ("conda-lock.yml", CONDA_LOCK.replace("version: 1\n", "version: 3\n", 1), 7, "lock-corrupt", "does not know: 3"),
+    (
+        "conda-lock.yml",
+        CONDA_LOCK.replace("version: 1\n", "version: 3\n", 1),
+        7,
+        "lock-corrupt",
+        "has an unknown version: 3",
+    ),
     ("conda-lock.yml", CONDA_LOCK.replace("  optional: false", ""), 7, "lock-corrupt", "package.0.optional: Field req"),
-    ("conda-lock.yml", CONDA_LOCK.replace("name: libgcc", "name: bzip2"), 7, "lock-corrupt", "described twice"),
+    ("conda-lock.yml", CONDA_LOCK.replace("name: libgcc", "name: bzip2"), 7, "lock-corrupt", "listed twice"),
     (
         "conda-lock.yml",
         CONDA_LOCK.replace("bzip2-1.0.8-hda65f42_8.conda", "x"),
@@ -66,7 +72,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("pylock.toml", "[[", 7, "lock-corrupt", "not TOML"),
     ("pylock.toml", "a = " + "1" * 5000, 7, "lock-corrupt", "not TOML: Exceeds the limit"),
     ("pylock.toml", 'lock-version = "9.0"', 7, "lock-corrupt", "invalid pylock.toml"),
-    ("holiday.jpg", b"\x89PNG", 2, "format", "is no file that tenv can import"),
+    ("holiday.jpg", b"\x89PNG", 2, "format", "unknown format, by its name and its first bytes"),
 ]
 
 
@@ -86,7 +92,7 @@ def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("import", "nowhere.lock"), "nowhere.lock: there is no such file"),
+        (("import", "nowhere.lock"), "nowhere.lock: no such file"),
         (("import", "manifests"), "manifests: can't be read: is not a regular file"),
         (("import", "pixi.lock", "--name", "../up"), "`../up` is no name for a target"),
         (("import", "pixi.lock", "--platform", "osx-64"), "unknown platform `osx-64`"),

@@ -84,7 +84,7 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
         },
     }
     assert lost == [
-        "a target is one environment: `default` is taken, cuda, old are not",
+        "a target is one environment: `default` is imported, cuda, old are not",
         "skipped platforms: osx-arm64",
         "`C` is not imported, since only a shell can evaluate it: $USER",
         "a pixi.toml has no hashes, so no lock is written: `tenv lock` writes one",
@@ -100,7 +100,7 @@ def test_an_environment_has_the_platforms_channels_and_requirements_of_its_featu
     assert found["pypi-dependencies"] == {"torch": "2.11.0"}
     assert "`here` has a request that tenv can't express: {'path': '.'}" in lost
     assert any("its index" in line and "UV_INDEX=https://example.org/cu130" in line for line in lost)
-    assert "of pixi.toml are not taken: tasks" in lost
+    assert "of pixi.toml are not imported: tasks" in lost
     found, _ = imported("pixi.toml", WORKSPACE, "--environment", "old")
     assert found["requirements"] == {"cuda": "12", "glibc": "2.17"}
     assert "dependencies" not in found
@@ -115,16 +115,16 @@ def test_a_target_is_called_by_its_workspace_and_environment() -> None:
 def test_a_lock_beside_a_pixi_toml_is_named() -> None:
     Path("pixi.lock").write_text("version: 7\n")
     _, lost = imported("pixi.toml", WORKSPACE)
-    assert lost[-1].endswith("no lock is made of it: `tenv import pixi.lock` imports its lock, too")
+    assert lost[-1].endswith("no lock is written: `tenv import pixi.lock` imports its lock, too")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("x = 1\n", "pixi.toml: is not a pixi.toml: it has no [workspace]"),
-        ('[workspace]\nplatforms = ["linux-64"]\n', "tenv can read: `channels` is missing"),
+        ('[workspace]\nplatforms = ["linux-64"]\n', "invalid pixi.toml: `channels` is missing"),
         ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "invalid pixi.toml"),
-        ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv knows, only for osx-arm64"),
+        ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv supports, only for osx-arm64"),
         ('[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[dependencies]\na = 3\n', "invalid pixi.toml"),
         ("[workspace\n", "pixi.toml: not TOML: "),
     ],
@@ -152,7 +152,7 @@ def test_markers_count_on_the_platforms_on_which_they_hold() -> None:
     assert found["pypi-dependencies"] == {"numpy": "2.1", "odd": "1.0"}
     assert found["platform"]["linux-64"]["pypi-dependencies"] == {"jax": {"version": "0.7.2", "extras": ["cuda12"]}}
     assert found["platform"].keys() == {"linux-64"}
-    assert lost[0] == 'of `odd` tenv can\'t ask for its marker `platform_release >= "5"`'
+    assert lost[0] == 'of `odd` tenv can\'t express its marker `platform_release >= "5"`'
 
 
 def test_versions_that_differ_by_python_are_not_taken_one_for_all() -> None:
