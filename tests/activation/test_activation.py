@@ -83,7 +83,7 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     found = values(WHOLE, MAX_JOBS="3", USE_MPI="0")
     assert found["MAX_JOBS"].value == "3"
     assert "instead of `14`" in found["MAX_JOBS"].reason
-    assert found["USE_MPI"].reason == "the manifest of cuda130 says so ([activation.env])"
+    assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env])"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
         path.write_text(text)
     with pytest.raises(EnvironmentBrokenError, match="can't be read") as raised:
         read_activation(path)
-    assert raised.value.hint == "`tenv create TARGET --repair` makes it again"
+    assert raised.value.hint == "`tenv create TARGET --repair` creates it again"
 
 
 @pytest.mark.parametrize(

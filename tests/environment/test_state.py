@@ -105,6 +105,8 @@ def test_a_new_an_empty_and_an_own_folder_may_be_taken(environment: Environment,
     (tmp_path / "empty" / "tenv-meta").mkdir()  # all that a create has done that was killed at once
     (tmp_path / "empty" / ".tenv.lock").write_text("")
     Environment(tmp_path / "empty").check_ours()
+    assert not (tmp_path / "new").exists(), "a check makes nothing"
+    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == [".tenv.lock", "tenv-meta"]
 
 
 def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:

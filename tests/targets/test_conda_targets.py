@@ -259,12 +259,12 @@ def test_the_toolkit_of_the_nvidia_channel_brings_another_nvcc_when_nobody_takes
 def test_such_a_toolkit_is_refused_and_what_is_said_mends_it(real: Channels, project: Project) -> None:
     project.manifest.write_text(TRAP)
     err = project.fails(5, "no-solution", "lock", "tiny")
-    assert "TE301 cuda-nvcc 12.8.93 on linux-64: is of CUDA 12.8 inside a CUDA 12.1 toolkit" in err
+    assert "TE301 cuda-nvcc 12.8.93 on linux-64: is from CUDA 12.8 in a CUDA 12.1 toolkit" in err
     assert "more (`--verbose` has all)" in err
     assert len(err.splitlines()) < 15
     assert err.endswith(
         'hint: put "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*" in [dependencies]: '
-        "that holds conda-forge's parts of CUDA together\n"
+        "conda-forge's parts of CUDA then have one release\n"
     )
     assert "TE301 cuda-gdb 12.8" in call("lock", "tiny", "--verbose").err
     assert not project.lock.exists()

@@ -86,7 +86,7 @@ GONE = { unset = true }
     assert ended.out == f"{project.prefix}/own $HOME|/opt/it's last|none"
     told = project.ok("env", "tiny", "--explain", "OWN").out
     line = project.manifest.read_text().splitlines().index('OWN = "$TENV_PREFIX/own $$HOME"') + 1
-    assert f"the manifest of tiny says so ([activation.env], manifests/tiny.toml:{line})" in told
+    assert f"set by the manifest of tiny ([activation.env], manifests/tiny.toml:{line})" in told
     both = project.ok("env", "tiny", "--explain", "PATH").out
     assert "PATH=$PATH:/opt/it's last" in both
     assert f"PATH={project.prefix}/bin" in both

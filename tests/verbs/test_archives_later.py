@@ -141,4 +141,4 @@ def test_diff_and_rollback_know_archives(project: Project, served: Server) -> No
 
 def test_export_says_that_it_can_not_hold_archives(project: Project, served: Server) -> None:
     ended = call("export", "pixi", "tiny", "-o", "-")
-    assert "[archives] can't be held: cunovel" in ended.err, ended
+    assert "[archives] is not exported: cunovel" in ended.err, ended

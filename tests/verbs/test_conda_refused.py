@@ -31,7 +31,7 @@ def test_a_path_too_long_for_its_packages_is_told(conda: Conda, tmp_path: Path) 
     prefix = tmp_path / ("a" * 150) / ("b" * 150)
     said = conda.fails(2, "usage", "--prefix", str(prefix))
     assert f"{prefix}: this path is too long for the packages: " in said
-    assert "hint: choose a shorter folder: `--prefix`" in said
+    assert "hint: choose a shorter path: `--prefix FOLDER`" in said
 
 
 @pytest.mark.parametrize("kind", sorted(UNSAFE))

@@ -72,7 +72,7 @@ def test_locked_stops_at_a_stale_lock_and_changes_nothing(created: Project) -> N
     created.narrow()
     created.ask_for('gamma = "*"')
     err = created.fails(7, "lock-stale", "create", "tiny", "--locked")
-    assert f"{created.lock} no longer satisfies the manifest:\n  linux-64: gamma is not in the lock\n" in err
+    assert f"{created.lock} does not satisfy its manifest:\n  linux-64: gamma is not in the lock\n" in err
     assert created.lock.read_bytes() == lock
     assert snapshot(created.prefix) == before
     assert created.state()["state"] == "ready"
@@ -414,7 +414,7 @@ def test_a_target_for_a_newer_c_library_is_refused(project: Project) -> None:
     project.edit('glibc = "2.17"', 'glibc = "2.99"')
     ended = call("create", "tiny")
     assert ended.status == 4
-    assert "the packages of the target need glibc 2.99 or newer: they neither install nor start here" in ended.err
+    assert "the target's packages need glibc 2.99 or newer: they neither install nor start here" in ended.err
     assert "error[unfit-host]: PyTorch can't be built with `tiny` on this machine (TE502)" in ended.err
     assert not project.lock.exists()
 

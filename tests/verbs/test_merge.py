@@ -156,7 +156,7 @@ def test_manifests_in_conflict_leave_a_conflict_that_is_solved_later(merging: Me
     assert "hint: resolve manifests/tiny.toml first; then `tenv merge-driver locks/tiny.lock`" in said
     assert merging.git("diff", "--name-only", "--diff-filter=U").split() == ["locks/tiny.lock", "manifests/tiny.toml"]
     err = merging.project.fails(3, "manifest", "create", "tiny", "--frozen")
-    assert "manifests/tiny.toml: holds the marks of an unresolved merge\n" in err
+    assert "manifests/tiny.toml: has conflict markers of an unresolved merge\n" in err
 
     err = merging.project.fails(7, "lock-conflict", "merge-driver", "locks/tiny.lock")
     assert "manifests/tiny.toml is itself in conflict" in err

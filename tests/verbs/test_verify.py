@@ -156,7 +156,7 @@ def test_a_probe_that_fails_ends_with_status_1_and_shows_its_log(created: Projec
     ended = call("verify", "tiny")
     assert ended.status == 1
     assert "fails    c++  " in ended.out
-    assert "    g++: broken\n    ended with status 1\n" in ended.out
+    assert "    g++: broken\n    failed with status 1\n" in ended.out
     assert "; failed: c++, python-extension\n" in ended.err
 
 
@@ -171,4 +171,4 @@ def test_without_a_compiler_it_is_said(created: Project, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     ended = call("verify", "tiny")
     assert ended.status == 1
-    assert "no C++ compiler is on PATH (g++, c++ or clang++), and CXX names none" in ended.out
+    assert "PATH has no C++ compiler (g++, c++ or clang++), and CXX is not set to one" in ended.out

@@ -1,4 +1,4 @@
-"""The lock of a target, read once and held against its manifest once."""
+"""Judge a target's lock against its manifest; each is read once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class JudgedLock:
 
     Attributes:
         path: Its file.
-        lock: The lock; None when there is none that can be read.
-        faults: Why it does not do, one sentence each: it does not satisfy the manifest, or its packages do not fit
+        lock: The lock; None if there is no readable one.
+        faults: Why it can't be used, one sentence each: it does not satisfy the manifest, or its packages do not fit
             together.
-        error: Why there is none that can be read.
-        unsuited: How many of the first faults say that it does not satisfy the manifest.
-        lacking: The features asked of it of which it has no file.
+        error: Why there is no readable lock.
+        unsuited: How many of the first faults are about satisfying the manifest.
+        lacking: The requested features that it has no file of.
     """
 
     path: Path
@@ -42,8 +42,8 @@ class JudgedLock:
         """Return the lock if it satisfies the manifest.
 
         Raises:
-            LockMissingError, LockCorruptError: There is none that can be read.
-            LockStaleError: It no longer satisfies the manifest.
+            LockMissingError, LockCorruptError: There is no readable lock.
+            LockStaleError: The lock does not satisfy the manifest.
         """
         if self.lock is None:
             assert self.error is not None  # noqa: S101 (one of the two is there)
@@ -58,8 +58,8 @@ class JudgedLock:
         if self.faults:
             listed = "".join(f"\n  {line}" for line in self.faults)
             raise LockStaleError(
-                f"{self.path} no longer satisfies the manifest:{listed}",
-                hint=f"`tenv lock {target.name}` brings it up to date",
+                f"{self.path} does not satisfy its manifest:{listed}",
+                hint=f"`tenv lock {target.name}` updates the lock",
             )
         return self.lock
 
@@ -68,12 +68,12 @@ class JudgedLock:
 
         Args:
             target: The target.
-            frozen: Take it where it satisfies the manifest, whatever the rules say of its packages.
-            kept: Take it whatever the manifest says: the environment was made from it before.
-            written: A missing lock, or one that no longer satisfies the manifest, may be made anew.
+            frozen: Accept the lock if it satisfies the manifest, whatever the rules find in its packages.
+            kept: Accept the lock even if it does not satisfy the manifest: the environment was created from it.
+            written: A missing lock, or one that does not satisfy the manifest, may be solved again.
 
         Returns:
-            The lock; None where it is to be made anew.
+            The lock; None if it has to be solved again.
 
         Raises:
             LockMissingError, LockCorruptError, LockStaleError: As `require`.
@@ -94,13 +94,13 @@ def judge_lock(
     path: Path | None = None,
     features: Sequence[str] | None = None,
 ) -> JudgedLock:
-    """Return the lock of a target with what is to be said against it; a file that can't be read is no error here.
+    """Return the lock of a target with its faults. An unreadable file is not an error here.
 
     Args:
         target: The target.
-        read: The bytes of the file or why there are none, where the caller has read it.
-        path: The file; that of the target when None.
-        features: The features that are asked of it, and that are left in the lock; None for all of the manifest.
+        read: The bytes of the file, or why there are none, if the caller has read it.
+        path: The file; None for the target's own.
+        features: The features to judge and to leave in the lock; None for all of the manifest's.
     """
     path = path or target.lock_file
     if isinstance(read, TenvError):
@@ -110,14 +110,14 @@ def judge_lock(
     except (LockMissingError, LockCorruptError) as error:
         return JudgedLock(path, None, error=error)
     errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
-    told = (f"{row.subject} {row.message} ({row.code})" for row in errors)
+    broken = (f"{row.subject} {row.message} ({row.code})" for row in errors)
     manifest, lacking = target.manifest, tuple[str, ...]()
     if features is not None:
         there = features_of(lock)
         lacking = tuple(name for name in features if name not in there)
         lock, manifest = take(lock, features), with_features(manifest, features)
     unsuited = differences(lock, manifest)
-    return JudgedLock(path, lock, (*unsuited, *told), unsuited=len(unsuited), lacking=lacking)
+    return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
 
 
 def _features(names: Sequence[str]) -> str:

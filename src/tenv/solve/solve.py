@@ -1,4 +1,4 @@
-"""Choose the files of a lock, for every platform: each source after those before it in the tuple of sources.
+"""Select the files of a lock for every platform, source by source in the order of the tuple of sources.
 
 A target and all of its features are one question, so that none changes the version of what another brings.
 """
@@ -19,13 +19,13 @@ __all__ = ["solve"]
 
 
 def solve(problem: Problem) -> tuple[Lock, bytes]:
-    """Choose the files; no source begins before every source has looked at what is asked.
+    """Select the files. Every source validates the requests before the first one begins.
 
     Returns:
-        The lock, and its bytes.
+        The lock and its bytes.
 
     Raises:
-        ManifestError: A source can't have what is asked of it.
+        ManifestError: A source can't serve a request.
         NoSolutionError: No set of files satisfies the manifest.
         NetworkError: An index or a channel does not answer.
     """

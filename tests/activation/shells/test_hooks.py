@@ -1,4 +1,4 @@
-"""The hook of each shell at hand: it activates without a program, and asks one where it has to."""
+"""The hook of each installed shell activates without running a program, except where it needs one."""
 
 import os
 from collections.abc import Callable

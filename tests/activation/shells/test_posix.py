@@ -1,4 +1,4 @@
-"""The scripts are run by every POSIX shell at hand, and the environments before and after are compared byte by byte."""
+"""Every installed POSIX shell runs the scripts; the environments before and after are compared byte by byte."""
 
 import os
 import shutil

@@ -85,7 +85,7 @@ def test_a_toolkit_without_nvcc(tmp_path: Path) -> None:
     said = error(tmp_path, cuda_toolkit="99.1.*")
     assert said.message.splitlines()[:2] == [
         "t takes cuda-toolkit 99.1.* from this machine, which has none that fits",
-        f"  {root}: there is no bin/nvcc in it",
+        f"  {root}: it has no bin/nvcc",
     ]
     assert said.message.splitlines()[2].startswith("  looked at: CUDA_HOME, CUDA_PATH and the variables of")
     assert said.hint.startswith("apt install cuda-toolkit-99-1 (NVIDIA's repository")
@@ -95,7 +95,7 @@ def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:
     put(tmp_path / "usr/local/keep")
     (tmp_path / "usr/local/cuda").symlink_to("cuda-12.1")
     gone = tmp_path / "usr/local/cuda-12.1"
-    assert f"\n  {gone}: /usr/local/cuda leads to {gone}, which is not there\n" in (
+    assert f"\n  {gone}: /usr/local/cuda names {gone}, which does not exist\n" in (
         error(tmp_path, cuda_toolkit="*").message
     )
 
@@ -119,7 +119,7 @@ def test_two_descriptions_are_told_and_nvcc_decides(tmp_path: Path) -> None:
 def test_headers_of_another_release_keep_a_toolkit_out(tmp_path: Path) -> None:
     root = make_toolkit(tmp_path / "usr/local/cuda", headers="98.3")
     said = error(tmp_path, cuda_toolkit="99.1.*").message
-    assert f"  {root}: the headers are those of 98.3, nvcc is of 99.1\n" in said
+    assert f"  {root}: the headers are from 98.3, nvcc is from 99.1\n" in said
 
 
 def test_an_nvcc_that_is_a_script_is_told(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_the_toolkit_of_another_environment_is_none_of_the_machine(tmp_path: Pat
     root = make_toolkit(tmp_path / "env/cuda")
     put(tmp_path / "env/tenv-meta/state.json")
     said = error(tmp_path, cuda_toolkit="*", variables={"CUDA_HOME": str(root)}).message
-    assert f"  {root}: is a part of the environment {tmp_path}/env\n" in said
+    assert f"  {root}: is part of the environment {tmp_path}/env\n" in said
 
 
 def test_the_toolkit_that_was_taken_before_stays(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_gcc_must_suit_the_toolkit(tmp_path: Path) -> None:
     make_toolkit(tmp_path / "usr/local/cuda")
     gxx = make_gcc(tmp_path, "12.2.0")
     said = error(tmp_path, most=11, cuda_toolkit="*", gcc=">=9.4")
-    assert f"  {gxx}: 12.2.0 is newer than what the nvcc taken accepts (GCC 11 at most)\n" in said.message
+    assert f"  {gxx}: 12.2.0 is newer than the selected nvcc accepts (GCC 11 at most)\n" in said.message
     assert said.hint == "apt install gcc-11 g++-11 (Debian, Ubuntu) or dnf install gcc-toolset-11"
     make_gcc(tmp_path, "11.3.0", "-11")
     assert taken(tmp_path, most=11, cuda_toolkit="*", gcc=">=9.4")["gcc"].version == "11.3.0"
@@ -290,7 +290,7 @@ def test_takes_the_newest_toolset_of_visual_studio(tmp_path: Path) -> None:
     said = error(tmp_path, msvc="14.16.*", variables=variables).message
     assert f"  {studio}/VC/Tools/MSVC/14.29.30133: 14.29.30133 is not 14.16.*\n" in said
     assert f"  {studio}/VC/Tools/MSVC/14.50.1: there is no bin/Hostx64/x64/cl.exe in it\n" in said
-    assert f"  {studio}/VC/Tools/MSVC/14.²: its name is no version of a toolset (14.NN)\n" in said
+    assert f"  {studio}/VC/Tools/MSVC/14.²: its name is not a toolset version (14.NN)\n" in said
 
 
 def test_the_developer_s_prompt_decides(tmp_path: Path) -> None:

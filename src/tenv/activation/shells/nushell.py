@@ -40,7 +40,7 @@ def _escaped(letter: str) -> str:
 
 
 def holds(value: str) -> bool:
-    """Tell whether nushell can hold a value: one that is UTF-8."""
+    """Return whether nushell can hold a value: one that is UTF-8."""
     return not any("\udc80" <= letter <= "\udcff" for letter in value)
 
 

@@ -37,7 +37,7 @@ def quote(text: str) -> str:
 
 
 def holds(value: str) -> bool:
-    """Tell whether PowerShell can hold a value: one that is UTF-8."""
+    """Return whether PowerShell can hold a value: one that is UTF-8."""
     return not any("\udc80" <= letter <= "\udcff" for letter in value)
 
 

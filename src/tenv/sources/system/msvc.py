@@ -24,7 +24,7 @@ def find_msvc(wanted: ToolRequest) -> Tool | Lack:
         way, folder = toolset.found_by, toolset.folder
         version = Version(folder.name) if parse_toolset(folder.name) else None
         if version is None:
-            refused.append(f"{folder}: its name is no version of a toolset (14.NN)")
+            refused.append(f"{folder}: its name is not a toolset version (14.NN)")
         elif not cl_of(folder).is_file():
             refused.append(f"{folder}: there is no {cl_of(folder).relative_to(folder)} in it")
         elif version not in wanted.accepted:
