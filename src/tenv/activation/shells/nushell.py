@@ -224,8 +224,8 @@ def render_hook(program: Sequence[str], home: Path) -> str:
 _HOOK = r"""
 def tenv-is-project [folder: string]: nothing -> bool {
   if ($"($folder)/tenv.toml" | path type) == "file" { return true }
-  if ($"($folder)/manifests" | path type) != "dir" { return false }
-  (try { ls $"($folder)/manifests" | any {|row| ($row.name | str ends-with ".toml") } } catch { false })
+  if ($"($folder)/manifests" | path expand | path type) != "dir" { return false }
+  (try { ls ($"($folder)/manifests" | path expand) | any {|row| ($row.name | str ends-with ".toml") } } catch { false })
 }
 def tenv-is-ready [folder: string, prefix: string]: nothing -> bool { # carries the user's mark at this very path
   let state = (try { open --raw $"($prefix)/@META@/state.json" } catch { "" })
@@ -236,7 +236,13 @@ def tenv-is-ready [folder: string, prefix: string]: nothing -> bool { # carries 
   # Links below the project's folder: tenv decides.
   let below = ($prefix | str replace $folder "")
   if $mark.0 != ($prefix | path expand) or $mark.0 != $"($folder | path expand)($below)" { return false }
-  $mark | skip 3 | all {|name| $"($prefix)/($name)" | path exists }
+  let made = (ls $"(@MARKS@)/($id)").0.modified
+  $mark | skip 3 | all {|name|
+    let file = ($"($prefix)/($name)" | path expand)
+    if ($file | path type) != "file" { false } else {
+      if $name =~ '^@META@/|[.]cfg$' { (ls $file).0.modified <= $made } else { (ls --long $file).0.mode? =~ 'x' }
+    }
+  }
 }
 def --env tenv-ask [words: list<string>] { # let tenv itself find the environment, or say what is wrong
   let answer = (@PROGRAM@ activate --shell nushell ...$words)
