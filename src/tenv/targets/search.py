@@ -104,11 +104,13 @@ class SearchPath:
         project: The project's folder, or None outside one.
         places: Every place.
         data: The user's data folder, for environments outside a project.
+        checkout: The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly.
     """
 
     project: Path | None
     places: tuple[Place, ...]
     data: Path
+    checkout: Path | None = None
 
     def outside(self) -> "SearchPath":
         """Return the places that count outside a project: the user's and the built-in ones."""
@@ -213,7 +215,8 @@ class SearchPath:
 
     def environments(self) -> Path:
         """Return the folder in which environments are created."""
-        return (self.project / ".tenv" if self.project else self.data) / "envs"
+        own = self.checkout or self.project
+        return (own / ".tenv" if own else self.data) / "envs"
 
 
 def _shown(file: Path) -> str:
@@ -228,6 +231,16 @@ def find_project(start: Path) -> Path | None:
     """Return the nearest folder upwards of `start` that has ``manifests/`` or a ``tenv.toml``."""
     for folder in (start, *start.parents):
         if (folder / "tenv.toml").is_file() or (folder / "manifests").is_dir():
+            return folder
+    return None
+
+
+def _find_checkout(start: Path, project: Path | None) -> Path | None:
+    """Return the PyTorch checkout that a folder lies in, where it is nearer than the project."""
+    for folder in (start, *start.parents):
+        if folder == project:
+            return None
+        if (folder / "torch" / "csrc").is_dir() and (folder / "setup.py").is_file():
             return folder
     return None
 
@@ -248,7 +261,8 @@ def find_places(start: Path | None = None) -> SearchPath:
     user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
-    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False))
+    checkout = _find_checkout(start, project)
+    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False), checkout)
 
 
 def _working_folder() -> Path:
