@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tenv.core.errors import UnknownTargetError
-from tenv.targets.search import Origin, Place, SearchPath, find_project
+from tenv.targets.project_folder import find_project
+from tenv.targets.search import Origin, Place, SearchPath
 from tests.support.projects import write_config
 
 TEXT = 'platforms = ["linux-64"]\n'

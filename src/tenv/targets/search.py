@@ -1,6 +1,5 @@
 """Where targets and their locks are found: the project, the user's configuration folder, the built-in ones."""
 
-import contextlib
 import os
 import re
 import shlex
@@ -13,6 +12,7 @@ from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
+from tenv.targets.project_folder import find_checkout, find_project
 
 __all__ = [
     "AUTO",
@@ -117,12 +117,14 @@ class SearchPath:
         places: Every place.
         data: The user's data folder, for environments outside a project.
         refused: A folder that would be the project, were it not another user's; None mostly.
+        checkout: The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly.
     """
 
     project: Path | None
     places: tuple[Place, ...]
     data: Path
     refused: Path | None = None
+    checkout: Path | None = None
 
     def outside(self) -> "SearchPath":
         """Return the places that count outside a project: the user's and the built-in ones."""
@@ -232,7 +234,8 @@ class SearchPath:
 
     def environments(self) -> Path:
         """Return the folder in which environments are created."""
-        return (self.project / ".tenv" if self.project else self.data) / "envs"
+        own = self.checkout or self.project
+        return (own / ".tenv" if own else self.data) / "envs"
 
 
 def _shown(file: Path) -> str:
@@ -253,55 +256,6 @@ def target_name_of(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
-def makes_project(folder: Path) -> tuple[Path, ...]:
-    """Return what makes a folder a project: its ``tenv.toml``, or ``manifests/`` with a ``*.toml``; nothing if none.
-
-    Other tools have folders of that name. A manifest that can't be read makes a project as well: the error is about it.
-    """
-    if (folder / "tenv.toml").is_file():
-        return (folder / "tenv.toml",)
-    manifests = folder / "manifests"
-    with contextlib.suppress(OSError):
-        if any(name.endswith(".toml") and not name.startswith(".") for name in os.listdir(manifests)):  # noqa: PTH208
-            return (manifests,)
-    return ()
-
-
-def find_project(start: Path) -> tuple[Path | None, Path | None]:
-    """Return the nearest folder upwards of `start` that is a project, and one that is none since it is another user's.
-
-    The walk ends at a folder of another user, whose manifests would decide what runs here, and at the border of a file
-    system. git has the same rule since CVE-2022-24765.
-    """
-    device = None
-    for folder in (start, *start.parents):
-        try:
-            info = folder.stat()
-        except OSError:
-            continue
-        if device not in (None, info.st_dev):
-            break
-        device = info.st_dev
-        signs = makes_project(folder)
-        if not all(_is_own(path) for path in (folder, *signs)) and not _is_safe(folder):
-            return None, folder if signs else None
-        if signs:
-            return folder, None
-    return None, None
-
-
-def _is_own(path: Path) -> bool:
-    """Tell whether a file or folder is this user's; Windows has its own rights."""
-    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
-
-
-def _is_safe(folder: Path) -> bool:
-    from tenv.targets.config import safe_folders  # late: asked only about folders of others
-
-    real = Path(os.path.realpath(folder))
-    return any(real.is_relative_to(os.path.realpath(safe)) for safe in safe_folders(settings_folder(), os.environ))
-
-
 def settings_folder() -> Path:
     """Return the user's configuration folder of tenv."""
     from platformdirs import user_config_path  # late: 19 ms
@@ -320,7 +274,8 @@ def find_places(start: Path | None = None) -> SearchPath:
     user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
-    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False), refused)
+    checkout = find_checkout(start, project)
+    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False), refused, checkout)
 
 
 def _working_folder() -> Path:

@@ -335,8 +335,9 @@ def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
     make_folder(job.prefix.parent)
     if request.prefix is None:
         ignore = job.prefix.parent.parent / ".gitignore"
-        if job.context.places.project and not ignore.exists():
-            write_atomic(ignore, "*\n", within=job.context.places.project)
+        own = job.context.places.checkout or job.context.places.project
+        if own and not ignore.exists():
+            write_atomic(ignore, "*\n", within=own)
 
     def waiting(sentence: str) -> None:
         job.forget_prefix()

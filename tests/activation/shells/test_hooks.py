@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change
-from tenv.targets.search import find_project
+from tenv.targets.project_folder import find_project
 from tests.support.marked import mark
 from tests.support.project_folders import LAYOUTS
 from tests.support.shells import SPOKEN, Spoken, note_lock
