@@ -56,4 +56,5 @@ def lay(above: Manifest, own: Manifest) -> Manifest:
             for key in sorted({*above.others, *own.others})
         },
         environment={**above.environment, **own.environment},
+        cache_name=own.cache_name or above.cache_name,
     )

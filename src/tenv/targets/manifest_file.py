@@ -44,10 +44,12 @@ _KEYS = (
     "platform",
     "feature",
     "activation",
+    "build",
 )
 _IN_FEATURE = tuple(section.name for section in SECTIONS if section.noun)
 """What a feature may ask for: what brings files. The host is checked for the target alone."""
 _NO_FEATURE = "none"
+_CACHES = ("ccache", "sccache", "off")
 _MAX_DEPTH = 8
 
 
@@ -105,6 +107,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         requirements=_read_requirements(table.table("requirements")),
+        cache_name=_read_cache(table.table("build")),
     )
     if len(set(general.platforms)) < len(general.platforms):
         raise table.fail("platforms", "names a platform twice")
@@ -115,6 +118,14 @@ def _read_one(name: str, table: Table) -> Manifest:
     features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
     by_platform = {platform: lay(general, part) for platform, part in parts.items()}
     return replace(general, by_platform=by_platform, features=features)
+
+
+def _read_cache(table: Table) -> str:
+    table.only(("cache",))
+    cache = table.text("cache")
+    if cache and cache not in _CACHES:
+        raise table.fail("cache", f"`{cache}` is no compile cache", hint=f"known: {', '.join(_CACHES)}")
+    return cache
 
 
 def _platforms(table: Table) -> list[tuple[str, Table]]:
