@@ -95,13 +95,9 @@ def create(
 
     if target is None and not target_from_report:
         raise click.UsageError("Missing argument 'TARGET'.")
-    mode = _mode(locked=locked, frozen=frozen)
+    mode, named = _mode(locked=locked, frozen=frozen), _named(features)
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-
-        def tell(findings: "Sequence[Finding]") -> None:
-            print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
-
         options, taken, around, choice = HostOptions(**host), None, None, None
         if target_from_report:
             taken = taken_from_report(context, target, options, progress.say)
@@ -112,25 +108,21 @@ def create(
             progress.say("\n".join(choice.lines()))
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
-            name,
-            prefix,
-            mode,
-            lock_file,
-            python,
-            exact,
-            not no_wait,
-            not no_check,
-            around,
-            repair,
-            anew=anew,
-            features=_features(features),
+            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
         )
-        made = workflow.create(context, request, tell)
+        made = workflow.create(context, request, _teller(progress))
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
 
 
-def _features(text: str | None) -> tuple[str, ...] | None:
+def _teller(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
+    def tell(findings: "Sequence[Finding]") -> None:
+        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
+
+    return tell
+
+
+def _named(text: str | None) -> tuple[str, ...] | None:
     """Return the features of `--with`; None where it is not given: an environment keeps those that it has."""
     if text is None:
         return None

@@ -9,20 +9,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv import __version__
-from tenv.activation.changes import ACTIVATION, read_activation
-from tenv.activation.shells.interface import SHELLS
-from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, HostError, UsageError
+from tenv.core.errors import ForeignFolderError, HostError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.toml_reader import nearest
 from tenv.environment.made_files import add_scripts, lacks_scripts
-from tenv.environment.state import Environment, State, Status, put_aside
+from tenv.environment.state import State, Status, put_aside
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
+from tenv.install.up_to_date import is_current
 from tenv.project.context import Context
-from tenv.sources.owners import holds
 from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
 
@@ -139,7 +136,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     for work in job.works:  # what the machine lacks ends the command before anything is written
         work.look()
     notes: tuple[str, ...] = ()
-    changed = not _is_current(job, request)
+    changed = request.anew or not is_current(job)
     if changed:
         _check_platform(job)
         run_steps(job, _DECIDING)
@@ -147,7 +144,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
             if request.anew:
                 job.aside = put_aside(job.environment)
                 job.forget_prefix()
-            changed = not _is_current(job, request)  # another process may have been faster
+            changed = request.anew or not is_current(job)  # another process may have been faster
             _check_owner(job)
             if changed:
                 notes = _make(job)
@@ -221,62 +218,6 @@ def _check_owner(job: Creation) -> None:
         )
 
 
-def _is_current(job: Creation, request: CreateRequest) -> bool:
-    """Tell whether the environment already is what is asked for; what is known about it is noted in the job."""
-    state = job.look()
-    if state is None or state.status is not Status.READY or job.fault:
-        return False
-    if request.exact or request.repair or request.anew:
-        return False
-    if not all(work.is_current() for work in job.works) or not _is_made_from(state, job):
-        return False
-    return job.has_python(state.python) and _is_there(state, job) and _compat_is_right(job)
-
-
-def _compat_is_right(job: Creation) -> bool:
-    """Tell whether cuda-compat is used where the driver asks for it; asked only where the environment holds one."""
-    folder = job.before.compat
-    if folder is None:
-        return True
-    from tenv.checks.cuda_compat import is_allowed, is_as_allowed  # late: few environments have it
-
-    return is_as_allowed(folder, job.environment, allowed=is_allowed(job.target, job.platform, job.around))
-
-
-def _is_made_from(state: State, job: Creation) -> bool:
-    """Tell whether an environment was made here by this tenv, from the lock and the manifest of today."""
-    if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
-        return False
-    return (
-        state.platform == job.platform
-        and state.lock == job.lock_digest != ""
-        and state.features == job.features
-        and (job.kept or state.manifest == job.target.manifest.settings_digest())
-    )
-
-
-def _is_there(state: State, job: Creation) -> bool:
-    """Tell whether all that a state names is in the environment, by names alone."""
-    return (
-        holds(job.environment, state.owned)
-        and (not state.python or job.before.python.exists())
-        and _can_be_activated(job.environment)
-    )
-
-
-def _can_be_activated(environment: Environment) -> bool:
-    """Tell whether the activation is there; a shell's script that is not can be made from it."""
-    scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
-    if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
-        return False
-    if lacks_scripts(environment):
-        try:
-            read_activation(environment.meta / ACTIVATION)
-        except EnvironmentBrokenError:
-            return False
-    return True
-
-
 def _check_prefix(prefix: Path) -> None:
     """Refuse a folder whose name can't stand in PATH or in the first line of a script."""
     if any(os.pathsep in part or not part.isprintable() for part in prefix.parts):
@@ -313,7 +254,9 @@ def _lock(job: Creation) -> None:
     from tenv.locks.lock_features import take
     from tenv.verbs.lock import lock_target
 
-    locked = lock_target(job.context, job.target, judged=judge_lock(job.target, job.lock_read))
+    # The lock is solved with every feature, so it is judged with every feature too.
+    judged = judge_lock(job.target, job.lock_read) if job.target.manifest.features else job.judged
+    locked = lock_target(job.context, job.target, judged=judged)
     job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
     job.take_lock(take(locked.lock, job.features), target)
