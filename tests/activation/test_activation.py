@@ -44,6 +44,19 @@ def values(toolchain: Toolchain, **variables: str) -> dict[str, Change]:
     return {change.name: change for change in derive(manifest, toolchain, MACHINE).changes}
 
 
+def test_headers_and_programs_of_the_environment_are_found_outside_cmake() -> None:
+    programs, headers = (PREFIX / "magma/bin",), (PREFIX / "include", PREFIX / "magma/include")
+    found = values(replace(WHOLE, programs=programs, headers=headers))
+    assert found["PATH"].value == "/env/bin:/env/cuda/bin:/env/magma/bin"
+    for name in ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"):
+        assert found[name].action is Action.PREPEND
+        assert found[name].value == "/env/cuda/include:/env/include:/env/magma/include"
+        assert found[name].on("/mine") == "/env/cuda/include:/env/include:/env/magma/include:/mine"
+    assert "C_INCLUDE_PATH" not in values(BARE)
+    system = replace(BARE, cuda=Path("/usr"), mkl=Path("/opt/intel/mkl"))
+    assert values(system)["CPLUS_INCLUDE_PATH"].value == "/opt/intel/mkl/include"
+
+
 def test_a_whole_toolchain_sets_what_a_pytorch_build_reads() -> None:
     found = values(WHOLE)
     assert {name: found[name].value for name in ("CUDA_HOME", "CUDA_PATH", "CUDNN_ROOT", "NCCL_ROOT")} == dict.fromkeys(

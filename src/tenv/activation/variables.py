@@ -172,13 +172,14 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) 
     prefix = str(toolchain.prefix)
     yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
     yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
-    own = [toolchain.python.parent, *_program_folders(toolchain)]
+    own = [toolchain.python.parent, *_program_folders(toolchain), *toolchain.programs]
     programs = os.pathsep.join(dict.fromkeys(map(str, own)))
     yield Change("PATH", Action.PREPEND, programs, "the environment's own programs come first")
     yield from _python_changes(toolchain)
     yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
     yield from _cuda_changes(toolchain)
     yield from _compiler_changes(toolchain)
+    yield from _headers(toolchain)
     yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package looks in the environment first")
     if toolchain.ninja:
         yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja; it is in the environment")
@@ -254,6 +255,26 @@ def _run_path(toolchain: Toolchain) -> Iterator[Change]:
     if re.fullmatch(r"[\w@%+=:./~-]+", str(folder)):  # nvcc splits its variables at blanks and commas
         reason = "a program that nvcc links finds the environment's CUDA libraries when it runs (RUNPATH)"
         yield Change("NVCC_APPEND_FLAGS", Action.SET, f"-Xlinker=-rpath -Xlinker={folder}", reason)
+
+
+_SYSTEM_HEADERS = ("/usr/include", "/usr/local/include")
+
+
+def _headers(toolchain: Toolchain) -> Iterator[Change]:
+    """Yield what lets a compiler find the environment's headers outside CMake.
+
+    GCC and clang look into these folders after every -I and -isystem (GCC's manual, Environment Variables Affecting
+    GCC), so that they hide nothing which a source tree carries. nvcc hands them to the host's compiler.
+    """
+    if os.name != "posix":
+        return
+    roots = (toolchain.cuda, toolchain.cudnn, toolchain.cusparselt, toolchain.nccl, toolchain.mkl, toolchain.magma)
+    named = [root / "include" for root in roots if root]
+    folders = [str(folder) for folder in (*named, *toolchain.headers) if str(folder) not in _SYSTEM_HEADERS]
+    value = os.pathsep.join(dict.fromkeys(folders))
+    reason = "{} of the environment's libraries are found outside CMake too; every -I and -isystem comes before them"
+    for name, language in (("C_INCLUDE_PATH", "C"), ("CPLUS_INCLUDE_PATH", "C++")) if value else ():
+        yield Change(name, Action.PREPEND, value, reason.format(f"headers for {language}"))
 
 
 def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:

@@ -43,6 +43,8 @@ class Toolchain:
         cxx: The C++ compiler that builds shall take, nvcc's included.
         system: What of it is the machine's own, by its keys in ``[system]``.
         compat: The folder of cuda-compat's ``libcuda.so.1``, which newer programs need on an older driver.
+        programs: The ``bin`` folders of archives.
+        headers: The ``include`` folders of the environment and of archives.
     """
 
     prefix: Path
@@ -65,6 +67,8 @@ class Toolchain:
     conda: bool = False
     virtual: bool = False
     compat: Path | None = None
+    programs: tuple[Path, ...] = ()
+    headers: tuple[Path, ...] = ()
 
 
 def python_program(prefix: Path) -> Path:
@@ -107,6 +111,10 @@ def discover(prefix: Path) -> Toolchain:
         cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
         cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
         compat=_compat(homes),
+        programs=tuple(folder for home in homes if (folder := home / "bin").is_dir()),
+        headers=tuple(
+            folder for home in (*([prefix] if conda else []), *homes) if (folder := home / "include").is_dir()
+        ),
         conda=conda,
         virtual=virtual,
     )

@@ -18,7 +18,7 @@ from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = ["Staged", "leaving_links", "path_notes", "stage"]
+__all__ = ["Staged", "leaving_links", "stage"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -212,18 +212,6 @@ def _twice_notes(twice: Mapping[str, set[str]]) -> Iterator[str]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
         yield f"{' and '.join(together)} bring the same files ({shown}{more}); only one of each can be there"
-
-
-def path_notes(prefix: Path, staged: Staged) -> list[str]:
-    """Return what is to be said of the prefix's own path."""
-    compilers = [r.name for r in staged.records if r.name.startswith(("gcc_", "gxx_", "clang_", "cuda-nvcc"))]
-    if not compilers or not re.search(r"\s", str(prefix)):
-        return []
-    told = (
-        f"the path of this environment has a space in it, and what follows it is another word to {compilers[0]} and to "
-        "builds that read CC, CXX or LDFLAGS: choose a folder without one, `--prefix FOLDER`"
-    )
-    return [told]
 
 
 def leaving_links(prefix: Path, staged: Staged) -> list[str]:
