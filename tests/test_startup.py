@@ -26,7 +26,8 @@ HEAVY = {
 """Libraries that take tens of milliseconds to import."""
 SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}
 JUDGING = {"tenv.checks.judge", "tenv.checks.rules.catalogue", "tenv.checks.fleet", "tenv.host.collect"}
-INSTALLING = {"tenv.install.make", "tenv.sources.job", "tenv.toolchain"}
+INSTALLING = {"tenv.install.make", "tenv.sources.job", "tenv.toolchain.cuda_folder", "tenv.toolchain.smoke_tests"}
+"""What lays files. `tenv.toolchain.discover` is small: it finds the environment's Python, without which none is used."""
 TABLES = {"tenv.facts.cuda_gpu_arch", "tenv.facts.pytorch_build", "tenv.facts.build_failures"}
 
 

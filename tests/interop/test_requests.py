@@ -278,6 +278,6 @@ def test_an_import_refuses_packages_that_a_check_of_its_lock_would_refuse(tmp_pa
     ended = call("import", "mixed.txt", "--name", "made")
     assert ended.status == 7
     assert "its packages do not fit together, so nothing is written" in ended.err
-    assert "cuda-nvcc 12.8.61 on linux-64 is of CUDA 12.8 inside a CUDA 12.1 toolkit (TE301)" in ended.err
+    assert "cuda-nvcc 12.8.61 on linux-64 is from CUDA 12.8 in a CUDA 12.1 toolkit (TE301)" in ended.err
     assert not Path("manifests/made.toml").exists()
     assert call("import", "mixed.txt", "--name", "made", "--no-lock").status == 0

@@ -65,7 +65,7 @@ def test_without_a_driver_it_is_not_used(project: Project, compat: Path, monkeyp
 def test_the_reason_is_told(project: Project, compat: Path) -> None:
     create(project, OLD, A100)
     said = project.ok("env", "tiny", "--explain", "LD_LIBRARY_PATH").out
-    assert "the driver here is too old for this CUDA and its GPUs allow it" in said
+    assert "the driver is too old for this CUDA, and the GPUs support forward" in said
 
 
 def test_a_driver_that_has_become_new_enough_ends_its_use(project: Project, compat: Path) -> None:

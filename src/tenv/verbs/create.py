@@ -136,7 +136,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     for work in job.works:  # what the machine lacks ends the command before anything is written
         work.look()
     notes: tuple[str, ...] = ()
-    changed = request.anew or not is_current(job)
+    changed = not is_current(job) or request.anew
     if changed:
         _check_platform(job)
         run_steps(job, _DECIDING)
@@ -144,7 +144,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
             if request.anew:
                 job.aside = put_aside(job.environment)
                 job.forget_prefix()
-            changed = request.anew or not is_current(job)  # another process may have been faster
+            changed = not is_current(job) or request.anew  # another process may have been faster
             _check_owner(job)
             if changed:
                 notes = _make(job)
