@@ -116,7 +116,7 @@ def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
     for name, said in (
         ("mine", "holds something else (such as a), so nothing is installed there"),
         ("file", "holds something else (such as file), so nothing is installed there"),
-        ("link", "is a link, so nothing is written or removed there"),
+        ("link", "leads by a link to /nowhere, so nothing is written or removed there"),
     ):
         with pytest.raises(ForeignFolderError) as caught:
             Environment(tmp_path / name).check_ours()

@@ -212,7 +212,8 @@ def test_the_hook_starts_python_only_when_the_lock_changes(created: Project, she
     wrapper = created.folder / "tenv"
     wrapper.write_text(f'#!/bin/sh\necho asked >>"{created.folder}/asked"\nexec {sys.executable} -m tenv "$@"\n')
     wrapper.chmod(0o755)
-    (created.folder / "hook").write_text(find_shell(shell).render_hook([str(wrapper)], created.folder / "none"))
+    home = Path(os.environ["XDG_DATA_HOME"]) / "tenv" / "envs"
+    (created.folder / "hook").write_text(find_shell(shell).render_hook([str(wrapper)], home))
 
     def activate() -> tuple[int, str]:
         asked = created.folder / "asked"
