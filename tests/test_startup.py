@@ -27,7 +27,7 @@ HEAVY = {
 SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}
 JUDGING = {"tenv.checks.judge", "tenv.checks.rules.catalogue", "tenv.checks.fleet", "tenv.host.collect"}
 INSTALLING = {"tenv.install.make", "tenv.sources.job", "tenv.toolchain.cuda_folder", "tenv.toolchain.smoke_tests"}
-"""What lays files. `tenv.toolchain.discover` is small: it finds the environment's Python, without which none is used."""
+"""What lays files. `tenv.toolchain.discover` is small: it finds the Python of the environment."""
 TABLES = {"tenv.facts.cuda_gpu_arch", "tenv.facts.pytorch_build", "tenv.facts.build_failures"}
 
 
