@@ -59,7 +59,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("environment.yml", "dependencies: [[x]]", 3, "manifest", "expected a package or a `pip:` list"),
     ("environment.yml", "dependencies: ['a b c [[']", 3, "manifest", "dependencies: `a b c [[`"),
     ("environment.yml", "dependencies: ['../../x']", 3, "manifest", "dependencies: `../../x`"),
-    ("environment.yml", "dependencies: [x]\nvariables: {'A B': 1}", 3, "manifest", "no manifest can be made of it"),
+    ("environment.yml", "dependencies: [x]\nvariables: {'A B': 1}", 3, "manifest", "can't be converted to a manifest"),
     ("environment.yml", "dependencies: [x]\nplatforms: [osx-64]", 2, "format", "is for no platform that tenv knows"),
     ("requirements.txt", "", 3, "manifest", "asks for nothing"),
     ("requirements.txt", "numpy ==", 3, "manifest", "requirements.txt:1"),
@@ -130,4 +130,4 @@ def test_a_stale_lock_is_not_exported() -> None:
     path.write_text(path.read_text().replace('cuda  = "12.1"', 'cuda  = "12.4"'))
     ended = call("export", "explicit", "t")
     assert ended.status == 7
-    assert "no longer satisfies the manifest" in ended.err
+    assert "does not satisfy its manifest" in ended.err

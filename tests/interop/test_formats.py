@@ -96,8 +96,8 @@ def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path
 def test_the_environments_and_platforms_that_are_not_taken_are_told(tmp_path: Path) -> None:
     file = str(write_pixi(tmp_path / "theirs"))
     said = done("import", file, "--name", "a").err
-    assert "not taken over: a target is one environment: `default` is taken, other are not" in said
-    assert "not taken over: platforms that are not taken: osx-arm64" in said
+    assert "not imported: a target is one environment: `default` is taken, other are not" in said
+    assert "not imported: platforms that are not taken: osx-arm64" in said
     done("import", file, "--name", "b", "--environment", "other")
     assert manifest("b")["platforms"] == ["win-64"]
 
@@ -153,7 +153,7 @@ def test_explicit_lists_hold_urls_and_hashes(mixed: Path) -> None:
     wheels = [line.partition(" @ ") for line in text.splitlines() if line.startswith("# pip ")]
     assert [name for name, _, _ in wheels] == ["# pip alpha", "# pip beta"]
     assert all("/alpha-1.0-" in where or "/beta-" in where for _, _, where in wheels)
-    assert "not in it: what the host must offer can't be held: cuda, glibc" in said
+    assert "not exported: what the host must offer can't be held: cuda, glibc" in said
     done("export", "explicit", "mixed", "-o", "out", "--md5", "--force")
     assert (
         "bzip2-1.0.8-hda65f42_8.conda#51a19bba1b8ebfb60df25cde030b7ebc\n" in Path("out/mixed-linux-64.txt").read_text()
@@ -217,7 +217,7 @@ def test_requirements_and_pylock_hold_the_wheels(mixed: Path) -> None:
     text = Path("out/requirements.txt").read_text()
     marker = 'sys_platform == "linux" and platform_machine == "x86_64"'
     assert f"alpha==1.0 ; {marker} \\\n    --hash=sha256:{SHA['alpha']}\n" in text
-    assert "not in it: conda packages can't be held: 6 of them are left out" in said
+    assert "not exported: conda packages can't be held: 6 of them are left out" in said
     done("export", "pylock.toml", "mixed", "-o", "out")
     from packaging.pylock import Pylock
 

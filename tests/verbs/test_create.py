@@ -44,7 +44,7 @@ def test_works_in_a_folder_with_blanks_and_other_letters(locked: Project, tmp_pa
 def test_locks_first_where_there_is_no_lock(project: Project) -> None:
     project.narrow()
     err = project.ok("create", "tiny").err
-    assert f"{project.lock}: there is no lock yet: locked anew\n" in err
+    assert f"{project.lock}: it is missing: locked again\n" in err
     assert project.lock.is_file()
 
 
@@ -72,7 +72,7 @@ def test_locked_stops_at_a_stale_lock_and_changes_nothing(created: Project) -> N
     created.narrow()
     created.ask_for('gamma = "*"')
     err = created.fails(7, "lock-stale", "create", "tiny", "--locked")
-    assert f"{created.lock} no longer satisfies the manifest:\n  linux-64: gamma is not in the lock\n" in err
+    assert f"{created.lock} does not satisfy its manifest:\n  linux-64: gamma is not in the lock\n" in err
     assert created.lock.read_bytes() == lock
     assert snapshot(created.prefix) == before
     assert created.state()["state"] == "ready"
@@ -393,7 +393,7 @@ def test_another_python_replaces_the_environment(created: Project, other_python:
     install_by_hand(created)
     err = created.ok("create", "tiny", "--python", str(other_python)).err
     other = next(minor for minor in MINORS if minor != HERE)
-    assert f"note: what was installed by hand for Python {HERE} was removed with that Python" in err
+    assert f"note: unmanaged packages for Python {HERE} were removed with that Python" in err
     assert created.state()["python"] == other
     assert [path.name for path in (created.prefix / "lib").iterdir()] == [f"python{other}"]
     assert created.ok("create", "tiny", "--json").data["python"] == other  # and it stays with it

@@ -94,7 +94,7 @@ def test_lines_at_one_place_leave_a_conflict_until_the_manifest_is_right(merging
     asks(merging, 'gamma = "*"')
     said = merging.git("merge", "side", fails=True)
     assert (
-        "error[lock-conflict]: locks/tiny.lock can't be merged yet: manifests/tiny.toml is itself in conflict" in said
+        "error[lock-conflict]: locks/tiny.lock can't be merged while manifests/tiny.toml is in conflict" in said
     )
     manifest = merging.project.manifest
     lines = [line for line in manifest.read_text().splitlines() if not line.startswith(("<<<<", "====", ">>>>"))]

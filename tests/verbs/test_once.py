@@ -118,7 +118,7 @@ def test_an_update(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_create_that_locks(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     created.ask_for('gamma = "*"')
     with counted(monkeypatch) as found:
-        assert "locked anew" in created.ok("create", "tiny").err
+        assert "locked again" in created.ok("create", "tiny").err
     assert found["read project/tiny.lock"] == 1
     assert looks(found) == {
         **ONE_EACH,

@@ -68,7 +68,7 @@ def sourced(project: Project, shell: str = "sh") -> str:
 
 
 def accepts(project: Project) -> str:
-    return f"`tenv create --prefix {project.prefix} tiny` accepts what is there now\n"
+    return f"`tenv create --prefix {project.prefix} tiny` accepts the present files\n"
 
 
 def test_the_lock_holds_the_ranges_and_nothing_of_this_machine(asking: Project) -> None:
@@ -167,9 +167,9 @@ def test_verify_fails_until_create_accepts_it(made: Project, toolkit: Path) -> N
     change_byte(toolkit / "bin/nvcc")
     os.utime(toolkit / "bin/nvcc", ns=(info.st_atime_ns, info.st_mtime_ns))
     ended = call("verify", "tiny", "--no-probes")
-    assert (ended.status, ended.out) == (8, f"changed  {toolkit}/bin/nvcc (the machine's)\n")
-    assert "1 file of the machine, which tiny uses, not as when it was created\n" in ended.err
-    assert ended.err.endswith("hint: `tenv create tiny` accepts what is there now\n")
+    assert (ended.status, ended.out) == (8, f"changed  {toolkit}/bin/nvcc (system)\n")
+    assert "1 file of the system that tiny uses changed after its last create\n" in ended.err
+    assert ended.err.endswith("hint: `tenv create tiny` accepts the present files\n")
     (drift,) = call("verify", "tiny", "--no-probes", "--json").data["machine"]
     assert (drift["name"], drift["file"], drift["gone"]) == ("cuda-toolkit", f"{toolkit}/bin/nvcc", False)
     made.ok("create", "tiny")

@@ -15,14 +15,20 @@ __all__ = ["export"]
 @click.argument("format")
 @click.argument("target", required=False)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), default=Path(), help="The folder to write to; `-` to print."
+    "--output", "-o", type=click.Path(path_type=Path), default=Path(), help="The folder to write to; `-` prints."
 )
-@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; all when left out.")
-@click.option("--python", default="", metavar="MINOR", help="Take the wheels of one Python only.")
-@click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to take.")
-@click.option("--requests", is_flag=True, help="environment.yml: what the manifest asks for, not what is locked.")
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; default: all.")
+@click.option("--python", default="", metavar="MINOR", help="Write the wheels of one Python minor alone.")
+@click.option(
+    "--lock-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The lock to export; default: the target's own.",
+)
+@click.option(
+    "--requests", is_flag=True, help="environment.yml: write the manifest's requests, not the locked packages."
+)
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 def export(
     voice: Voice,
@@ -40,7 +46,7 @@ def export(
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
-    What the format can't hold is said on standard error.
+    tenv lists on standard error what the format can't hold.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
@@ -51,11 +57,11 @@ def export(
         written = workflow.export(context, request)
     files = written.exported.files
     data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
-    told = [f"not in it: {line}" for line in written.exported.lost]
+    lost = [f"not exported: {line}" for line in written.exported.lost]
     if str(output) == "-":
         if len(files) != 1:
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
-        return Result({**data, "files": [], "text": text}, text=text, summary=told)
+        return Result({**data, "files": [], "text": text}, text=text, summary=lost)
     paths = [str(path) for path in workflow.write(written.exported, output, force=force)]
-    return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *told])
+    return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *lost])

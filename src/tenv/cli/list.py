@@ -9,7 +9,7 @@ from tenv.cli.table import print_table
 __all__ = ["list_environments"]
 
 
-@command("list", short_help="List the environments here.")
+@command("list", short_help="List the environments.")
 def list_environments(voice: Voice) -> Result:  # noqa: ARG001 (every command has a voice)
     """List the environments of the project and of your data folder, with their states."""
     from tenv.project.context import Context

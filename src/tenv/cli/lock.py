@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 __all__ = ["lock", "locked_result"]
 
-_LIMIT_HELP = "Seconds that reading the package lists of channels, and then solving, may take (300)."
+_LIMIT_HELP = "Time limit in seconds for reading package lists, and then for solving (300)."
 
 
-@command("lock", short_help="Write the lock of a target, or check it.")
+@command("lock", short_help="Write or check the lock of a target.")
 @click.argument("target")
 @click.option(
-    "--check", is_flag=True, help="Write nothing; stop (status 7) when the lock does not satisfy the manifest."
+    "--check", is_flag=True, help="Write nothing; end with status 7 if the lock does not satisfy the manifest."
 )
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 @click.option(
     "--exclude-newer",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    help="Choose anew, without files that came after this moment (UTC; a day means its first).",
+    help="Select all files anew, without files newer than this time (UTC; a date means 00:00).",
 )
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=300.0, help=_LIMIT_HELP)
-@click.option("--trust-first-use", is_flag=True, help="Take files whose sha256 nobody names as they are seen now.")
-@click.option("--verbose", "-v", is_flag=True, help="Where there is no solution, print all that the solver says.")
+@click.option("--trust-first-use", is_flag=True, help="Record the sha256 of downloads that have no published one.")
+@click.option("--verbose", "-v", is_flag=True, help="If there is no solution, print the solver's full output.")
 def lock(
     voice: Voice,
     *,
@@ -47,7 +47,7 @@ def lock(
     trust_first_use: bool,
     verbose: bool,
 ) -> Result:
-    """Bring the lock of TARGET up to date for all of its platforms, keeping the versions that still fit."""
+    """Update the lock of TARGET for all of its platforms, and keep the versions that still satisfy the manifest."""
     from dataclasses import replace
 
     from tenv.project.context import Context
@@ -71,18 +71,18 @@ def lock(
 
 
 def locked_result(target: str, locked: "Locked", verb: str) -> Result:
-    """Return what `tenv lock` and `tenv update` tell of a lock."""
+    """Return the result of `tenv lock` and `tenv update`."""
     from tenv.verbs.lock import counts
 
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
-    told = ", ".join(f"{platform} {_told(row)}" for platform, row in platforms.items())
+    tally = ", ".join(f"{platform} {_count(row)}" for platform, row in platforms.items())
     findings = [finding.to_json() for finding in locked.findings]
-    return Result(data, summary=[f"{locked.path} {verb}: {told}"], findings=findings)
+    return Result(data, summary=[f"{locked.path} {verb}: {tally}"], findings=findings)
 
 
-def _told(row: "dict[str, int]") -> str:
-    """Return how many files a platform has, by kind; wheels alone are counted even when there are none."""
+def _count(row: "dict[str, int]") -> str:
+    """Return the number of files of a platform by kind. Zero is shown for wheels alone."""
     from tenv.targets.sections import SECTIONS
 
     parts = [count(row[section.key], section.noun) for section in SECTIONS if row.get(section.key)]

@@ -44,13 +44,13 @@ _COLLECT_AFTER = 100_000
 
 def main() -> None:
     """Run the program."""
-    # What a command makes is freed by counting; to look for cycles every 700 objects costs a short command a sixth.
+    # Reference counting frees the objects of a command; cycle collection costs a short command a sixth of its time.
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
-    if arguments in (["--version"], ["-V"]):  # asked by every script that looks for tenv: no library is loaded
+    if arguments in (["--version"], ["-V"]):  # scripts use it to detect tenv, so it loads no library
         from tenv import __version__
 
-        with contextlib.suppress(OSError):  # the way of all other commands then says why
+        with contextlib.suppress(OSError):  # the usual path below then reports the error
             print(f"tenv {__version__}", flush=True)
             return
     from tenv.cli.surroundings import ended_by_signals, endure_texts  # late: as above
@@ -76,7 +76,7 @@ def _main(arguments: list[str]) -> None:
         leave(UsageError.status)
     except click.ClickException as error:
         command = f"tenv {name}" if name in COMMANDS else "tenv"
-        hint = f"`{command} --help` shows what it takes"
+        hint = f"`{command} --help` shows the options"
         leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
     except OSError as error:  # the help could not be written
         hush()
@@ -91,7 +91,7 @@ def _program() -> Any:
     from tenv import __version__
 
     class Commands(click.Group):
-        """Loads a command when it is asked for."""
+        """A group that imports the module of a command only to run it."""
 
         def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
             return list(COMMANDS)
@@ -115,7 +115,7 @@ def _program() -> Any:
 
     program = Commands(
         "tenv",
-        help="The toolchain that a PyTorch checkout needs, on the machine at hand, the same on every machine.",
+        help="Provide the toolchain that a PyTorch checkout needs, the same on every machine.",
         epilog="Start with `tenv targets`, then `tenv create TARGET`.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},

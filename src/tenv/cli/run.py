@@ -11,7 +11,7 @@ from tenv.core.errors import Exit, UsageError
 __all__ = ["run_program", "shell"]
 
 _prefix_option = click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
 
 
@@ -24,22 +24,22 @@ _prefix_option = click.option(
 @_prefix_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:
-    """Run COMMAND in the environment of TARGET; its exit status and signals are its own."""
+    """Run COMMAND in the environment of TARGET, and pass on its exit status and signals."""
     from tenv.project.context import Context
     from tenv.verbs.run import run
 
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
-        raise UsageError("there is no command to run", hint=f"for example: tenv run {target} -- cmake --version")
+        raise UsageError("no command is given", hint=f"`tenv run {target} -- cmake --version` is an example")
     if arguments[0] in ("--prefix", "--json", "--quiet"):
         raise UsageError(
-            f"`{arguments[0]}` stands after the target, where the command begins",
-            hint=f"options of tenv come first: tenv run {arguments[0]} … {target} -- COMMAND",
+            f"`{arguments[0]}` is an option of tenv, but stands after the target",
+            hint=f"`tenv run {arguments[0]} … {target} -- COMMAND` has it before the target",
         )
     return Result(status=_status(run(Context(), target, prefix, words, voice.say)))
 
 
-@command("shell", short_help="Start a shell in which an environment is active.")
+@command("shell", short_help="Start a shell with an active environment.")
 @target_argument
 @_prefix_option
 def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
@@ -52,5 +52,5 @@ def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
 
 
 def _status(status: int) -> Exit:
-    """Return another program's exit status as ours (only where this process could not become it)."""
+    """Return the exit status of the program (only on Windows, where exec is not available)."""
     return status  # type: ignore[return-value]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["show"]
 
 
-@command("show", short_help="Print a target: its manifest, its lock, its environment.")
+@command("show", short_help="Print a target: manifest, lock and environment.")
 @click.argument("target")
 @click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
 def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Print what TARGET asks for, what its lock holds for this platform, and the state of its environment."""
+    """Print the requests of TARGET, its locked files for this platform, and the state of its environment."""
     from tenv.project.context import Context
     from tenv.verbs.show import describe
 
@@ -40,7 +40,7 @@ def _print(shown: "Shown") -> None:
         ("python", str(manifest.python or "")),
         ("cuda", str(manifest.requirements.cuda or "none")),
         ("glibc", str(manifest.requirements.glibc or "any")),
-        ("machine", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
+        ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("lock", shown.lock_state),
         ("environment", f"{shown.environment.prefix} ({shown.state.status if shown.state else 'not created'})"),
     ]
@@ -51,7 +51,7 @@ def _print(shown: "Shown") -> None:
             out(f"{name + ':':<13}{value}")
     out("")
     print_table(
-        ("PACKAGE", "KIND", "WANTED", f"LOCKED ({shown.platform})", "SIZE"),
+        ("PACKAGE", "KIND", "REQUESTED", f"LOCKED ({shown.platform})", "SIZE"),
         [
             (row["name"], row["kind"], row["wanted"], row["locked"], format_bytes(row["size"]) if row["size"] else "")
             for row in shown.packages
@@ -59,6 +59,6 @@ def _print(shown: "Shown") -> None:
     )
     for row in shown.packages:
         if row.get("licence"):
-            out(f"licence of {row['name']}: {row['licence']}")
+            out(f"license of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
-            out(f"{row['name']}: its sha256 is what was seen at the first download; nobody else names one")
+            out(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")

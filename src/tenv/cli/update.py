@@ -11,15 +11,15 @@ from tenv.cli.progress_bar import Terminal
 __all__ = ["update"]
 
 
-@command("update", short_help="Choose newer versions for the lock of a target.")
+@command("update", short_help="Update the lock of a target to newer versions.")
 @click.argument("target")
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
-@click.option("--dry-run", is_flag=True, help="Tell what would change, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: bool, offline: bool) -> Result:
-    """Choose the newest versions that the manifest of TARGET allows, for PACKAGEs alone or for all, and lock them.
+    """Lock the newest versions that the manifest of TARGET allows, of the PACKAGEs or of all packages.
 
-    Another package moves only where a PACKAGE needs that.
+    Another package changes only if a PACKAGE requires it.
     """
     from dataclasses import replace
 
@@ -32,7 +32,7 @@ def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: boo
         locked = lock_target(context, context.places.find(target), upgrade=packages or None, dry_run=dry_run)
     difference = difference_of(context, locked.before, locked.lock) if locked.before else None
     verb = "is up to date" if not locked.changed else "would be written" if dry_run else "written"
-    told = locked_result(target, locked, verb)
+    result = locked_result(target, locked, verb)
     changes = {"dry_run": dry_run, "difference": difference.to_json() if difference is not None else None}
     lines = outline(difference) if difference else []
-    return replace(told, data={**told.data, **changes}, summary=[*lines, *told.summary])
+    return replace(result, data={**result.data, **changes}, summary=[*lines, *result.summary])

@@ -1,4 +1,4 @@
-"""What every verb is given: where things are found, the caller's environment, and who watches."""
+"""The context of a verb: search path, environment variables, progress, network settings."""
 
 import os
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ __all__ = ["Context"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every verb is given.
+    """The context of a verb.
 
     Attributes:
-        places: Where targets and environments are found.
-        progress: Who watches.
-        environ: The environment of the calling process.
+        places: The search path for targets and environments.
+        progress: Receives progress.
+        environ: The environment variables of the calling process.
         offline: Never use the network.
     """
 
@@ -38,56 +38,56 @@ class Context:
     offline: bool = False
 
     def uv(self) -> "Uv":
-        """Return uv with this user's index settings."""
-        from tenv.sources.wheels.uv import Uv  # late: 10 ms that most commands need not spend
+        """Return uv with the index settings of the user."""
+        from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
 
         return Uv(self.environ, Path.home(), offline=self.offline)
 
     def settings(self) -> "Settings":
-        """Return what the user's own ``config.toml`` says."""
+        """Return the user's settings from ``config.toml``."""
         from tenv.targets.config import read_settings
 
         return read_settings(settings_folder())
 
     def network(self) -> "Network":
-        """Return how conda channels are reached for this user."""
-        from tenv.rattler_api.network import Network  # late: only those who use channels need it
+        """Return the network settings of the user for conda channels."""
+        from tenv.rattler_api.network import Network  # late: only commands that use channels need it
 
         return Network(self.settings().mirrors, offline=self.offline, authorities=self.http().authorities)
 
     def http(self) -> "HttpSettings":
-        """Return how tenv's own requests are made for this user."""
-        from tenv.sources.wheels.index_settings import uv_settings  # late: only for those who connect
+        """Return the HTTP settings of the user for tenv's own requests."""
+        from tenv.sources.wheels.index_settings import uv_settings  # late: only commands that connect need it
 
         return uv_settings(self.environ, Path.home()).http
 
     def facts(self) -> "Facts":
-        """Return the tables with the rows of this user; raises FactsError when a file of theirs can't be used."""
+        """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
         from tenv.project.user_facts import user_facts
 
         return user_facts(self)
 
     def find_target(self, name: str | None) -> Target:
-        """Return a target by its name; without one, the target of the only environment here."""
+        """Return a target by its name; None means the target of the only environment."""
         return self.places.find(name or self.only_environment())
 
     def only_environment(self) -> str:
-        """Return the name of the only environment at hand.
+        """Return the name of the only environment.
 
         Raises:
-            UsageError: There is none, or more than one.
+            UsageError: There is no environment, or more than one.
         """
-        from tenv.environment.state import environments_in  # late: who only judges reads none
+        from tenv.environment.state import environments_in  # late: commands that only judge read no environment
 
         names = [environment.prefix.name for environment in environments_in(self.places.environments())]
         if len(names) == 1:
             return names[0]
         if not names:
-            raise UsageError("no target is named, and no environment is here", hint="`tenv targets` lists the targets")
-        raise UsageError(f"no target is named, and there are several environments: {', '.join(names)}")
+            raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
+        raise UsageError(f"no TARGET is given, and there are several environments: {', '.join(names)}")
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
-        """Return the environment of a target; `prefix` wins over the place that follows from the project."""
+        """Return the environment of a target; `prefix` replaces the default folder."""
         from tenv.environment.state import Environment
 
         if prefix is not None:

@@ -1,6 +1,6 @@
 """The user's own settings of tenv: ``config.toml`` in the configuration folder.
 
-It holds what belongs to a person or a machine and must not change what a lock says: where files are served from.
+It holds settings of one user or machine that must not change the content of a lock: mirrors.
 """
 
 import re
@@ -18,19 +18,18 @@ _URL = re.compile(r"(https?|file)://\S+")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What ``config.toml`` says.
+    """The content of ``config.toml``.
 
     Attributes:
-        mirrors: By the beginning of a URL, what to put in its place, best first.
+        mirrors: Replacements for a prefix of a URL, by the prefix, best first.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def served(self, url: str) -> tuple[str, ...]:
-        """Return where a file may be had: from its mirrors, best first, then from its own URL.
+        """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
 
-        The longest beginning that fits counts, as it does in pixi; once there are mirrors, the URL itself is asked
-        only when it is one of them.
+        The longest matching prefix counts, as in pixi. A URL with mirrors is itself used only if it is one of them.
         """
         for start in sorted(self.mirrors, key=len, reverse=True):
             if url == start or url.startswith(start.rstrip("/") + "/"):
@@ -40,10 +39,10 @@ class Settings:
 
 
 def read_settings(folder: Path) -> Settings:
-    """Read the settings in a configuration folder; without a file there are none.
+    """Read the settings in a configuration folder; a missing file means no settings.
 
     Raises:
-        UsageError: The file can't be read, or says something unknown.
+        UsageError: The file can't be read, or has an unknown key.
     """
     path = folder / "config.toml"
     if not path.is_file():
@@ -55,5 +54,7 @@ def read_settings(folder: Path) -> Settings:
     for start, served in found.items():
         for url in (start, *served):
             if not _URL.fullmatch(url):
-                raise mirrors.fail(start, f"`{url}` is not a URL", hint='such as "https://mirror.example.com/conda"')
+                raise mirrors.fail(
+                    start, f"`{url}` is not a URL", hint='"https://mirror.example.com/conda" is an example'
+                )
     return Settings(found)

@@ -1,6 +1,6 @@
-"""The sections of a manifest that name where files come from: one row for each source, in the order of their work.
+"""The sections of a manifest for sources: one row per source, in the order in which sources work.
 
-The row of a source says where the rest of it is: ``tenv.sources.KEY.source`` holds what the source does.
+The key of a row names the module of the source: ``tenv.sources.KEY.source``.
 """
 
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ __all__ = ["SECTIONS", "SourceSection"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """One section, and the names that its source goes by.
+    """One section of a manifest, and the names of its source.
 
     Attributes:
-        key: The folder of the source below ``tenv.sources``, its key in counts, locks and states.
+        key: The folder of the source below ``tenv.sources``; its key in counts, locks and states.
         name: The section of the manifest.
-        kind: What a row about one of its packages says it is.
-        noun: One of its packages in words; empty for a source that brings no files into a prefix.
-        keys: What a request may hold, the first of them where it is a text alone; empty for a source whose requests
-            have a type of their own in `tenv.targets.manifest`.
-        cache: What `tenv clean --KEY` does, as its help has it; empty for a source that keeps nothing.
+        kind: The kind of its packages, as rows show it.
+        noun: The word for one of its packages; empty for a source that installs no files.
+        keys: The keys of a request; a request that is a plain string sets the first one. Empty for a source with a
+            request type of its own in `tenv.targets.manifest`.
+        cache: The help text of `tenv clean --KEY`; empty for a source without a cache.
     """
 
     key: str
@@ -38,7 +38,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "conda package",
         cache="Empty the cache of conda packages, which pixi shares.",
     ),
-    SourceSection(  # after conda, which may bring the Python
+    SourceSection(  # after conda, which may install the Python
         "wheels",
         "pypi-dependencies",
         "wheel",
@@ -54,4 +54,4 @@ SECTIONS: tuple[SourceSection, ...] = (
     ),
     SourceSection("system", "system", "system"),
 )
-"""Every source, in the order in which files are chosen and installed."""
+"""Every source, in the order of solving and installing."""

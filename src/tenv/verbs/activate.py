@@ -1,4 +1,4 @@
-"""Find what activates an environment."""
+"""Find the activation of an environment."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["find_activation", "find_environment", "find_script"]
 
 
 def find_environment(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
-    """Return the name and the environment, which is ready."""
+    """Return the name of the target and its environment; raises an error unless it is ready."""
     if prefix is not None:
         environment = context.environment("", prefix)
         state = environment.require_ready(target or environment.prefix.name)
@@ -21,16 +21,16 @@ def find_environment(context: Context, target: str | None, prefix: Path | None) 
     name = target or context.only_environment()
     environment = context.environment(name, None)
     if environment.state() is None:
-        context.places.find(name)  # a misspelt name is told as such
+        context.places.find(name)  # reports a misspelled name as such
     environment.require_ready(name)
     return name, environment
 
 
 def _alarm(environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool) -> None:
-    """Say what the environment takes from the machine and is no longer what it was."""
+    """Warn about system tools of the environment that have changed."""
     if say is None or not (environment.meta / "system.json").is_file():
         return
-    from tenv.sources.system.taken import alarm  # late: most environments take nothing from the machine
+    from tenv.sources.system.taken import alarm  # late: most environments use no system tools
 
     for sentence in alarm(environment, name, beyond_shell=beyond_shell):
         say(f"warning: {sentence}")
@@ -43,18 +43,18 @@ def find_script(
     script: str,
     say: Callable[[str], None] | None = None,
 ) -> tuple[str, Path]:
-    """Return the target's name and the stored script that activates its environment; one that lacks is made.
+    """Return the target's name and the stored script that activates its environment; a missing script is made.
 
     Args:
-        context: What every verb is given.
-        target: The target; the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
+        context: The context of the verb.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
         script: The script's name.
-        say: Told of what the environment takes from the machine and has changed in a way that the script can't see.
+        say: Receives warnings about changed system tools that the script can't detect.
 
     Raises:
-        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
-        StorageError: The script had to be made, and can't be written.
+        EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
+        StorageError: A missing script can't be written.
     """
     name, environment = find_environment(context, target, prefix)
     path = environment.meta / script
@@ -71,16 +71,16 @@ def find_script(
 def find_activation(
     context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None] | None = None
 ) -> Activation:
-    """Return the stored activation of an environment that is ready.
+    """Return the stored activation of a ready environment.
 
     Args:
-        context: What every verb is given.
-        target: The target; the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
-        say: Told of what the environment takes from the machine and has changed.
+        context: The context of the verb.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
+        say: Receives warnings about changed system tools.
 
     Raises:
-        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
     """
     name, environment = find_environment(context, target, prefix)
     _alarm(environment, name, say, beyond_shell=False)

@@ -20,16 +20,16 @@ __all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is to be exported.
+    """The request for an export.
 
     Attributes:
         format: The format's name.
-        target: The target; None for that of the only environment here.
+        target: The target; None for that of the only environment.
         lock_file: The lock; None for the target's own.
-        platforms: The platforms; empty for all of the lock's.
-        python: The Python minor whose wheels are taken, where Python is no conda package; empty for all.
-        requests: Write what the manifest asks for, not what the lock holds.
-        md5: Give MD5 rather than sha256.
+        platforms: The platforms; empty for all platforms of the lock.
+        python: The Python minor whose wheels are exported, where Python is not a conda package; empty for all.
+        requests: Write the requests of the manifest, not the locked packages.
+        md5: Write MD5 in place of sha256.
     """
 
     format: str
@@ -43,11 +43,11 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was exported.
+    """The result of an export.
 
     Attributes:
         target: The target.
-        exported: The files and what they can't hold.
+        exported: The files, and what they can't hold.
     """
 
     target: Target
@@ -55,16 +55,16 @@ class Written:
 
 
 def export(context: Context, request: ExportRequest) -> Written:
-    """Return the files of another tool that say what a target's lock says.
+    """Return a target's lock as files of another tool.
 
     Raises:
-        FormatError: There is no such format, or it can't hold the lock.
-        LockStaleError: The lock no longer satisfies the manifest.
-        NetworkError: The format names wheels by URL, and the indexes in use do not have one of them.
+        FormatError: The format is unknown, or can't hold the lock.
+        LockStaleError: The lock does not satisfy the manifest.
+        NetworkError: The format needs URLs of wheels, and the indexes in use lack one.
     """
     chosen = find_format(request.format)
     if chosen.export is None:
-        raise FormatError(f"`{chosen.name}` can be imported, but not exported")
+        raise FormatError(f"`{chosen.name}` has no export, only an import")
     target = context.find_target(request.target)
     subject = _subject(target, request)
     if chosen.needs_urls(subject):
@@ -79,7 +79,7 @@ def export(context: Context, request: ExportRequest) -> Written:
         if section.keys and files:
             exported = replace(exported, lost=(*exported.lost, f"[{section.name}]: {', '.join(sorted(files))}"))
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
-        lost = f"wheels that others can get: {local} of them are named as files of this machine, where the indexes are"
+        lost = f"URLs of {local} wheels: the index is a folder of this machine, so they are local paths"
         exported = replace(exported, lost=(*exported.lost, lost))
     return Written(target, exported)
 
@@ -92,16 +92,20 @@ def _subject(
     if stale := differences(lock, target.manifest):
         listed = "".join(f"\n  {line}" for line in stale)
         raise LockStaleError(
-            f"{file} no longer satisfies the manifest:{listed}", hint=f"`tenv lock {target.name}` brings it up to date"
+            f"{file} does not satisfy its manifest:{listed}", hint=f"`tenv lock {target.name}` updates it"
         )
     platforms = tuple(name for name in target.manifest.platforms if name in lock.platforms)
     if unknown := [name for name in request.platforms if name not in platforms]:
-        raise UsageError(f"{target.name} has no platform `{unknown[0]}`", hint=f"it has {', '.join(platforms)}")
+        raise UsageError(
+            f"{target.name} has no platform `{unknown[0]}`", hint=f"its platforms are {', '.join(platforms)}"
+        )
     platforms = tuple(name for name in platforms if name in request.platforms) if request.platforms else platforms
     minors = {minor for name in platforms for minor in lock.python_minors(name)}
     if request.python and request.python not in minors:
         listed = ", ".join(sorted(minors)) or "no Python"
-        raise UsageError(f"the lock of {target.name} does not serve Python {request.python}", hint=f"it has {listed}")
+        raise UsageError(
+            f"the lock of {target.name} does not serve Python {request.python}", hint=f"the lock serves {listed}"
+        )
     return Subject(
         target.manifest, lock, platforms, request.python, located or {}, tuple(indexes), request.requests, request.md5
     )
@@ -111,7 +115,7 @@ def write(exported: Exported, folder: Path, *, force: bool) -> list[Path]:
     """Write the files of an export into a folder.
 
     Raises:
-        FileExistsAlreadyError: One of them is there, and `force` is not given.
+        FileExistsAlreadyError: A file exists, and `force` is not set.
     """
     paths = {folder / name: data for name, data in exported.files.items()}
     refuse_existing(paths, force=force)
@@ -121,7 +125,7 @@ def write(exported: Exported, folder: Path, *, force: bool) -> list[Path]:
 
 
 def refuse_existing(paths: Sequence[Path] | dict[Path, bytes], *, force: bool) -> None:
-    """Raise an error when one of some files is there and `force` is not given."""
+    """Raise an error if one of the files exists and `force` is not set."""
     existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if existing and not force:
-        raise FileExistsAlreadyError(f"{', '.join(existing)}: exists already", hint="`--force` overwrites it")
+        raise FileExistsAlreadyError(f"{', '.join(existing)}: already exists", hint="`--force` overwrites it")

@@ -16,28 +16,27 @@ __all__ = ["run", "start_shell"]
 def run(
     context: Context, target: str, prefix: Path | None, words: Sequence[str], say: Callable[[str], None] | None = None
 ) -> int:
-    """Become a program that runs in an environment; returns only where the system can't do that (Windows).
+    """Replace this process by a program in an environment. Returns its status on Windows, which has no exec.
 
     Raises:
-        UsageError: There is no such program.
+        UsageError: The program does not exist.
     """
     environment = find_activation(context, target, prefix, say).apply(context.environ)
     program = process.find(words[0], environment.get("PATH"))
     if program is None:
-        raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
+        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
     return process.replace([program, *words[1:]], environment)
 
 
 def start_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> int:
-    """Become the user's shell with an environment active.
+    """Replace this process by the user's shell with an active environment.
 
-    A shell that tenv knows reads its start files first and activates after them; another one gets the variables before
-    it starts.
+    A supported shell runs its start files, then activates. Any other shell gets the variables before it starts.
     """
     shell = context.environ.get("SHELL") or process.find("bash") or "/bin/sh"
     program = process.find(shell, context.environ.get("PATH"))
     if program is None:
-        raise UsageError(f"the shell `{shell}` ($SHELL) is not there")
+        raise UsageError(f"the shell `{shell}` ($SHELL) does not exist")
     environment = dict(context.environ)
     for kind in SHELLS:
         name, script = find_script(context, target, prefix, kind.SCRIPT)

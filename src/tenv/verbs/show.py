@@ -1,4 +1,4 @@
-"""Describe a target: what it asks for, what its lock holds, and what is on the disk."""
+"""Describe a target: its requests, its lock, its environment."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ __all__ = ["Shown", "describe"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A target, described.
+    """The description of a target.
 
     Attributes:
         target: The target.
-        platform: The platform that `packages` is about.
-        lock_state: Where the lock is and whether it can be used, in words.
-        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes);
-            of an archive also ``trust`` (where its digest is from) and ``licence`` (the file in the prefix).
-        environment: Where its environment is or would be.
-        state: The environment's state, or None when there is none.
+        platform: The platform of `packages`.
+        lock_state: The lock's file and whether it is missing, stale or up to date, as text.
+        packages: One row per package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size``
+            (bytes); for an archive also ``trust`` (origin of its digest) and ``licence`` (a file in the prefix).
+        environment: Its environment, whether or not it exists.
+        state: The state of the environment; None if it does not exist.
     """
 
     target: Target
@@ -42,7 +42,7 @@ class Shown:
     state: State | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the description as plain values."""
+        """Return the description as JSON values."""
         manifest = self.target.manifest
         return {
             "name": self.target.name,
@@ -86,7 +86,7 @@ def _lock_state(target: Target) -> tuple[Lock | None, str]:
 def _packages(
     target: Target, lock: Lock | None, platform: str, state: State | None, prefix: Path
 ) -> list[dict[str, Any]]:
-    """Return a row for each package; wheels in the Python minor of the environment or the newest of the lock."""
+    """Return a row for each package; wheels are those of the environment's Python minor, else of the highest."""
     manifest = target.manifest.on(platform)
     minors = lock.python_minors(platform) if lock else ()
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
@@ -100,7 +100,7 @@ def _packages(
 
 
 def _rows(source: Source, manifest: Manifest, files: Sequence[LockedFile], prefix: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each package of a source that is wanted or locked."""
+    """Yield a row for each requested or locked package of a source."""
     wanted = {name: source.asked(request) for name, request in manifest.wanted(source.section.key).items()}
     locked = {file.name: file for file in files}
     for name in {**wanted, **locked}:
