@@ -94,7 +94,7 @@ def test_an_archive_plants_no_record(name: str, project: Project, served: Server
     served.files["/magma-cuda121-2.6.1-1.tar.bz2"] = pack("tar.bz2", [*MAGMA, regular(name, b"{}")])
     ask(project, f'magma = {{ url = "{served.url}/magma-cuda121-2.6.1-1.tar.bz2", to = "." }}')
     project.ok("lock", "tiny", "--trust-first-use")
-    assert "belongs to the environment itself" in project.fails(6, "archive-refused", "create", "tiny")
+    assert "is reserved for tenv and conda" in project.fails(6, "archive-refused", "create", "tiny")
     assert not (project.prefix / name).exists()
 
 
@@ -128,7 +128,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(name: str, placed: Proj
     before = victims.hashes()
     ask(placed, 'cunovel = "7.1.0"')
     for words in (("create", "tiny"), ("create", "tiny", "--exact"), ("create", "tiny", "--repair")):
-        assert "is a link, so nothing is written" in placed.fails(8, "foreign-folder", *words)
+        assert "is a symbolic link, so tenv writes nothing" in placed.fails(8, "foreign-folder", *words)
         assert victims.hashes() == before
 
 

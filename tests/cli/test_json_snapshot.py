@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "completion": ("completion", "tcsh"),
     "run": ("run", "--json", "nosuch", "true"),
     "shell": ("shell", "nosuch"),
+    "gdb": ("gdb", "nosuch"),
     "env": ("env", "tiny"),
     "env-explain": ("env", "tiny", "--explain", "TENV_PREFIX"),
     "check": ("check", "cuda121", "--pytorch", "2.4", "--host-report", UBUNTU),

@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "hook": ("hook", "zsh", "--json"),
     "run": ("run", "tiny", "--", "no-such-program"),
     "shell": ("shell", "nosuch"),
+    "gdb": ("gdb", "nosuch"),
     "env": ("env", "tiny"),
     "env --explain": ("env", "tiny", "--explain", "TENV_PREFIX"),
     "check": ("check", "cuda121", "--pytorch", "2.4", "--host-report", UBUNTU),

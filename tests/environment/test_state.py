@@ -82,7 +82,7 @@ def test_one_that_is_not_ready_is_refused(environment: Environment, status: Stat
     with pytest.raises(EnvironmentBrokenError) as caught:
         environment.require_ready("tiny")
     assert caught.value.message == f"the environment `tiny` is not ready (its state is `{status}`)"
-    assert caught.value.hint == "`tenv create tiny` finishes or repairs it"
+    assert caught.value.hint == "`tenv create tiny` repairs it"
 
 
 def test_a_missing_one_is_told_with_the_nearest_that_is_there(environment: Environment) -> None:
@@ -91,7 +91,7 @@ def test_a_missing_one_is_told_with_the_nearest_that_is_there(environment: Envir
     assert caught.value.hint == "did you mean `tiny`?"
     with pytest.raises(EnvironmentMissingError) as caught:
         Environment(environment.prefix.with_name("other")).require_ready("other")
-    assert caught.value.hint == "`tenv create other` makes it"
+    assert caught.value.hint == "`tenv create other` creates it"
 
 
 # Whose folder it is.
@@ -114,9 +114,9 @@ def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("/nowhere")
     for name, said in (
-        ("mine", "holds something else (such as a), so nothing is installed there"),
-        ("file", "holds something else (such as file), so nothing is installed there"),
-        ("link", "is a link, so nothing is written or removed there"),
+        ("mine", "is not an environment of tenv and holds files (such as a)"),
+        ("file", "is not an environment of tenv and holds files (such as file)"),
+        ("link", "is a symbolic link, so tenv writes nothing there"),
     ):
         with pytest.raises(ForeignFolderError) as caught:
             Environment(tmp_path / name).check_ours()

@@ -69,7 +69,7 @@ def machine(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     environment = {name: value for name, value in own_environment(folder).items() if not name.startswith("CUDA")}
     made = Machine(Bench(folder, environment | {"CUDA_HOME": str(toolkit)}), toolkit)
     talk = made.says("create", "cuda-system", "--no-check")
-    assert f"of this machine: {toolkit} (CUDA_HOME)" in talk
+    assert f"of the system: {toolkit} (CUDA_HOME)" in talk
     yield made
     shutil.rmtree(folder)
 
@@ -110,7 +110,7 @@ def raises_alarm(machine: Machine, change: Callable[[Path], None], *, in_shell: 
     script = shlex.quote(str(machine.bench.prefix("cuda-system") / "tenv-meta" / "activate.sh"))
     try:
         change(nvcc)
-        said = f"of this machine ({machine.toolkit}): bin/nvcc has changed; `tenv create"
+        said = f"of the system ({machine.toolkit}): bin/nvcc has changed; `tenv create"
         assert said in machine.bench.run("cuda-system", "true")
         shell = check(["sh", "-euc", f". {script}"], machine.bench.work)
         assert (f"({machine.toolkit}) has changed or is gone" in shell) is in_shell

@@ -35,7 +35,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
         CONDA_LOCK.replace("bzip2-1.0.8-hda65f42_8.conda", "x"),
         7,
         "lock-corrupt",
-        "no lock can be",
+        "can't be converted to a lock",
     ),
     ("conda-lock.yml", CONDA_LOCK.replace("bzip2-1.0.8", "../../bzip2-1.0.8"), 7, "lock-corrupt", ""),
     ("explicit.txt", "@EXPLICIT\n", 7, "lock-corrupt", "lists no packages"),
@@ -88,7 +88,7 @@ def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code
     [
         (("import", "nowhere.lock"), "nowhere.lock: there is no such file"),
         (("import", "manifests"), "manifests: can't be read: is not a regular file"),
-        (("import", "pixi.lock", "--name", "../up"), "`../up` is no name for a target"),
+        (("import", "pixi.lock", "--name", "../up"), "`../up` is not a name for a target"),
         (("import", "pixi.lock", "--platform", "osx-64"), "unknown platform `osx-64`"),
         (("import", "pixi.lock", "--environment", "nosuch"), "has no environment `nosuch`"),
         (("import", "pixi.lock", "--format", "pixy"), "there is no format `pixy`"),
@@ -111,7 +111,7 @@ def test_a_wheel_that_no_index_has_is_told() -> None:
     with LockIndex([]) as index, pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", index.url)
         ended = call("export", "pixi", "t", "-o", "out")
-    assert (ended.status, "the indexes in use do not have what is locked" in ended.err) == (6, True), ended.err
+    assert (ended.status, "the indexes in use lack a locked release" in ended.err) == (6, True), ended.err
     with (
         LockIndex([replace(row, sha256=row.sha256[::-1]) for row in WHEELS]) as index,
         pytest.MonkeyPatch.context() as p,

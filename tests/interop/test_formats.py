@@ -249,7 +249,7 @@ def test_conda_lock_itself_reads_what_is_written(mixed: Path) -> None:
 
 def test_nothing_is_overwritten_unasked(mixed: Path, tmp_path: Path) -> None:
     again = call("import", str(write_conda_lock(tmp_path / "more")), "--name", "mixed")
-    assert (again.status, "exists already" in again.err, "--force" in again.err) == (2, True, True)
+    assert (again.status, "already exists" in again.err, "--force" in again.err) == (2, True, True)
     done("export", "explicit", "mixed", "-o", "out")
     with LockIndex(WHEELS) as index, pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", index.url)

@@ -113,9 +113,9 @@ def test_the_store_is_looked_at_when_asked_for(project: Project, served: Server)
     edit(path)
     ended = call("verify", "tiny", "--no-probes", "--store")
     assert ended.status == 8
-    assert ended.out == f"changed  {path}: its sha256 is another one\n"
+    assert ended.out == f"changed  {path}: its sha256 has changed\n"
     assert "store of archives: 1 damaged file" in ended.err
-    assert "`tenv clean --archives` empties it" in ended.err
+    assert "`tenv clean --archives` empties the store" in ended.err
 
 
 def test_diff_and_rollback_know_archives(project: Project, served: Server) -> None:

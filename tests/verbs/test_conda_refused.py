@@ -1,5 +1,6 @@
 """Conda packages that are refused, or do not fit here: names that lead elsewhere, files in the way, full disks."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ def test_a_package_that_would_write_elsewhere_is_refused(conda: Conda, kind: str
     before = snapshot(conda.prefix)
     conda.make("evil", **UNSAFE[kind])
     conda.lock("tool", "evil")
-    assert "so nothing is installed" in conda.fails(6, "unsafe-package")
+    said = conda.fails(6, "unsafe-package")
+    assert re.search(r"which is (outside the environment|reserved for tenv and conda)|below it\n", said)
     nothing_changed(conda, before)
 
 
@@ -51,10 +53,13 @@ def test_a_package_below_a_link_of_another_is_refused(conda: Conda, tmp_path: Pa
     conda.make("walker", files={"way/x.txt": "x"})
     conda.lock("way", "walker")
     said = conda.fails(6, "unsafe-package")
-    assert "way has a file or a link `way`, and walker puts `way/x.txt` below it, so nothing is installed" in said
+    assert "way has a file or link `way`, and walker has `way/x.txt` below it" in said
     assert list((tmp_path / "elsewhere").iterdir()) == []
     conda.lock("way")
-    assert f"way has links that lead out of the environment: `way` to `{tmp_path}/elsewhere`" in conda.create().err
+    assert (
+        f"way has symbolic links to paths outside the environment: `way` to `{tmp_path}/elsewhere`"
+        in conda.create().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_files_that_two_packages_bring_are_told(conda: Conda) -> None:
         conda.make(name, files={"share/both.txt": f"{name}\n", f"share/{name}": name})
     conda.lock("one", "two")
     said = conda.create().err
-    assert "note: one and two bring the same files (`share/both.txt`); only one of each can be there" in said
+    assert "note: one and two have the same files (`share/both.txt`); the environment gets one of each" in said
     conda.create("--exact")
 
 
@@ -97,7 +102,7 @@ def test_a_file_of_the_user_is_not_overwritten(conda: Conda) -> None:
     before = snapshot(conda.prefix)
     conda.lock("tool", "data")
     said = conda.fails(8, "foreign-folder")
-    assert f"data brings `share/data.txt`, which is in {conda.prefix} already and not from tenv" in said
+    assert f"data has the file `share/data.txt`, which is an unmanaged file in {conda.prefix}" in said
     nothing_changed(conda, before)
     conda.create("--exact")
     assert (conda.prefix / "share" / "data.txt").read_text() == "old\n"
@@ -106,7 +111,7 @@ def test_a_file_of_the_user_is_not_overwritten(conda: Conda) -> None:
 def test_a_compiler_below_a_folder_with_a_space_is_told(conda: Conda, tmp_path: Path) -> None:
     conda.make("gcc_linux-64", files={"bin/cc": "#!/bin/sh\n"})
     conda.lock("tool", "gcc_linux-64")
-    told = "the path of this environment has a space in it, and what follows it is another word to gcc_linux-64"
+    told = "the path of this environment has a space, at which gcc_linux-64"
     assert told in conda.create("--prefix", str(tmp_path / "my envs" / "a")).err
     assert told not in conda.create("--prefix", str(tmp_path / "envs" / "a")).err
     conda.lock("tool")

@@ -53,7 +53,8 @@ def test_the_same_is_told_as_the_same(updated: Project) -> None:
     ended = updated.ok("diff", "tiny", "locks/tiny.lock", "--exit-code")
     assert (ended.out, ended.err) == ("", "tiny and locks/tiny.lock are equal\n")
     assert (
-        updated.ok("diff", "tiny", "tiny", "--format", "markdown").out == "### `tiny` → `tiny`\n\nThe locks are equal.\n"
+        updated.ok("diff", "tiny", "tiny", "--format", "markdown").out
+        == "### `tiny` → `tiny`\n\nThe locks are equal.\n"
     )
 
 

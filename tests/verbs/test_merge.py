@@ -153,13 +153,13 @@ def test_manifests_in_conflict_leave_a_conflict_that_is_solved_later(merging: Me
     assert "hint: resolve manifests/tiny.toml first; then `tenv merge-driver locks/tiny.lock`" in said
     assert merging.git("diff", "--name-only", "--diff-filter=U").split() == ["locks/tiny.lock", "manifests/tiny.toml"]
     err = merging.project.fails(3, "manifest", "create", "tiny", "--frozen")
-    assert "manifests/tiny.toml: holds the marks of an unresolved merge\n" in err
+    assert "manifests/tiny.toml: has conflict markers of an unresolved merge\n" in err
 
     err = merging.project.fails(7, "lock-conflict", "merge-driver", "locks/tiny.lock")
     assert "manifests/tiny.toml is itself in conflict" in err
     merging.git("checkout", "--theirs", "manifests/tiny.toml")
     err = merging.project.fails(7, "lock-conflict", "create", "tiny", "--frozen")
-    assert f"hint: `tenv merge-driver {merging.project.lock}` solves it again from both sides" in err
+    assert f"hint: `tenv merge-driver {merging.project.lock}` merges both sides" in err
     err = merging.project.ok("merge-driver", "locks/tiny.lock").err
     assert err.endswith("`git add locks/tiny.lock` marks the conflict as resolved\n")
     assert merging.versions() == {"alpha": "1.1", "beta": "1.0", "native": "1.1"}

@@ -46,8 +46,8 @@ class JudgedLock:
         if self.faults:
             listed = "".join(f"\n  {line}" for line in self.faults)
             raise LockStaleError(
-                f"{self.path} no longer satisfies the manifest:{listed}",
-                hint=f"`tenv lock {target.name}` brings it up to date",
+                f"{self.path} does not satisfy its manifest:{listed}",
+                hint=f"`tenv lock {target.name}` updates the lock",
             )
         return self.lock
 

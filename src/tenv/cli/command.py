@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from tenv.cli.output import Result, Voice
 from tenv.core.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
-__all__ = ["JSON_HELP", "command", "hush", "leave", "not_empty", "target_argument", "unusable"]
+__all__ = ["JSON_HELP", "SplitCommand", "command", "hush", "leave", "not_empty", "target_argument", "unusable"]
 
 JSON_HELP = "Print one JSON envelope to standard output."
 
@@ -27,7 +27,23 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
-def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], click.Command]:
+class SplitCommand(click.Command):
+    """A command whose last argument is all words after `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options and the target before `--`; the words after it stay unparsed."""
+        split = args.index("--") if "--" in args else len(args)
+        ours, theirs = args[:split], tuple(args[split + 1 :])
+        rest: list[str] = click.Command.parse_args(self, ctx, ours)
+        if ctx.params.get("arguments"):
+            ctx.fail(f"`{ctx.params['arguments'][0]}` stands before `--`, but a command stands after it")
+        ctx.params["arguments"] = theirs
+        return rest
+
+
+def command(
+    name: str, cls: type[click.Command] = click.Command, **settings: Any
+) -> Callable[[Callable[..., Result]], click.Command]:
     """Return a decorator that makes a click command of a function from `Voice` to `Result`."""
 
     def decorate(function: Callable[..., Result]) -> click.Command:
@@ -35,7 +51,7 @@ def command(name: str, **settings: Any) -> Callable[[Callable[..., Result]], cli
         def call(*, json: bool, quiet: bool, **options: Any) -> NoReturn:
             leave(run(name, Voice(json=json, quiet=quiet), functools.partial(function, **options)))
 
-        made: click.Command = click.command(name, cls=click.Command, **settings)(call)
+        made: click.Command = click.command(name, cls=cls, **settings)(call)
         made.params += [
             click.Option(["--json"], is_flag=True, help=JSON_HELP),
             click.Option(["--quiet", "-q"], is_flag=True, help="Print no messages except errors."),

@@ -27,6 +27,7 @@ COMMANDS = {
     "completion": ("completion", "completion"),
     "run": ("run", "run_program"),
     "shell": ("run", "shell"),
+    "gdb": ("gdb", "gdb"),
     "env": ("env", "env"),
     "check": ("check", "check"),
     "check-driver": ("check_driver", "check_driver"),

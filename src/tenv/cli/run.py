@@ -6,7 +6,8 @@ import click
 
 from tenv.cli.command import command, target_argument
 from tenv.cli.output import Result, Voice
-from tenv.core.errors import Exit, UsageError
+from tenv.cli.start import begin
+from tenv.core.errors import UsageError
 
 __all__ = ["run_program", "shell"]
 
@@ -24,9 +25,12 @@ _prefix_option = click.option(
 @_prefix_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:
-    """Run COMMAND in the environment of TARGET, and pass on its exit status and signals."""
+    """Run COMMAND in the environment of TARGET, and pass on its exit status and signals.
+
+    With --json, print the command and its variables, and start nothing.
+    """
     from tenv.project.context import Context
-    from tenv.verbs.run import run
+    from tenv.verbs.run import plan_run
 
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
@@ -36,21 +40,20 @@ def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tu
             f"`{arguments[0]}` is an option of tenv, but stands after the target",
             hint=f"`tenv run {arguments[0]} … {target} -- COMMAND` has it before the target",
         )
-    return Result(status=_status(run(Context(), target, prefix, words, voice.say)))
+    context = Context()
+    return begin(voice, context, plan_run(context, target, prefix, words, voice.say))
 
 
 @command("shell", short_help="Start a shell with an active environment.")
 @target_argument
 @_prefix_option
 def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
-    """Start your shell with the environment of TARGET active; `exit` leaves it."""
+    """Start your shell with the environment of TARGET active; `exit` leaves it.
+
+    With --json, print the command and its variables, and start nothing.
+    """
     from tenv.project.context import Context
-    from tenv.verbs.run import start_shell
+    from tenv.verbs.run import plan_shell
 
     context = Context()
-    return Result(status=_status(start_shell(context, target, prefix, voice.say)))
-
-
-def _status(status: int) -> Exit:
-    """Return the exit status of the program (only on Windows, where exec is not available)."""
-    return status  # type: ignore[return-value]
+    return begin(voice, context, plan_shell(context, target, prefix, (lambda _: None) if voice.json else voice.say))

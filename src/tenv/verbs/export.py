@@ -92,7 +92,7 @@ def _subject(
     if stale := differences(lock, target.manifest):
         listed = "".join(f"\n  {line}" for line in stale)
         raise LockStaleError(
-            f"{file} does not satisfy its manifest:{listed}", hint=f"`tenv lock {target.name}` updates it"
+            f"{file} does not satisfy its manifest:{listed}", hint=f"`tenv lock {target.name}` updates the lock"
         )
     platforms = tuple(name for name in target.manifest.platforms if name in lock.platforms)
     if unknown := [name for name in request.platforms if name not in platforms]:

@@ -1,5 +1,6 @@
 """Run a program, or a shell, in an environment."""
 
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,27 +10,33 @@ from tenv.core import process
 from tenv.core.errors import UsageError
 from tenv.project.context import Context
 from tenv.verbs.activate import find_activation, find_script
+from tenv.verbs.start_plan import StartPlan
 
-__all__ = ["run", "start_shell"]
+__all__ = ["plan_run", "plan_shell"]
 
 
-def run(
-    context: Context, target: str, prefix: Path | None, words: Sequence[str], say: Callable[[str], None] | None = None
-) -> int:
-    """Replace this process by a program in an environment. Returns its status on Windows, which has no exec.
+def plan_run(
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    words: Sequence[str],
+    say: Callable[[str], None] | None = None,
+) -> StartPlan:
+    """Return the plan to run a program in an environment.
 
     Raises:
         UsageError: The program does not exist.
     """
-    environment = find_activation(context, target, prefix, say).apply(context.environ)
+    activation = find_activation(context, target, prefix, say)
+    environment = activation.apply(context.environ)
     program = process.find(words[0], environment.get("PATH"))
     if program is None:
         raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
-    return process.replace([program, *words[1:]], environment)
+    return StartPlan(activation.target, (program, *words[1:]), environment)
 
 
-def start_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> int:
-    """Replace this process by the user's shell with an active environment.
+def plan_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> StartPlan:
+    """Return the plan to start the user's shell with an active environment; its files are already written.
 
     A supported shell runs its start files, then activates. Any other shell gets the variables before it starts.
     """
@@ -45,8 +52,9 @@ def start_shell(context: Context, target: str | None, prefix: Path | None, say: 
         if words:
             find_script(context, target, prefix, kind.SCRIPT, say)
             say(f"{name} is active in this shell; `exit` leaves it")
-            return process.replace(words, environment)
-        folder.rmdir()
+            files = {str(file): file.read_text() for file in sorted(folder.glob("*")) + sorted(folder.glob(".*"))}
+            return StartPlan(name, tuple(words), environment, files)
+        shutil.rmtree(folder, ignore_errors=True)
     activation = find_activation(context, target, prefix, say)
     say(f"{activation.target} is active in this shell; `exit` leaves it")
-    return process.replace([program], activation.apply(environment))
+    return StartPlan(activation.target, (program,), activation.apply(environment))

@@ -165,7 +165,7 @@ class Staging:
             what = f"goes through a {had.value}" if kind is Kind.FOLDER else "occurs twice"
             raise self.refuse(name, what)
         if other := self.clashes.add("/".join(parts)):
-            raise self.refuse(name, f"differs from {other!r} only by case, and would replace it on this file system")
+            raise self.refuse(name, f"differs from {other!r} only by case or Unicode form, and would replace it")
         self.kinds[parts] = kind
 
     def _parts(self, name: str, shown: str) -> tuple[str, ...]:

@@ -121,7 +121,8 @@ def gather(
     fetcher, progress = fetcher_of(access), access.progress
     if missing:
         size = sum(archive.size or 0 for archive in missing)
-        progress.step(f"fetching {len(missing)} archives ({size / 1e9:.2f} GB) from their servers or the store")
+        noun = "archive" if len(missing) == 1 else "archives"
+        progress.step(f"fetching {len(missing)} {noun} ({size / 1e9:.2f} GB) from their servers or the store")
     if isinstance(progress, Joined):
         progress.expected = sum(archive.size or 0 for archive in missing)
         fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))

@@ -85,7 +85,7 @@ def _unknown(inquiry: Inquiry) -> tuple[str, str] | None:
         channels = _channels(inquiry, name, request)
         if not any(name in inquiry.names(channel) for channel in channels):
             where = ", ".join(map(channel_word, channels))
-            lines += f"{_line(name, request)}\n    {where} has no {name} for {inquiry.question.platform}"
+            lines += f"{_line(name, request)}\n    no {name} in {where} for {inquiry.question.platform}"
             hints.append(nearest(name, {known for channel in channels for known in inquiry.names(channel)}))
     hint = next(filter(None, hints), "correct the name, or add a channel that has the package to `channels`")
     return (f"a package does not exist:{lines}", hint) if lines else None

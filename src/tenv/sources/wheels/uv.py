@@ -221,8 +221,7 @@ class Uv:
         Args:
             pins: The releases, such as ``numpy==2.1.0``.
             python: The oldest Python minor that uses them.
-            platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index with the
-                release.
+            platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index.
 
         Raises:
             NetworkError: An index does not respond, or lacks a release.
@@ -334,8 +333,7 @@ class Uv:
     def forget(self, names: Sequence[str]) -> None:
         """Remove packages from uv's cache.
 
-        A file that was changed in place is changed in the cache too, since both are hard links to one file. A
-        refresh of the cache does not help, since the index reports no newer file.
+        A file changed in place is changed in the cache too: both are hard links to one file, which a refresh keeps.
         """
         done = self._run("cache", "clean", *names)
         if done.status:

@@ -1,0 +1,28 @@
+"""How `run`, `shell` and `gdb` begin what they have planned, or print it."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.cli.output import Result, Voice
+from tenv.core.errors import Exit
+
+if TYPE_CHECKING:
+    from tenv.project.context import Context
+    from tenv.verbs.start_plan import StartPlan
+
+__all__ = ["begin"]
+
+
+def begin(voice: Voice, context: "Context", plan: "StartPlan") -> Result:
+    """Become the program of a plan; with ``--json``, return the plan and start nothing."""
+    if not voice.json:
+        return Result(status=_status(plan.start()))
+    for folder in {Path(file).parent for file in plan.files}:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(plan.to_data(context.environ))
+
+
+def _status(status: int) -> Exit:
+    """Return another program's exit status as ours (only where this process could not become it)."""
+    return status  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""What debuggers need to know: the Python behind a program, its processes, the rights to attach, what goes wrong."""

@@ -1,0 +1,176 @@
+"""The Python behind a program, and whether gdb can read its frames.
+
+gdb's `py-bt` needs two things: the script `python-gdb.py` of CPython (https://docs.python.org/3/howto/gdb_helpers.html)
+and the debug information of the file that holds the interpreter. A release build with both will do.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["DebuggedPython", "describe_interpreter", "interpreter_of", "symbols_of"]
+
+_PYTHON = re.compile(r"(?:lib)?python(?P<minor>\d+\.\d+)?[dt]*(?:\.so[.\d]*)?")
+_DEBUG_BYTES = 1 << 16
+"""Debug information of an interpreter has megabytes; the start files of the C library bring hundreds of bytes."""
+
+_SHEBANG_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DebuggedPython:
+    """A Python as a debugger sees it.
+
+    Attributes:
+        program: The program as it is started; in a virtual environment, a link.
+        real: The file that the link leads to.
+        minor: Its minor version, such as ``3.11``; empty where no file name tells it.
+        core: The file with the interpreter's code: the program, or the library that it links.
+        symbols: The file with the debug information of `core`; None where there is none.
+        script: CPython's `python-gdb.py` for it; None where there is none.
+        loads: Whether gdb loads the script by itself, once the folder is declared safe.
+    """
+
+    program: Path
+    real: Path
+    minor: str
+    core: Path
+    symbols: Path | None
+    script: Path | None
+    loads: bool
+
+    @property
+    def frames(self) -> bool:
+        """Whether gdb's own `py-bt` can show the frames."""
+        return bool(self.symbols and self.script)
+
+    def lacks(self) -> str:
+        """Return what `py-bt` lacks, as a noun phrase; empty where it lacks nothing."""
+        missing = [] if self.symbols else [f"debug information of {self.core}"]
+        missing += [] if self.script else ["the script python-gdb.py"]
+        return " and ".join(missing)
+
+
+def interpreter_of(program: Path) -> list[str]:
+    """Return the words that run a program's file when it is a script (its `#!` line), and none when it is a binary.
+
+    The words of `/usr/bin/env NAME` are those after it. The first line that pip writes for a folder with a long name
+    is `#!/bin/sh`, and the second one holds the Python.
+    """
+    try:
+        with program.open("rb") as file:
+            start = file.read(_SHEBANG_BYTES)
+    except OSError:
+        return []
+    if not start.startswith(b"#!"):
+        return []
+    first, _, rest = os.fsdecode(start[2:]).partition("\n")
+    if match := re.match(r"'''exec' \"?(?P<python>[^\"\n]+?)\"? \"\$0\" \"\$@\"", rest):
+        return [match["python"]]
+    words = first.split(None, 1)
+    if words and Path(words[0]).name == "env":
+        return [word for word in " ".join(words[1:]).split() if word != "-S"]
+    return [word.strip() for word in words]
+
+
+def describe_interpreter(program: Path, root: Path = Path("/")) -> DebuggedPython | None:
+    """Return the Python that a program is; None when it is something else.
+
+    Args:
+        program: The program's file or a link to it.
+        root: Where the system's folders stand.
+    """
+    real = Path(os.path.realpath(program))
+    match = _PYTHON.fullmatch(real.name)
+    if not match:
+        return None
+    core = _core(real, root)
+    named = match["minor"] or ((found := _PYTHON.fullmatch(core.name)) and found["minor"]) or ""
+    script, loads = _script(real, core, named, root)
+    return DebuggedPython(program, real, named, core, symbols_of(core, root), script, loads)
+
+
+def _core(real: Path, root: Path) -> Path:
+    """Return the library that holds the interpreter of a program that links one, else the program."""
+    needed, paths = _links(real)
+    names = [name for name in needed if name.startswith("libpython") and name != "libpython3.so"]
+    origin = str(real.parent)
+    own = [Path(path.replace("$ORIGIN", origin).replace("${ORIGIN}", origin)) for path in paths]
+    system = [root / "usr/local/lib", root / "usr/lib64", root / "usr/lib", *sorted(root.glob("usr/lib/*-linux-gnu"))]
+    for name in names:
+        for folder in (*own, real.parent.parent / "lib", *system):
+            if (folder / name).is_file():
+                return Path(os.path.realpath(folder / name))
+    return real
+
+
+def _links(path: Path) -> tuple[list[str], list[str]]:
+    """Return the libraries that a file needs and the folders that it names for them."""
+    from elftools.common.exceptions import ELFError  # late: 40 ms
+    from elftools.elf.dynamic import DynamicSection
+    from elftools.elf.elffile import ELFFile
+
+    needed: list[str] = []
+    folders: list[str] = []
+    try:
+        with path.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".dynamic")
+            for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
+                if tag.entry.d_tag == "DT_NEEDED":
+                    needed.append(str(getattr(tag, "needed", "")))
+                elif tag.entry.d_tag in ("DT_RUNPATH", "DT_RPATH"):
+                    folders += str(getattr(tag, tag.entry.d_tag[3:].lower())).split(":")
+    except (OSError, ELFError, ValueError, LookupError):
+        return [], []
+    return needed, [folder for folder in folders if folder]
+
+
+def symbols_of(path: Path, root: Path = Path("/")) -> Path | None:
+    """Return the file with the debug information of a program or a library, as gdb would find it; None without one."""
+    from elftools.common.exceptions import ELFError  # late: 40 ms
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import NoteSection
+
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            if any(elf.get_section_by_name(name) for name in (".debug_info", ".zdebug_info")):
+                sections = filter(None, map(elf.get_section_by_name, (".debug_info", ".zdebug_info")))
+                if sum(section["sh_size"] for section in sections) > _DEBUG_BYTES:
+                    return path
+            section = elf.get_section_by_name(".note.gnu.build-id")
+            notes = list(section.iter_notes()) if isinstance(section, NoteSection) else []
+            build = str(notes[0]["n_desc"]) if notes else ""
+            link = elf.get_section_by_name(".gnu_debuglink")
+            name = os.fsdecode(link.data().split(b"\0")[0]) if link else ""
+    except (OSError, ELFError, ValueError, LookupError):
+        return None
+    return next((found for found in _separate(path, build, name, root) if found.is_file()), None)
+
+
+def _separate(path: Path, build: str, name: str, root: Path) -> Iterator[Path]:
+    """Yield where debug information that was taken out of a file may stand (gdb's manual, Separate Debug Files)."""
+    debug = root / "usr/lib/debug"
+    if re.fullmatch(r"[0-9a-f]{4,}", build):
+        yield debug / ".build-id" / build[:2] / f"{build[2:]}.debug"
+        cache = os.environ.get("DEBUGINFOD_CACHE_PATH") or str(Path.home() / ".cache" / "debuginfod_client")
+        yield Path(cache) / build / "debuginfo"
+    if name and "/" not in name:
+        yield path.parent / name
+        yield path.parent / ".debug" / name
+        yield debug / path.parent.relative_to("/") / name
+
+
+def _script(real: Path, core: Path, minor: str, root: Path) -> tuple[Path | None, bool]:
+    """Return CPython's script for gdb, and whether gdb loads it by itself."""
+    beside = [path.with_name(f"{path.name}-gdb.py") for path in (core, real)]
+    places = (root / "usr/share/gdb/auto-load", root / "usr/lib/debug")
+    shared = [place / path.relative_to("/") for place in places for path in beside if path.is_absolute()]
+    by_itself = [path for path in (*beside, *shared) if path.is_file()]
+    if by_itself:
+        return by_itself[0], True
+    others = [real.with_name("python-gdb.py"), root / "usr/bin/python-gdb.py"]
+    others += [place / f"usr/bin/python{minor}-gdb.py" for place in places] if minor else []
+    return next((path for path in others if path.is_file()), None), False

@@ -1,0 +1,222 @@
+"""Debug a program of an environment with gdb, Python frames and all."""
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.activation.changes import Activation
+from tenv.checks.pytorch_source import is_pytorch
+from tenv.core import process
+from tenv.core.errors import HostError, UsageError
+from tenv.debugging import python_processes as processes
+from tenv.debugging.gdb_words import Debuggee, gdb_environment, gdb_words, unfrozen
+from tenv.debugging.interpreter import DebuggedPython, describe_interpreter, interpreter_of
+from tenv.debugging.tracing import Obstacle, attaching, read_rights, starting
+from tenv.debugging.traps import shadowed_torch, strange_venv
+from tenv.project.context import Context
+from tenv.toolchain.discover import discover
+from tenv.verbs.activate import find_activation
+from tenv.verbs.start_plan import StartPlan
+
+__all__ = ["GdbRequest", "plan_gdb"]
+
+_ATTEMPTS = 4
+"""A script's interpreter may be a script again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GdbRequest:
+    """What is to be debugged.
+
+    Attributes:
+        target: The target; None for that of the only environment here.
+        prefix: The environment's folder, when it is not the usual one.
+        words: The program and its arguments; empty for the environment's Python.
+        attach: A process id or a name to attach to; None to start `words`.
+        cuda: Take cuda-gdb, which also stops in kernels.
+        extra: Arguments of gdb.
+    """
+
+    target: str | None
+    prefix: Path | None
+    words: tuple[str, ...]
+    attach: str | None = None
+    cuda: bool = False
+    extra: tuple[str, ...] = ()
+
+
+def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) -> StartPlan:
+    """Return what starts gdb, after everything that would be in its way has been reported.
+
+    Args:
+        context: What every verb is given.
+        request: What is to be debugged.
+        say: Called with each warning and note.
+
+    Raises:
+        UsageError: There is no such program or process, or several processes have that name.
+        HostError: There is no debugger, or the system forbids tracing.
+    """
+    activation = find_activation(context, request.target, request.prefix, say)
+    environment = activation.apply(context.environ)
+    debugger = _debugger(activation, environment.get("PATH"), cuda=request.cuda)
+    if request.attach is not None:
+        attached = _process(request.attach, activation.target, say)
+        _require(attaching(read_rights(), attached))
+        words: tuple[str, ...] = ()
+        program = Path(f"/proc/{attached.pid}/exe")
+        program = Path(os.path.realpath(program)) if program.exists() else Path(attached.words[0])
+    else:
+        attached = None
+        _require(starting(read_rights()))
+        words = _binary(request.words or (str(discover(activation.prefix).python),), environment.get("PATH"))
+        program = Path(words[0])
+    python = describe_interpreter(program)
+    pystack = process.find("pystack", environment.get("PATH")) or ""
+    for warning in _warnings(activation, words, environment, python):
+        say(f"warning: {warning}")
+    if python and not python.frames:
+        say(f"note: {_about_frames(python, pystack, activation.target)}")
+    debuggee = Debuggee(
+        words=unfrozen(words, python) if words else (),
+        pid=attached.pid if attached else None,
+        interpreter=python,
+        prefix=activation.prefix,
+        pystack=pystack,
+        install=_install(activation.target),
+        torch_script=_torch_script(Path.cwd()),
+        shell=environment.get("SHELL"),
+    )
+    return StartPlan(activation.target, gdb_words(debugger, debuggee, request.extra), gdb_environment(environment))
+
+
+def _require(obstacle: Obstacle | None) -> None:
+    if obstacle:
+        raise HostError(f"no debugger can work here: {obstacle.message}", hint=obstacle.hint)
+
+
+def _debugger(activation: Activation, path: str | None, *, cuda: bool) -> str:
+    if not cuda:
+        if found := process.find("gdb", path):
+            return found
+        raise HostError("there is no gdb in the environment or on PATH", hint=f"{_installer()} gdb")
+    root = discover(activation.prefix).cuda
+    folders = os.pathsep.join([*([str(root / "bin")] if root else []), path or os.defpath])
+    if found := process.find("cuda-gdb", folders):
+        return found
+    hint = 'ask for it in the manifest: `cuda-gdb = "*"` below [dependencies], or `cuda_gdb` below [archives]'
+    raise HostError(f"there is no cuda-gdb in the environment of {activation.target} or on PATH", hint=hint)
+
+
+def _installer() -> str:
+    return {"dnf": "sudo dnf install", "apt": "sudo apt install"}.get(_family(), "install")
+
+
+def _family() -> str:
+    """Return the package manager of this system, or an empty text."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return ""
+    names = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
+    return "apt" if names & {"debian", "ubuntu"} else "dnf" if names & {"fedora", "rhel", "centos"} else ""
+
+
+def _process(name: str, target: str, say: Callable[[str], None]) -> processes.PythonProcess:
+    """Return the process to attach to, and report the others that have its name, each with what it is."""
+    running = processes.python_processes()
+    if name.isdigit():
+        found = [row for row in running if row.pid == int(name)]
+        if not found and not Path(f"/proc/{name}").exists():
+            raise UsageError(
+                f"there is no process {name}", hint="`tenv gdb --attach NAME` finds it by its command line"
+            )
+        return (
+            found[0]
+            if found
+            else processes.PythonProcess(int(name), 0, (name,), processes.Role.PROGRAM, _owner(name), 0)
+        )
+    found = processes.matching(running, name)
+    if not found:
+        raise UsageError(f"no Python process has `{name}` in its command line")
+    lines = [f"  {row.pid}  {row.role}: {row.command}" for row in found]
+    chosen = processes.choose(found) or (found[0] if len(found) == 1 else None)
+    if chosen is None:
+        listed = "\n".join([f"{len(found)} Python processes have `{name}` in their command line:", *lines])
+        raise UsageError(listed, hint=f"`tenv gdb {target} --attach PID` names one")
+    if len(found) > 1:
+        say("\n".join([f"{len(found)} Python processes have `{name}` in their command line:", *lines]))
+    say(f"attaching to process {chosen.pid}: {chosen.role}")
+    return chosen
+
+
+def _owner(pid: str) -> int:
+    return Path(f"/proc/{pid}").stat().st_uid
+
+
+def _binary(words: Sequence[str], path: str | None) -> tuple[str, ...]:
+    """Return a command line whose first word is no script: gdb reads binaries alone.
+
+    Raises:
+        UsageError: There is no such program.
+    """
+    found = process.find(words[0], path)
+    if found is None:
+        raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
+    line = (found, *words[1:])
+    for _ in range(_ATTEMPTS):
+        before = interpreter_of(Path(line[0]))
+        program = process.find(before[0], path) if before else None
+        if program is None:
+            break
+        line = (program, *before[1:], *line)
+    return line
+
+
+def _warnings(
+    activation: Activation, words: Sequence[str], environment: dict[str, str], python: DebuggedPython | None
+) -> Iterator[str]:
+    if not words or not python:
+        return
+    if folder := shadowed_torch(words[1:], environment, Path.cwd()):
+        yield (
+            f"`import torch` takes the sources in {folder / 'torch'}, where no extension is built; "
+            "start the program in another folder"
+        )
+    if venv := strange_venv(Path(words[0]), activation.prefix):
+        yield (
+            f"{venv} was made from the environment of {activation.target} and has none of its packages; "
+            f"the environment's own Python has them: {discover(activation.prefix).python}"
+        )
+
+
+def _install(target: str) -> str:
+    return f"tenv run {target} -- python -m pip install pystack"
+
+
+def _about_frames(python: DebuggedPython, pystack: str, target: str) -> str:
+    """Return how `py-bt` shows Python frames of an interpreter that gdb can't read, and what would let it."""
+    lacks = f"gdb can't read the Python frames: {python.lacks()} is missing"
+    package = ""
+    if str(python.real).startswith(("/usr/bin/", "/usr/lib")):
+        minor = python.minor or platform.python_version().rpartition(".")[0]
+        packages = {"apt": f"sudo apt install python{minor}-dbg", "dnf": f"sudo dnf debuginfo-install python{minor}"}
+        package = packages.get(_family(), "")
+    brings = f"; `{package}` brings it" if package else ""
+    if pystack:
+        return f"{lacks}{brings}; `py-bt` shows them by {pystack}"
+    return f"{lacks}{brings}; `{_install(target)}` lets `py-bt` show them without it"
+
+
+def _torch_script(start: Path) -> Path | None:
+    """Return PyTorch's script for gdb (torch-tensor-repr), of the checkout above the working folder.
+
+    A checkout of another user is not obeyed: gdb would run what it holds.
+    """
+    for folder in (start, *start.parents):
+        script = folder / "tools" / "gdb" / "pytorch-gdb.py"
+        if script.is_file() and is_pytorch(folder):
+            return script if script.stat().st_uid in (0, os.getuid()) else None
+    return None

@@ -1,0 +1,46 @@
+"""The smallest ELF files that a reader of sections takes for programs."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["build_id", "dynamic", "write_elf"]
+
+_HEADER, _ROW = 64, 64
+_TYPES = {".dynstr": 3, ".dynamic": 6, ".note.gnu.build-id": 7}
+
+
+def build_id(digits: str) -> bytes:
+    """Return the content of a `.note.gnu.build-id` section."""
+    raw = bytes.fromhex(digits)
+    return struct.pack("<III", 4, len(raw), 3) + b"GNU\0" + raw
+
+
+def dynamic(needed: Sequence[str], runpath: str = "") -> dict[str, bytes]:
+    """Return the sections that name the libraries which a program needs."""
+    texts, rows = b"\0", []
+    for tag, text in [*((1, name) for name in needed), *([(29, runpath)] if runpath else [])]:
+        rows.append(struct.pack("<QQ", tag, len(texts)))
+        texts += text.encode() + b"\0"
+    return {".dynstr": texts, ".dynamic": b"".join([*rows, struct.pack("<QQ", 0, 0)])}
+
+
+def write_elf(path: Path, sections: Mapping[str, bytes]) -> Path:
+    """Write a program of these sections."""
+    names = ["", *sections, ".shstrtab"]
+    texts = "\0".join(names).encode() + b"\0"
+    datas = [b"", *sections.values(), texts]
+    body, rows = b"", []
+    for name, data in zip(names, datas, strict=True):
+        kind = 0 if not name else 3 if name == ".shstrtab" else _TYPES.get(name, 1)
+        link = names.index(".dynstr") if name == ".dynamic" else 0
+        size = {".dynamic": 16}.get(name, 0)
+        at = texts.index(b"\0" + name.encode() + b"\0") + 1 if name else 0
+        rows.append(struct.pack("<IIQQQQIIQQ", at, kind, 0, 0, _HEADER + len(body), len(data), link, 0, 1, size))
+        body += data
+    start = _HEADER + len(body)
+    header = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, start, 0, _HEADER, 0, 0, _ROW, len(rows), len(rows) - 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(header + body + b"".join(rows))
+    return path
