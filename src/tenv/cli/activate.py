@@ -27,7 +27,7 @@ def _shell_of(name: str | None, target: str | None) -> Shell:
     return find_shell(name or running_shell(os.environ), target or "TARGET")
 
 
-@command("activate", short_help='Print what activates an environment: eval "$(tenv activate TARGET)".', epilog=_SHELLS)
+@command("activate", short_help='Print the activation script: eval "$(tenv activate TARGET)".', epilog=_SHELLS)
 @target_argument
 @click.option(
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
@@ -55,9 +55,7 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_nam
     return Result({"target": name, "script": str(script)}, text=shell.render_source(str(script)))
 
 
-@command(
-    "deactivate", short_help='Print what undoes the innermost activation: eval "$(tenv deactivate)".', epilog=_SHELLS
-)
+@command("deactivate", short_help='Print the deactivation script: eval "$(tenv deactivate)".', epilog=_SHELLS)
 @_shell_option
 def deactivate(voice: Voice, *, shell_name: str | None) -> Result:
     """Print the script that undoes the innermost activation of your shell. On a terminal, print the command to run."""
