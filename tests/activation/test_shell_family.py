@@ -20,6 +20,7 @@ from tenv.activation.changes import Action, Activation, Change, Watch, read_acti
 from tenv.activation.shells.interface import SHELLS, Shell, find_shell, known_shells
 from tests.support.dialect import AWKWARD, Dialect
 from tests.support.projects import Project, call
+from tests.support.shells import note_lock
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "activation.md").read_text(encoding="utf-8")
@@ -268,6 +269,7 @@ def test_the_line_of_the_docs_defines_a_function_that_activates_without_a_progra
     meta = tmp_path / "data" / "envs" / "cpu" / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text('{"state": "ready", "schema": 1}\n')
+    note_lock(meta)
     for shell in SHELLS:
         made = activation("cpu", meta.parent)
         (meta / shell.SCRIPT).write_text(shell.render_activation(made), encoding="utf-8")

@@ -137,7 +137,7 @@ def test_data_goes_to_stdout_and_talk_to_stderr(locked: Project) -> None:
 
 
 def test_only_one_environment_needs_no_name(locked: Project) -> None:
-    locked.fails(2, "usage", "activate")
+    locked.fails(8, "environment-missing", "activate")
     locked.ok("create", "tiny")
     assert locked.ok("activate").out == f". {locked.prefix}/tenv-meta/activate.sh\n"
 

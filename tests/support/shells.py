@@ -12,8 +12,10 @@ from pathlib import Path
 
 from tenv.activation.shells import elvish, fish, nushell, posix, xonsh
 from tenv.activation.shells.interface import Shell
+from tenv.environment.lock_note import LockNote, write_note_of_lock
+from tenv.environment.state import Environment
 
-__all__ = ["HOSTILE", "SPOKEN", "Snapshots", "Spoken", "crowd"]
+__all__ = ["HOSTILE", "SPOKEN", "Snapshots", "Spoken", "crowd", "note_lock"]
 
 Snapshots = dict[str, dict[bytes, bytes]]
 _NOISE = ("_", "SHLVL", "PWD", "OLDPWD")
@@ -34,6 +36,15 @@ def crowd(shell: "Spoken", number: int = 200) -> dict[str, str]:
     kept = {f"OLD_{index:03}": value for index, value in enumerate(HOSTILE) if shell.module.holds(value)}
     rest = {f"FILL_{index:03}": f"{index} " * (index % 7) for index in range(number - len(plain) - len(kept))}
     return plain | kept | rest
+
+
+def note_lock(meta: Path, said: str = "") -> Path:
+    """Write a lock beside an environment that has none, and the note that tenv has looked at it; return the lock."""
+    lock = meta / "its lock"
+    lock.write_text("a lock\n")
+    note = LockNote(lock, lock.stat().st_size, said, (meta / "nearer", meta / "nearest"))
+    write_note_of_lock(Environment(meta.parent), note, lock.stat().st_mtime_ns)
+    return lock
 
 
 @dataclass(frozen=True, slots=True)

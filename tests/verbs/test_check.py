@@ -173,7 +173,7 @@ def test_what_does_not_exist_is_an_error_of_usage(words: tuple[str, ...], said: 
 
 
 def test_without_a_target_it_is_that_of_the_only_environment(host: str) -> None:
-    assert "no target is named" in call("check", "--host-report", host).err
+    assert "no TARGET is given" in call("check", "--host-report", host).err
 
 
 def test_colour_only_where_it_is_wanted(host: str, monkeypatch: pytest.MonkeyPatch) -> None:

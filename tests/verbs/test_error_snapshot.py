@@ -16,7 +16,7 @@ from tenv.core.errors import TenvError
 from tests.support.archive_server import ask
 from tests.support.authority import Authority
 from tests.support.check_hosts import report, write
-from tests.support.fakes import Fault, Index
+from tests.support.fakes import Fault, Index, make_wheel
 from tests.support.projects import Project, call, held
 from tests.support.steady import Printed, whole
 
@@ -194,6 +194,13 @@ def environment_broken(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("activate", "tiny")
 
 
+def environment_stale(request: pytest.FixtureRequest) -> Iterator[Words]:
+    project = project_of(request, "created")
+    make_wheel(project.index.folder, "alpha", "3.0")
+    project.ok("update", "tiny")
+    yield ("activate", "--locked", "tiny")
+
+
 def environment_busy(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
     write(project.state_file, '{"state": "creating"}')
@@ -220,6 +227,7 @@ CASES: dict[type[TenvError], Case] = {
     errors.EnvironmentBrokenError: environment_broken,
     errors.EnvironmentBusyError: environment_busy,
     errors.EnvironmentMissingError: environment_missing,
+    errors.EnvironmentStaleError: environment_stale,
     errors.FactsError: facts,
     errors.FileExistsAlreadyError: file_exists,
     errors.ForeignFolderError: foreign_folder,

@@ -15,6 +15,7 @@ def test_lists_environments_with_their_states(created: Project) -> None:
         "target": "tiny",
         "prefix": str(created.prefix),
         "state": "ready",
+        "reason": None,
         "lock_digest": state["lock"],
         "bytes": state["bytes"],
         "python": HERE,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tenv.activation.shells.interface import Shell, find_shell, known_shells, refused
-from tenv.cli.command import command, target_argument
+from tenv.cli.command import command, locked_option, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, is_terminal
 from tenv.core.errors import UsageError
 
@@ -29,20 +29,19 @@ def _shell_of(name: str | None, target: str | None) -> Shell:
 
 @command("activate", short_help='Print the activation script: eval "$(tenv activate TARGET)".', epilog=_SHELLS)
 @target_argument
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+@prefix_option
+@locked_option
 @_shell_option
-def activate(voice: Voice, *, target: str | None, prefix: Path | None, shell_name: str | None) -> Result:
+def activate(voice: Voice, *, target: str | None, prefix: Path | None, locked: bool, shell_name: str | None) -> Result:
     """Print the command that activates the environment of TARGET in your shell.
 
-    Without TARGET, it is the only environment of the project.
+    Without TARGET, it is the default target.
     """
     from tenv.project.context import Context
     from tenv.verbs.activate import find_activation, find_script
 
     shell = _shell_of(shell_name, target)
-    context = Context()
+    context = Context(locked=locked)
     name, script = find_script(context, target, prefix, shell.SCRIPT, voice.say)
     if names := refused(shell, find_activation(context, target, prefix)):
         raise UsageError(

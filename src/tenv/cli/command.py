@@ -4,6 +4,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -12,12 +13,42 @@ from click.core import ParameterSource
 from tenv.cli.output import Result, Voice
 from tenv.core.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
-__all__ = ["JSON_HELP", "SplitCommand", "command", "hush", "leave", "not_empty", "target_argument", "unusable"]
+__all__ = [
+    "JSON_HELP",
+    "SplitCommand",
+    "command",
+    "hush",
+    "leave",
+    "locked_option",
+    "not_empty",
+    "offline_option",
+    "prefix_option",
+    "target_argument",
+    "unusable",
+]
 
 JSON_HELP = "Print one JSON envelope to standard output."
 
 target_argument = click.argument("target", required=False)
-"""An optional target; default: the target of the only environment."""
+"""An optional target; default: the default target."""
+
+prefix_option = click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
+)
+
+offline_option = click.option(
+    "--offline",
+    is_flag=True,
+    envvar="TENV_OFFLINE",
+    help="Never use the network; take everything from the cache (TENV_OFFLINE).",
+)
+
+locked_option = click.option(
+    "--locked",
+    is_flag=True,
+    envvar="TENV_LOCKED",
+    help="End with status 7 if the environment is stale (TENV_LOCKED).",
+)
 
 
 def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -28,15 +59,15 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
 
 
 class SplitCommand(click.Command):
-    """A command whose last argument is all words after `--`."""
+    """A command whose last argument takes all that follows `--`, and nothing before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options and the target before `--`; the words after it stay unparsed."""
+        """Read the options and the target before `--` and leave the words after it as they are."""
         split = args.index("--") if "--" in args else len(args)
         ours, theirs = args[:split], tuple(args[split + 1 :])
         rest: list[str] = click.Command.parse_args(self, ctx, ours)
         if ctx.params.get("arguments"):
-            ctx.fail(f"`{ctx.params['arguments'][0]}` stands before `--`, but a command stands after it")
+            ctx.fail(f"`{ctx.params['arguments'][0]}` stands before `--`, after which the command begins")
         ctx.params["arguments"] = theirs
         return rest
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress_bar import Terminal
@@ -29,18 +30,26 @@ __all__ = ["create"]
 @command("create", short_help="Create or repair the environment of a target.")
 @click.argument("target", required=False)
 @click.option("--prefix", type=click.Path(path_type=Path), help="The folder to create it in.")
-@click.option("--locked", is_flag=True, help="Stop (status 7) when the lock does not satisfy the manifest.")
-@click.option("--frozen", is_flag=True, help="Use the lock as it is, whatever the manifest says.")
 @click.option(
-    "--lock-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The lock to use; default: the target's own.",
+    "--locked",
+    is_flag=True,
+    envvar="TENV_LOCKED",
+    help="End with status 7 if the lock does not satisfy the manifest (TENV_LOCKED).",
+)
+@click.option(
+    "--frozen",
+    is_flag=True,
+    envvar="TENV_FROZEN",
+    help="Never write a lock; refuse one that does not satisfy the manifest (TENV_FROZEN).",
+)
+@click.option(
+    "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use; default: the target's own."
 )
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
 @click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
 @click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
-@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+@offline_option
+@click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 @pytorch_option
 @click.option("--no-check", is_flag=True, help="Create the environment even if a rule reports an error about building.")
 @from_report_option
@@ -105,7 +114,11 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
     from tenv.verbs.create import LockMode
 
     if locked and frozen:
-        raise click.UsageError("--locked and --frozen exclude each other")
+        source = click.get_current_context().get_parameter_source
+        given = [name for name in ("locked", "frozen") if source(name) is not ParameterSource.ENVIRONMENT]
+        if len(given) != 1:  # an option wins over a variable
+            raise click.UsageError("--locked and --frozen exclude each other")
+        locked, frozen = given == ["locked"], given == ["frozen"]
     return LockMode.LOCKED if locked else LockMode.FROZEN if frozen else LockMode.UPDATE
 
 
@@ -129,6 +142,8 @@ def _data(made: "Created", choice: "TargetChoice | None", taken: "FromReport | N
         "prefix": str(made.prefix),
         "state": state.status.value,
         "lock": str(made.lock),
+        "manifest_origin": made.found.origin.value,
+        "lock_origin": made.found.lock_origin.value if made.found.lock_origin else None,
         "lock_digest": state.lock,
         "counts": {section.key: len(state.of(section.key)) for section in SECTIONS if section.noun},
         "bytes": state.bytes,
@@ -155,6 +170,6 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     return [
         *lines,
         f"{made.target} is ready in {made.prefix}",
-        f"  {', '.join(parts)}, {size}, {seconds}, from {made.lock}",
+        f"  {', '.join(parts)}, {size}, {seconds}, from {made.lock} ({made.found.owners})",
         f'  use it: eval "$(tenv activate {name})"  or  tenv run {name} -- COMMAND',
     ]

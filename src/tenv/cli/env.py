@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from tenv.activation.changes import Action
-from tenv.cli.command import command, target_argument
+from tenv.cli.command import command, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, out
 from tenv.core.errors import UsageError
 
@@ -16,17 +16,15 @@ __all__ = ["env"]
 @command("env", short_help="Print the variables that activation sets, and why.")
 @target_argument
 @click.option("--explain", metavar="NAME", help="Explain one variable: its origin, its reason, the value it replaces.")
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
-def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path | None) -> Result:  # noqa: ARG001
+@prefix_option
+def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path | None) -> Result:
     """Print every variable that activation of the environment of TARGET changes, with the reason."""
     from tenv.core.toml_reader import nearest
     from tenv.project.context import Context
     from tenv.verbs.activate import find_activation
 
     context = Context()
-    activation = find_activation(context, target, prefix)
+    activation = find_activation(context, target, prefix, voice.say)
     changes = activation.changes
     if explain:
         changes = (*changes, *activation.left_out)

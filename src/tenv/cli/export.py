@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 
@@ -29,7 +29,7 @@ __all__ = ["export"]
 )
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 def export(
     voice: Voice,
     *,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import SplitCommand, command
+from tenv.cli.command import SplitCommand, command, locked_option, prefix_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.start import begin
 from tenv.core.errors import UsageError
@@ -22,9 +22,8 @@ __all__ = ["gdb"]
 @click.option("--attach", metavar="PID|NAME", help="Attach to a process, by its id or a part of its command line.")
 @click.option("--cuda", is_flag=True, help="Take cuda-gdb, which stops in kernels too.")
 @click.option("--gdb-arg", "extra", multiple=True, metavar="ARG", help="An argument of gdb itself, such as -tui.")
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
-)
+@prefix_option
+@locked_option
 def gdb(
     voice: Voice,
     *,
@@ -34,6 +33,7 @@ def gdb(
     cuda: bool,
     extra: tuple[str, ...],
     prefix: Path | None,
+    locked: bool,
 ) -> Result:
     """Start COMMAND under gdb in the environment of TARGET; the status is gdb's.
 
@@ -45,6 +45,6 @@ def gdb(
 
     if attach and arguments:
         raise UsageError("`--attach` takes a process that runs, and no command", hint="leave out what follows `--`")
-    context = Context()
+    context = Context(locked=locked)
     plan = plan_gdb(context, GdbRequest(target, prefix, arguments, attach, cuda, extra), voice.say)
     return begin(voice, context, plan)

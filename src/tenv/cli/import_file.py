@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from tenv.cli.command import command
+from tenv.cli.lock import user_option
 from tenv.cli.output import Result, Voice, count
 
 __all__ = ["import_file"]
@@ -16,6 +17,7 @@ __all__ = ["import_file"]
 @click.option("--format", "format_", help="The file's format; default: detected.")
 @click.option("--environment", default="", metavar="NAME", help="The environment to import, if the file has several.")
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to import; default: all.")
+@user_option
 @click.option("--no-lock", is_flag=True, help="Write the manifest alone.")
 @click.option("--force", is_flag=True, help="Overwrite an existing manifest and lock.")
 def import_file(
@@ -26,6 +28,7 @@ def import_file(
     format_: str | None,
     environment: str,
     platforms: tuple[str, ...],
+    user: bool,
     no_lock: bool,
     force: bool,
 ) -> Result:
@@ -36,9 +39,10 @@ def import_file(
     """
     from tenv.project.context import Context
     from tenv.verbs import import_file as workflow  # late: loads what it needs
+    from tenv.verbs.lock_place import with_user
 
     request = workflow.ImportRequest(file, format_, name, environment, platforms, force, not no_lock)
-    made = workflow.import_file(Context(), request)
+    made = workflow.import_file(with_user(Context(), user=user), request, user=user)
     data = {
         "target": made.target,
         "format": made.format,

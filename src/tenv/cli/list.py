@@ -1,36 +1,42 @@
 """``tenv list``."""
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+import click
 
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice, format_bytes
 from tenv.cli.table import print_table
+from tenv.core.errors import Exit
+
+if TYPE_CHECKING:
+    from tenv.verbs.list import ListedEnvironment
 
 __all__ = ["list_environments"]
 
 
 @command("list", short_help="List the environments.")
-def list_environments(voice: Voice) -> Result:  # noqa: ARG001 (every command has a voice)
-    """List the environments of the project and of your data folder, with their states."""
+@click.option("--check", is_flag=True, help="End with status 1 if an environment is stale, broken or incomplete.")
+def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (every command has a voice)
+    """List the environments of the project and of your data folder, with their states.
+
+    An environment is stale if its lock has other files for this platform and Python.
+    """
     from tenv.project.context import Context
     from tenv.verbs.list import find_environments
 
     found = find_environments(Context())
-    rows = [
-        {
-            "target": state.target,
-            "prefix": str(environment.prefix),
-            "state": state.status.value,
-            "lock_digest": state.lock,
-            "bytes": state.bytes,
-            "python": state.python,
-        }
-        for environment, state in found
-    ]
-    return Result(rows, text=lambda: _print(rows))
+    unfit = [row for row in found if not row.fit]
+    return Result(
+        [row.to_json() for row in found],
+        text=lambda: _print(found),
+        summary=[row.standing.sentence(row.state.target) for row in unfit if row.reason],
+        status=Exit.CHECK if check and unfit else Exit.DONE,
+    )
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(found: "list[ListedEnvironment]") -> None:
+    rows = [row.to_json() for row in found]
     print_table(
         ("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX"),
         [(row["target"], row["state"], row["python"], format_bytes(row["bytes"]), row["prefix"]) for row in rows],

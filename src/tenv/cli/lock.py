@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import TenvError
@@ -13,9 +13,15 @@ from tenv.core.errors import TenvError
 if TYPE_CHECKING:
     import datetime as dt
 
+    from tenv.project.context import Context
+    from tenv.targets.search import Target
     from tenv.verbs.lock import Locked
 
-__all__ = ["lock", "locked_result"]
+__all__ = ["lock", "locked_result", "user_option"]
+
+user_option = click.option(
+    "--user", is_flag=True, help="Write to your configuration folder, which counts outside projects."
+)
 
 _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for solving (300)."
 
@@ -25,8 +31,10 @@ _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for sol
 @click.option(
     "--check", is_flag=True, help="Write nothing; end with status 7 if the lock does not satisfy the manifest."
 )
+@user_option
+@click.option("--reset", is_flag=True, help="Remove the lock that replaces the one beside the manifest.")
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 @click.option(
     "--exclude-newer",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
@@ -40,6 +48,8 @@ def lock(
     *,
     target: str,
     check: bool,
+    user: bool,
+    reset: bool,
     lock_file: Path | None,
     offline: bool,
     exclude_newer: "dt.datetime | None",
@@ -53,12 +63,17 @@ def lock(
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: loads what it needs
+    from tenv.verbs.lock_place import replaces_built_in, require_user, with_user
 
     with Terminal(voice) as progress:
-        context = Context(progress=progress, offline=offline)
+        context = with_user(Context(progress=progress, offline=offline), user=user)
+        if reset:
+            return _reset(context, target)
         found = context.places.find(target)
         if lock_file:
-            found = replace(found, lock_file=lock_file, lock_home=lock_file)
+            found = replace(found, lock_file=lock_file, lock_home=lock_file, lock_origin=None)
+        elif not check and replaces_built_in(found) and not _answers(found):
+            require_user(found, "tenv lock", user=user)
         limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
@@ -68,6 +83,24 @@ def lock(
             raise
     verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
     return locked_result(target, locked, verb)
+
+
+def _answers(target: "Target") -> bool:
+    """Return whether the lock in use satisfies its manifest, so tenv writes none."""
+    from tenv.checks.lock_verdict import judge_lock
+
+    judged = judge_lock(target)
+    return judged.lock is not None and not judged.faults
+
+
+def _reset(context: "Context", target: str) -> Result:
+    from tenv.verbs.lock_place import reset_lock
+
+    done = reset_lock(context, target)
+    now = done.target
+    data = {"target": target, "removed": str(done.removed), "path": str(now.lock_file), "changed": True}
+    counts = f"{now.lock_file} is in use now ({now.owners})" if now.lock_origin else "the target has no lock now"
+    return Result(data, summary=[f"{done.removed} removed: {counts}"])
 
 
 def locked_result(target: str, locked: "Locked", verb: str) -> Result:

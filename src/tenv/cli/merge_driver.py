@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.diff import outline
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
@@ -21,7 +21,7 @@ _OF_GIT = 4
 @command("merge-driver", short_help="Merge two versions of a lock by solving again.")
 @click.argument("files", nargs=-1, metavar="LOCK | %O %A %B %P")
 @click.option("--install", is_flag=True, help="Configure this git repository to merge locks with tenv.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 def merge_driver(voice: Voice, *, files: tuple[str, ...], install: bool, offline: bool) -> Result:
     """Merge both sides of a lock: keep equal versions, prefer the newer of two, and solve again.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, prefix_option
 from tenv.cli.output import Result, Voice, format_bytes
 
 __all__ = ["remove"]
@@ -12,9 +12,7 @@ __all__ = ["remove"]
 
 @command("remove", short_help="Remove an environment.")
 @click.argument("target")
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+@prefix_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 def remove(voice: Voice, *, target: str, prefix: Path | None, no_wait: bool) -> Result:
     """Remove the environment of TARGET with all its files. tenv refuses a folder that it did not create."""

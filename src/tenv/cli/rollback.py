@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import command, target_argument
+from tenv.cli.command import command, offline_option, prefix_option, target_argument
 from tenv.cli.diff import outline
 from tenv.cli.output import Result, Voice, format_seconds
 from tenv.cli.progress_bar import Terminal
@@ -14,11 +14,9 @@ __all__ = ["rollback"]
 
 @command("rollback", short_help="Restore the previous lock of an environment.")
 @target_argument
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+@prefix_option
 @click.option("--dry-run", is_flag=True, help="Print the changes, and change nothing.")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 def rollback(
     voice: Voice, *, target: str | None, prefix: Path | None, dry_run: bool, offline: bool, no_wait: bool

@@ -1,59 +1,114 @@
 """``tenv run`` and ``tenv shell``."""
 
+import shlex
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, target_argument
-from tenv.cli.output import Result, Voice
+from tenv.cli.command import command, locked_option, prefix_option, target_argument
+from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.start import begin
-from tenv.core.errors import UsageError
+from tenv.core.errors import UnknownTargetError, UsageError
+
+if TYPE_CHECKING:
+    from tenv.checks.rules.interface import Finding
+    from tenv.project.context import Context
 
 __all__ = ["run_program", "shell"]
 
-_prefix_option = click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+_DEFAULT = ""
+"""Stands for the target where the command line has none before ``--``."""
+
+
+class _WithDefault(click.Command):
+    """A command whose target may be left out before ``--``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put a mark where the target is left out."""
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            at += 2 if args[at] == "--prefix" else 1
+        if args[at : at + 1] == ["--"]:
+            args = [*args[:at], _DEFAULT, *args[at:]]
+        return super().parse_args(ctx, args)
 
 
 @command(
     "run",
+    cls=_WithDefault,
     short_help="Run a program in an environment: tenv run TARGET -- COMMAND.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.argument("target")
-@_prefix_option
+@click.argument("target", metavar="[TARGET]")
+@prefix_option
+@locked_option
+@click.option("--sync/--no-sync", default=None, help="Update the environment to its lock first, or do not.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
-def run_program(voice: Voice, *, target: str, prefix: Path | None, arguments: tuple[str, ...]) -> Result:
-    """Run COMMAND in the environment of TARGET, and pass on its exit status and signals.
+def run_program(
+    voice: Voice, *, target: str, prefix: Path | None, locked: bool, sync: bool | None, arguments: tuple[str, ...]
+) -> Result:
+    """Run COMMAND in the environment of TARGET; its exit status and signals are its own.
 
-    With --json, print the command and its variables, and start nothing.
+    Without TARGET (`tenv run -- COMMAND`), it is the default target. `sync = true` in tenv.toml or config.toml
+    has the effect of --sync. With --json, print what would be started, and start nothing.
     """
     from tenv.project.context import Context
     from tenv.verbs.run import plan_run
 
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
-        raise UsageError("no command is given", hint=f"`tenv run {target} -- cmake --version` is an example")
+        raise UsageError(
+            "no command is given", hint=f"`tenv run {target or 'TARGET'} -- cmake --version` is an example"
+        )
     if arguments[0] in ("--prefix", "--json", "--quiet"):
         raise UsageError(
             f"`{arguments[0]}` is an option of tenv, but stands after the target",
             hint=f"`tenv run {arguments[0]} … {target} -- COMMAND` has it before the target",
         )
-    context = Context()
-    return begin(voice, context, plan_run(context, target, prefix, words, voice.say))
+    context = Context(locked=locked)
+    if not voice.json and (context.syncs() if sync is None else sync):
+        _sync(voice, context, target or None, prefix)
+    try:
+        plan = plan_run(context, target or None, prefix, words, voice.say)
+    except UnknownTargetError as error:
+        raise UnknownTargetError(error.message, hint=_forms(target, words, error.hint)) from error
+    return begin(voice, context, plan)
+
+
+def _forms(target: str, words: Sequence[str], nearest: str) -> str:
+    """Return a hint with both forms of the command for a first word that is not a target."""
+    typed = shlex.join([target, *words])
+    return f"`tenv run TARGET -- {typed}` names a target, `tenv run -- {typed}` uses the default; {nearest}"
+
+
+def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None) -> None:
+    """Update the environment, with progress on standard error."""
+    from dataclasses import replace
+
+    from tenv.cli.progress_bar import Terminal
+    from tenv.verbs.sync import sync  # late: loads what `create` needs
+
+    def tell(findings: "Sequence[Finding]") -> None:
+        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
+
+    with Terminal(voice) as progress:
+        sync(replace(context, progress=progress), target, prefix, tell)
 
 
 @command("shell", short_help="Start a shell with an active environment.")
 @target_argument
-@_prefix_option
-def shell(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:
+@prefix_option
+@locked_option
+def shell(voice: Voice, *, target: str | None, prefix: Path | None, locked: bool) -> Result:
     """Start your shell with the environment of TARGET active; `exit` leaves it.
 
-    With --json, print the command and its variables, and start nothing.
+    With --json, print what would be started, and start nothing.
     """
     from tenv.project.context import Context
     from tenv.verbs.run import plan_shell
 
-    context = Context()
+    context = Context(locked=locked)
     return begin(voice, context, plan_shell(context, target, prefix, (lambda _: None) if voice.json else voice.say))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, prefix_option
 from tenv.cli.output import Result, Voice, format_bytes, out
 from tenv.cli.table import print_table
 
@@ -17,9 +17,7 @@ __all__ = ["show"]
 
 @command("show", short_help="Print a target: manifest, lock and environment.")
 @click.argument("target")
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+@prefix_option
 def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
     """Print the requests of TARGET, its locked files for this platform, and the state of its environment."""
     from tenv.project.context import Context
@@ -29,10 +27,18 @@ def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: 
     return Result(shown.to_json(), text=lambda: _print(shown))
 
 
+def _state(shown: "Shown") -> str:
+    """Return the state of the environment, with the reason if it is stale."""
+    if shown.state is None:
+        return "not created"
+    word = shown.to_json()["state"]
+    return f"{word}: {shown.standing.reason}; {shown.standing.hint}" if shown.standing.reason else str(word)
+
+
 def _print(shown: "Shown") -> None:
     manifest = shown.target.manifest
     lines = [
-        ("target", f"{shown.target.name} ({shown.target.origin.value})"),
+        ("target", f"{shown.target.name} ({shown.target.owners})"),
         ("description", manifest.description),
         ("manifest", str(shown.target.file)),
         ("pytorch", str(manifest.pytorch or "any")),
@@ -42,7 +48,7 @@ def _print(shown: "Shown") -> None:
         ("glibc", str(manifest.requirements.glibc or "any")),
         ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("lock", shown.lock_state),
-        ("environment", f"{shown.environment.prefix} ({shown.state.status if shown.state else 'not created'})"),
+        ("environment", f"{shown.environment.prefix} ({_state(shown)})"),
     ]
     if shown.state and shown.state.bytes:
         lines.append(("size", format_bytes(shown.state.bytes)))

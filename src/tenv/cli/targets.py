@@ -13,7 +13,8 @@ __all__ = ["targets"]
 def targets(voice: Voice) -> Result:
     """List the targets of the project, of your configuration folder, and the built-in ones.
 
-    KIND is the source of the toolkit: conda packages, NVIDIA's archives, wheels, or the system.
+    KIND is the source of the toolkit: conda packages, NVIDIA's archives, wheels, or the system. MANIFEST
+    and LOCK say whose counts: that of the project, yours (in your configuration folder), or the built-in one.
     """
     from tenv.core.errors import ManifestError
     from tenv.project.context import Context
@@ -32,6 +33,7 @@ def targets(voice: Voice) -> Result:
                 "name": name,
                 "description": target.manifest.description,
                 "origin": target.origin.value,
+                "lock_origin": target.lock_origin.value if target.lock_origin else None,
                 "kind": toolkit_kind(target.manifest).value,
                 "platforms": list(target.manifest.platforms),
                 "pytorch": str(target.manifest.pytorch or ""),
@@ -43,15 +45,17 @@ def targets(voice: Voice) -> Result:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
+    from tenv.targets.search import Origin
+
     print_table(
-        ("TARGET", "FOR PYTORCH", "KIND", "FROM", "LOCK", "DESCRIPTION"),
+        ("TARGET", "FOR PYTORCH", "KIND", "MANIFEST", "LOCK", "DESCRIPTION"),
         [
             (
                 row["name"],
                 row["pytorch"],
                 row["kind"],
-                row["origin"],
-                "locked" if row["locked"] else "not locked",
+                Origin(row["origin"]).owner,
+                Origin(row["lock_origin"]).owner if row["lock_origin"] else "not locked",
                 row["description"],
             )
             for row in rows

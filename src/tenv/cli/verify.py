@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, target_argument
+from tenv.cli.command import command, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, count, format_seconds, out, paint
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit
@@ -21,23 +21,22 @@ _SHOWN = 20
 
 @command("verify", short_help="Verify every file of an environment, and run its tools.")
 @target_argument
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+@prefix_option
 @click.option("--no-probes", is_flag=True, help="Verify files alone; compile and run nothing.")
 @click.option("--store", is_flag=True, help="Also verify every file in the store of archives.")
 def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool, store: bool) -> Result:
     """Compare every file of the environment of TARGET with its digest, then compile and run short programs.
 
-    Status 8 if a file is missing or changed, else 1 if a program fails. tenv reports unmanaged files; they are no
-    error. This command changes no file: `tenv create TARGET --repair` repairs.
+    Status 8 if a file is missing or changed, else 1 if a program fails or the environment is stale. Files that tenv
+    did not put there are listed, and are no fault. Nothing is changed: `tenv create TARGET --repair` does that.
     """
     from tenv.project.context import Context  # late: loads what it needs
+    from tenv.verbs.lock_standing import Standing
     from tenv.verbs.verify import verify as look
 
     with Terminal(voice) as progress:
         found = look(Context(progress=progress), target, prefix, with_probes=not no_probes, with_store=store)
-    status = Exit.DONE if found.works else Exit.CHECK
+    status = Exit.DONE if found.works and found.standing.word is not Standing.STALE else Exit.CHECK
     return Result(
         found.to_json(),
         text=lambda: _print(found),
@@ -84,6 +83,8 @@ def _summary(found: "Verified", prefix: Path | None) -> list[str]:
         where = f" --prefix {prefix}" if prefix else ""
         hint = f"`tenv create {found.target}{where} --repair` reinstalls the damaged packages"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
+    if found.standing.reason:
+        lines.append(found.standing.sentence(found.target))
     if found.store is not None:
         lines.append(_of_store(found))
     if found.store:

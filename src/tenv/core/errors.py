@@ -15,6 +15,7 @@ __all__ = [
     "EnvironmentBrokenError",
     "EnvironmentBusyError",
     "EnvironmentMissingError",
+    "EnvironmentStaleError",
     "Exit",
     "FactsError",
     "FileExistsAlreadyError",
@@ -259,6 +260,13 @@ class EnvironmentBrokenError(TenvError):
 
     code = "environment-broken"
     status = Exit.ENVIRONMENT
+
+
+class EnvironmentStaleError(TenvError):
+    """An environment does not have the files of its lock, and `--locked` was asked for."""
+
+    code = "environment-stale"
+    status = Exit.LOCK
 
 
 class EnvironmentBusyError(TenvError):

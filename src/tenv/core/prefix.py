@@ -9,7 +9,7 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = ["ARCHIVES", "MARKER", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
+__all__ = ["ARCHIVES", "LOCK_NOTE", "MARKER", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
 
 META = "tenv-meta"
 """The folder in a prefix that holds what tenv knows about it."""
@@ -19,6 +19,9 @@ MARKER = f"{META}/state.json"
 
 ARCHIVES = f"{META}/archives"
 """The folder with a record for each archive in the prefix."""
+
+LOCK_NOTE = "lock-note"
+"""The file in `META` with what was last found out about the lock (`tenv.environment.lock_note`)."""
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """What stands in a prefix for tenv's own use; the latter two (`tenv.core.files.exclusive`) while it is held."""

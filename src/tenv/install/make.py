@@ -14,6 +14,7 @@ from tenv.core.errors import NetworkError, StorageError, TenvError
 from tenv.core.files import folder_size, remove_tree, storage_errors, write_atomic
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
+from tenv.environment.lock_note import drop_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.host.machine import sees_gpu
@@ -179,6 +180,7 @@ def _finish(job: Creation) -> None:
         owned=job.plan.wanted,
         bytes=folder_size(environment.prefix),
     )
+    drop_note(environment)
     environment.write_state(job.state)
 
 

@@ -16,9 +16,24 @@ if TYPE_CHECKING:
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
     from tenv.sources.wheels.uv import Uv
-    from tenv.targets.config import Settings
+    from tenv.targets.config import ProjectSettings, Settings
 
-__all__ = ["Context"]
+__all__ = ["Context", "is_set"]
+
+_WORDS = {"": False, "0": False, "false": False, "no": False, "off": False}
+_WORDS |= {"1": True, "true": True, "yes": True, "on": True}
+
+
+def is_set(name: str) -> bool:
+    """Return whether a variable such as ``TENV_OFFLINE`` is on.
+
+    Raises:
+        UsageError: Its value is neither yes nor no.
+    """
+    value = os.environ.get(name, "")
+    if (found := _WORDS.get(value.strip().lower())) is None:
+        raise UsageError(f"{name} is `{value}`", hint=f"`export {name}=1` turns it on, `unset {name}` turns it off")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +44,15 @@ class Context:
         places: The search path for targets and environments.
         progress: Receives progress.
         environ: The environment variables of the calling process.
-        offline: Never use the network.
+        offline: Never use the network; ``TENV_OFFLINE`` when a command does not say.
+        locked: Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``.
     """
 
     places: SearchPath = field(default_factory=find_places)
     progress: Progress = field(default_factory=Silent)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    offline: bool = False
+    offline: bool = field(default_factory=lambda: is_set("TENV_OFFLINE"))
+    locked: bool = field(default_factory=lambda: is_set("TENV_LOCKED"))
 
     def uv(self) -> "Uv":
         """Return uv with the index settings of the user."""
@@ -48,6 +65,17 @@ class Context:
         from tenv.targets.config import read_settings
 
         return read_settings(settings_folder())
+
+    def project_settings(self) -> "ProjectSettings":
+        """Return the settings in the project's ``tenv.toml``; empty outside a project."""
+        from tenv.targets.config import ProjectSettings, read_project_settings  # late: few commands read it
+
+        return read_project_settings(self.places.project) if self.places.project else ProjectSettings()
+
+    def syncs(self) -> bool:
+        """Return whether `tenv run` updates an environment first, by the settings of the project or the user."""
+        sync = self.project_settings().sync
+        return self.settings().sync if sync is None else sync
 
     def network(self) -> "Network":
         """Return the network settings of the user for conda channels."""
@@ -68,23 +96,31 @@ class Context:
         return user_facts(self)
 
     def find_target(self, name: str | None) -> Target:
-        """Return a target by its name; None means the target of the only environment."""
-        return self.places.find(name or self.only_environment())
+        """Return a target by its name; None means the default target."""
+        return self.places.find(name or self.default_target())
 
-    def only_environment(self) -> str:
-        """Return the name of the only environment.
+    def default_target(self) -> str:
+        """Return the default target: that of ``tenv.toml``, the only one of the project, or the only environment.
 
         Raises:
             UsageError: There is no environment, or more than one.
         """
+        if name := self.project_settings().default:
+            return name
+        own = self.places.project_targets()
+        if len(own) == 1:
+            return own[0]
         from tenv.environment.state import environments_in  # late: commands that only judge read no environment
 
         names = [environment.prefix.name for environment in environments_in(self.places.environments())]
         if len(names) == 1:
             return names[0]
-        if not names:
-            raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
-        raise UsageError(f"no TARGET is given, and there are several environments: {', '.join(names)}")
+        if names or own:
+            several = f"several environments: {', '.join(names)}" if names else f"several targets: {', '.join(own)}"
+            raise UsageError(
+                f"no TARGET is given, and there are {several}", hint="`tenv default TARGET` sets one for the project"
+            )
+        raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` replaces the default folder."""

@@ -11,7 +11,10 @@ from pathlib import Path
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import read_toml
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["PROJECT_FILE", "ProjectSettings", "Settings", "read_project_settings", "read_settings"]
+
+PROJECT_FILE = "tenv.toml"
+"""The file of a project's settings; an empty file makes a folder a project."""
 
 _URL = re.compile(r"(https?|file)://\S+")
 
@@ -22,9 +25,11 @@ class Settings:
 
     Attributes:
         mirrors: Replacements for a prefix of a URL, by the prefix, best first.
+        sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sync: bool = False
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
@@ -38,6 +43,33 @@ class Settings:
         return (url,)
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """The content of a project's ``tenv.toml``.
+
+    Attributes:
+        default: The target that commands take when none is named; empty where it does not say.
+        sync: Whether `tenv run` brings an environment up to date first; None where it does not say.
+    """
+
+    default: str = ""
+    sync: bool | None = None
+
+
+def read_project_settings(folder: Path) -> ProjectSettings:
+    """Read the settings of a project; a missing file means no settings.
+
+    Raises:
+        UsageError: The file can't be read, or has an unknown key.
+    """
+    path = folder / PROJECT_FILE
+    if not path.is_file():
+        return ProjectSettings()
+    table = read_toml(path, UsageError)
+    table.only(("default", "sync"))
+    return ProjectSettings(table.text("default"), table.flag("sync") if "sync" in table.data else None)
+
+
 def read_settings(folder: Path) -> Settings:
     """Read the settings in a configuration folder; a missing file means no settings.
 
@@ -48,7 +80,7 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors",))
+    table.only(("mirrors", "sync"))
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
@@ -57,4 +89,4 @@ def read_settings(folder: Path) -> Settings:
                 raise mirrors.fail(
                     start, f"`{url}` is not a URL", hint='"https://mirror.example.com/conda" is an example'
                 )
-    return Settings(found)
+    return Settings(found, table.flag("sync"))

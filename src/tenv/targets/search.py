@@ -36,6 +36,11 @@ class Origin(StrEnum):
     USER = "user"
     BUILT_IN = "built-in"
 
+    @property
+    def owner(self) -> str:
+        """The owner as text: `yours` for the user's folder."""
+        return "yours" if self is Origin.USER else self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -69,6 +74,8 @@ class Target:
         manifest: The manifest.
         lock_file: The lock to read, whether or not it exists.
         lock_home: The lock that `tenv lock` writes.
+        lock_origin: Where the lock was found; None where there is none, or the command line names it.
+        home_origin: Whose folder `lock_home` lies in.
     """
 
     name: str
@@ -77,6 +84,16 @@ class Target:
     manifest: Manifest
     lock_file: Path
     lock_home: Path
+    lock_origin: Origin | None = None
+    home_origin: Origin | None = None
+
+    @property
+    def owners(self) -> str:
+        """The owners of the manifest and of the lock in use, as text."""
+        lock = self.lock_origin
+        if lock is None or lock is self.origin:
+            return self.origin.owner
+        return f"manifest {self.origin.owner}, lock {lock.owner}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +109,11 @@ class SearchPath:
     project: Path | None
     places: tuple[Place, ...]
     data: Path
+
+    def outside(self) -> "SearchPath":
+        """Return the search path outside a project: the user's and the built-in targets."""
+        others = tuple(place for place in self.places if place.origin is not Origin.PROJECT)
+        return SearchPath(None, others, self.data)
 
     def find_parent(self, name: str) -> Path:
         """Return the file of a parent manifest; a name that begins with ``_`` is a parent only."""
@@ -138,9 +160,23 @@ class SearchPath:
         place = self.places[index]
         shown = f"manifests/{name}.toml" if place.origin is Origin.BUILT_IN else _shown(file)
         manifest = read_manifest(name, file, self.find_parent, shown)
+        near = self.places[: index + 1]
+        found = next((other for other in near if other.lock_file(name).is_file()), None)
+        lock, home = (found or near[0]).lock_file(name), near[0].lock_file(name)
+        return Target(name, file, place.origin, manifest, lock, home, found.origin if found else None, near[0].origin)
+
+    def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:
+        """Return the lock of a target without reading it, and the files that would replace it if they existed.
+
+        Raises:
+            UnknownTargetError: No place has a manifest of that name.
+        """
+        index, _ = self._find(name, _NAME)
         candidates = [near.lock_file(name) for near in self.places[: index + 1]]
-        existing = [lock for lock in candidates if lock.is_file()]
-        return Target(name, file, place.origin, manifest, [*existing, candidates[0]][0], candidates[0])
+        position = next((at for at, lock in enumerate(candidates) if lock.is_file()), None)
+        if position is None:
+            return candidates[0], ()
+        return candidates[position], tuple(candidates[:position])
 
     def faults(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield the targets whose manifest can't be read, with the reason; skip those in `read`."""
@@ -169,6 +205,11 @@ class SearchPath:
                 if file.stem not in seen and _NAME.fullmatch(file.stem) and file.is_file():
                     seen.add(file.stem)
                     yield file.stem
+
+    def project_targets(self) -> list[str]:
+        """Return the names of the project's own targets, sorted; empty outside a project."""
+        files = (self.project / "manifests").glob("*.toml") if self.project else ()
+        return sorted(file.stem for file in files if _NAME.fullmatch(file.stem) and file.is_file())
 
     def environments(self) -> Path:
         """Return the default folder of environments."""

@@ -8,6 +8,7 @@ from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.environment.state import Environment
 from tenv.project.context import Context
+from tenv.verbs.lock_standing import report_standing
 
 __all__ = ["find_activation", "find_environment", "find_script"]
 
@@ -18,7 +19,7 @@ def find_environment(context: Context, target: str | None, prefix: Path | None) 
         environment = context.environment("", prefix)
         state = environment.require_ready(target or environment.prefix.name)
         return state.target, environment
-    name = target or context.only_environment()
+    name = target or context.default_target()
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # reports a misspelled name as such
@@ -26,8 +27,12 @@ def find_environment(context: Context, target: str | None, prefix: Path | None) 
     return name, environment
 
 
-def _alarm(environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool) -> None:
-    """Warn about system tools of the environment that have changed."""
+def _report(
+    context: Context, environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool
+) -> None:
+    """Warn about a stale environment and about changed system tools."""
+    if (say is not None or context.locked) and (state := environment.state()):
+        report_standing(context, environment, state, say)
     if say is None or not (environment.meta / "system.json").is_file():
         return
     from tenv.sources.system.taken import alarm  # late: most environments use no system tools
@@ -53,8 +58,9 @@ def find_script(
         say: Receives warnings about changed system tools that the script can't detect.
 
     Raises:
-        EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
-        StorageError: A missing script can't be written.
+        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
+        StorageError: The script had to be made, and can't be written.
     """
     name, environment = find_environment(context, target, prefix)
     path = environment.meta / script
@@ -64,7 +70,7 @@ def find_script(
         add_scripts(environment)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
-    _alarm(environment, name, say, beyond_shell=True)
+    _report(context, environment, name, say, beyond_shell=True)
     return name, path
 
 
@@ -80,8 +86,9 @@ def find_activation(
         say: Receives warnings about changed system tools.
 
     Raises:
-        EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
+        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
     name, environment = find_environment(context, target, prefix)
-    _alarm(environment, name, say, beyond_shell=False)
+    _report(context, environment, name, say, beyond_shell=False)
     return read_activation(environment.meta / ACTIVATION)

@@ -21,6 +21,8 @@ from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
 from tenv.project.context import Context
 from tenv.sources.owners import holds
+from tenv.targets.search import Target
+from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,24 +77,32 @@ class Created:
     """The result of `create`.
 
     Attributes:
-        target: The target's name.
+        found: The target, with the lock that was installed.
         prefix: The folder of the environment.
         state: Its state after the call.
-        lock: The lock's file.
         changed: Whether the call changed the environment.
         seconds: The duration.
         notes: Notes for the user, one sentence each.
         findings: The findings of the rules; empty if the environment was up to date.
     """
 
-    target: str
+    found: Target
     prefix: Path
     state: State
-    lock: Path
     changed: bool
     seconds: float
     notes: tuple[str, ...] = ()
     findings: "tuple[Finding, ...]" = ()
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+        return self.found.name
+
+    @property
+    def lock(self) -> Path:
+        """The lock's file."""
+        return self.found.lock_file
 
 
 def _ignore(findings: "Sequence[Finding]") -> None:
@@ -132,8 +142,10 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         _catch_up(job, request)
     state = job.state or job.old
     assert state is not None  # noqa: S101 (`_is_current` found it or `_make` wrote it)
+    if request.lock_file is None and isinstance(job.lock_read, bytes):
+        note_current(context, job.environment, state, job.lock_read)
     seconds = time.monotonic() - start
-    return Created(job.target.name, job.prefix, state, job.target.lock_file, changed, seconds, notes, job.findings)
+    return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
 
 
 def _catch_up(job: Creation, request: CreateRequest) -> None:
@@ -151,7 +163,7 @@ def _catch_up(job: Creation, request: CreateRequest) -> None:
 def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
     target = context.places.find(request.target)
     if request.lock_file is not None:
-        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file)
+        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
     return Creation(
         context,
         target,
@@ -268,7 +280,7 @@ def _lock(job: Creation) -> None:
 
     locked = lock_target(job.context, job.target, judged=job.judged)
     job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked again")
-    job.take_lock(locked.lock, replace(job.target, lock_file=locked.path))
+    job.take_lock(locked.lock, replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin))
     job.ask_rules(locked.lock)
 
 

@@ -32,7 +32,7 @@ class GdbRequest:
 
     Attributes:
         target: The target; None for that of the only environment here.
-        prefix: The environment's folder, when it is not the usual one.
+        prefix: The environment's folder, if it is not the default one.
         words: The program and its arguments; empty for the environment's Python.
         attach: A process id or a name to attach to; None to start `words`.
         cuda: Take cuda-gdb, which also stops in kernels.

@@ -70,10 +70,16 @@ class ImportedTarget:
     lost: tuple[str, ...]
 
 
-def import_file(context: Context, request: ImportRequest) -> ImportedTarget:
+def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
     """Make a target from a file of another tool.
 
+    Args:
+        context: What every verb is given.
+        request: What is to be imported.
+        user: Make it one of the user's own targets.
+
     Raises:
+        UsageError: There is no project, and `user` is not given.
         FormatError: tenv does not read the format of the file, or the file has nothing that a target can hold.
         LockCorruptError, ManifestError: The file can't be read.
         LockStaleError: Its packages do not satisfy its requests.
@@ -88,6 +94,11 @@ def import_file(context: Context, request: ImportRequest) -> ImportedTarget:
     found = chosen.read(source)
     name = _name(request, found)
     place = context.places.places[0]
+    if context.places.project is None and not user:
+        raise UsageError(
+            f"there is no project here, so {place.manifest_file(name)} would be written",
+            hint="`tenv import --user` does that; `tenv init` makes this folder a project",
+        )
     paths = [place.manifest_file(name), place.lock_file(name)]
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)
@@ -109,7 +120,7 @@ def _name(request: ImportRequest, found: Imported) -> str:
 def _write(
     chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path
 ) -> ImportedTarget:
-    draft, told = with_cuda(found.draft, found.part)
+    draft, doubts = with_cuda(found.draft, found.part)
     draft, more = without_doubles(draft)
     text = render_draft(draft, request.file.name)
     raw, part = b"", found.part if request.lock else None
@@ -126,7 +137,7 @@ def _write(
     if part:
         write_atomic(lock, raw)
     counts = _counts(asked, part) if part else {}
-    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, (*found.lost, *told, *more))
+    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, (*found.lost, *doubts, *more))
 
 
 def _require_answers(file: Path, lock: Lock, asked: Manifest) -> None:

@@ -39,7 +39,7 @@ def find_way(context: Context, name: str | None, prefix: Path | None) -> Rollbac
         EnvironmentMissingError: There is no environment.
         LockMissingError: The environment keeps no previous lock.
     """
-    name = name or (context.only_environment() if prefix is None else prefix.name)
+    name = name or (context.default_target() if prefix is None else prefix.name)
     environment = context.environment(name, prefix)
     state = environment.state() or environment.require_ready(
         name

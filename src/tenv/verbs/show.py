@@ -16,6 +16,8 @@ from tenv.sources.interface import Source, sources
 from tenv.sources.staleness import differences
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
+from tenv.verbs.list import state_word
+from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
 __all__ = ["Shown", "describe"]
 
@@ -32,6 +34,7 @@ class Shown:
             (bytes); for an archive also ``trust`` (origin of its digest) and ``licence`` (a file in the prefix).
         environment: Its environment, whether or not it exists.
         state: The state of the environment; None if it does not exist.
+        standing: How the environment stands to the lock.
     """
 
     target: Target
@@ -40,6 +43,7 @@ class Shown:
     packages: tuple[dict[str, Any], ...]
     environment: Environment
     state: State | None
+    standing: LockStanding
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""
@@ -54,11 +58,13 @@ class Shown:
             "asked": {platform: manifest.asked(platform) for platform in manifest.platforms},
             "activation": {platform: manifest.on(platform).variables() for platform in manifest.platforms},
             "lock": str(self.target.lock_file),
+            "lock_origin": self.target.lock_origin.value if self.target.lock_origin else None,
             "lock_state": self.lock_state,
             "platform": self.platform,
             "packages": list(self.packages),
             "prefix": str(self.environment.prefix),
-            "state": self.state.status.value if self.state else None,
+            "state": state_word(self.state, self.standing) if self.state else None,
+            "reason": self.standing.reason or None,
         }
 
 
@@ -71,7 +77,8 @@ def describe(context: Context, name: str, prefix: Path | None) -> Shown:
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
     packages = _packages(target, lock, platform, state, environment.prefix)
-    return Shown(target, platform, words, tuple(packages), environment, state)
+    standing = standing_of(context, environment, state) if state else LockStanding(Standing.CURRENT)
+    return Shown(target, platform, words, tuple(packages), environment, state, standing)
 
 
 def _lock_state(target: Target) -> tuple[Lock | None, str]:

@@ -1,7 +1,7 @@
 """Verify an environment: compare every file with its digest, then run the tools."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tenv.toolchain import smoke_tests as probes
 from tenv.toolchain.discover import Toolchain, discover
 from tenv.toolchain.smoke_tests import Outcome
 from tenv.verbs.activate import find_activation, find_environment
+from tenv.verbs.lock_standing import LockStanding, Standing, report_standing
 
 __all__ = ["Verified", "verify"]
 
@@ -37,6 +38,7 @@ class Verified:
         outcomes: The results of the smoke tests; None if they did not run.
         machine: The changed files of system tools.
         store: The damaged files in the store of archives; None if the store was not verified.
+        standing: How the environment stands to its lock.
     """
 
     target: str
@@ -46,6 +48,7 @@ class Verified:
     outcomes: tuple[Outcome, ...] | None
     machine: tuple[Drift, ...] = ()
     store: tuple[Damage, ...] | None = None
+    standing: LockStanding = field(default_factory=lambda: LockStanding(Standing.CURRENT))
 
     @property
     def whole(self) -> bool:
@@ -68,6 +71,8 @@ class Verified:
             "store": None
             if self.store is None
             else [{"file": str(damage.path), "reason": damage.reason} for damage in self.store],
+            "stale": self.standing.word is Standing.STALE,
+            "reason": self.standing.reason or None,
             "probes": [asdict(outcome) for outcome in self.outcomes or ()],
         }
 
@@ -86,9 +91,11 @@ def verify(
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
     name, environment = find_environment(context, target, prefix)
     state = environment.require_ready(name)
+    standing = report_standing(context, environment, state, None)
     context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
     extra = unmanaged_files(environment.prefix, state.owned)
@@ -98,7 +105,7 @@ def verify(
         context.progress.step("verifying the store of archives")
         store = tuple(damage for source in sources() for damage in source.damages())
     outcomes = tuple(_try(context, name, environment, state)) if with_probes else None
-    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store)
+    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store, standing)
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change
-from tests.support.shells import SPOKEN, Spoken
+from tests.support.shells import SPOKEN, Spoken, note_lock
 
 AT_HAND = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program]
 PATH = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -16,6 +16,7 @@ def make_environment(shell: Spoken, folder: Path, state: str = "ready") -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    note_lock(meta)
     changes = (
         Change("TENV_TARGET", Action.SET, folder.name, ""),
         Change("TENV_PREFIX", Action.SET, str(folder), ""),

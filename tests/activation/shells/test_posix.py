@@ -10,6 +10,7 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import posix
+from tests.support.shells import note_lock
 
 SHELLS = [name for name in ("bash", "zsh", "dash", "ksh", "mksh") if shutil.which(name)]
 AWKWARD = 'it\'s "quoted" $HOME `x` \\ ;&|'
@@ -154,6 +155,7 @@ def make_environment(folder: Path, state: str) -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    note_lock(meta)
     (meta / "activate.sh").write_text(posix.render_activation(activation(folder.name, folder)))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import META
+from tenv.core.prefix import LOCK_NOTE, META
 
 __all__ = [
     "NAMES",
@@ -207,6 +207,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": f"(external {first})" + "".join(f" {word}" for word in rest),
         "@META@": META,
+        "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
     }
@@ -222,6 +223,19 @@ fn tenv-ask {|@words| # let tenv itself find the environment, or say what is wro
   var script = (@PROGRAM@ activate --shell elvish $@words | slurp)
   if (str:has-prefix $script 'eval (slurp < ') { eval $script } else { print $script }
 }
+fn tenv-noted {|file| # whether the lock is the one that tenv looked at last; prints what it found then
+  if (not (path:is-regular $file)) { put $false; return }
+  var note = [(from-lines < $file)] # the lock, what to say of it, its size, and the files that would count more
+  if (or (< (count $note) 3) (not (path:is-regular &follow-symlink=$true $note[0]))) { put $false; return }
+  if ?(e:test $note[0] -nt $file -o $note[0] -ot $file) { put $false; return }
+  if (not-eq (str:trim-space (e:wc -c < $note[0] | slurp)) $note[2]) { put $false; return }
+  for near $note[3..] { if ?(e:test -e $near) { put $false; return } }
+  if (not-eq $note[1] '') {
+    if (has-env TENV_LOCKED) { put $false; return }
+    echo 'tenv: '$note[1] >&2
+  }
+  put $true
+}
 fn tenv-stored {|target| # evaluate the stored script of a target, where its environment is ready
   var folder = $pwd
   while (not (or (eq $folder '') (path:is-regular $folder/tenv.toml) (path:is-dir $folder/manifests))) {
@@ -234,7 +248,7 @@ fn tenv-stored {|target| # evaluate the stored script of a target, where its env
   }
   var state = ''
   if (path:is-regular $folder/state.json) { set state = (slurp < $folder/state.json) }
-  if (and (str:has-prefix $state '{"state": "ready"') (path:is-regular $folder/@SCRIPT@)) {
+  if (and (str:has-prefix $state '{"state": "ready"') (path:is-regular $folder/@SCRIPT@) (tenv-noted $folder/@NOTE@)) {
     eval (slurp < $folder/@SCRIPT@)
   } else {
     tenv-ask $target

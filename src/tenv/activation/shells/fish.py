@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import META
+from tenv.core.prefix import LOCK_NOTE, META
 
 __all__ = [
     "NAMES",
@@ -268,6 +268,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": " ".join(map(quote, program)),
         "@META@": META,
+        "@NOTE@": LOCK_NOTE,
         "@DATA@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
@@ -313,10 +314,26 @@ function _tenv_stored # TARGET: source its stored script, where the environment 
     if test -f $folder/state.json
         read state <$folder/state.json
     end
-    if string match -q '{"state": "ready"*' -- $state; and test -f $folder/@SCRIPT@
+    if string match -q '{"state": "ready"*' -- $state; and test -f $folder/@SCRIPT@; and _tenv_noted $folder/@NOTE@
         source $folder/@SCRIPT@
     else
         _tenv_ask $argv[1]
     end
+end
+function _tenv_noted # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
+    test -f $argv[1]; or return 1
+    set -l note # the lock, what to say of it, its size, and the files that would count more
+    while read -l line
+        set -a note "$line"
+    end <$argv[1]
+    test (count $note) -ge 3; and test -f $note[1]; or return 1
+    command test $note[1] -nt $argv[1] -o $note[1] -ot $argv[1]; and return 1
+    test (string trim (command wc -c <$note[1])) = $note[3]; or return 1
+    for near in $note[4..-1]
+        test -e $near; and return 1
+    end
+    test -n "$note[2]"; or return 0
+    test -z "$TENV_LOCKED"; or return 1
+    printf 'tenv: %s\n' $note[2] >&2
 end
 """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation
-from tenv.core.prefix import META
+from tenv.core.prefix import LOCK_NOTE, META
 
 __all__ = [
     "NAMES",
@@ -209,6 +209,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": "^" + " ".join(map(quote, program)),
         "@META@": META,
+        "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@DATA@": ACTIVATION,
     }
@@ -228,6 +229,21 @@ def --env tenv-ask [words: list<string>] { # let tenv itself find the environmen
   let script = ($answer | str trim --right | str replace "overlay use " "" | from json)
   tenv-activate (open --raw ($script | path dirname | path join @DATA@) | from json)
 }
+# Whether the lock is the one that tenv looked at last; prints what it found then.
+def tenv-noted [file: string]: nothing -> bool {
+  # The lock, what to say of it, its size, and the files that would count more.
+  let note = (try { open --raw $file | lines } catch { [] })
+  if ($note | length) < 3 { return false }
+  let lock = (try { ls ($note | get 0) | first } catch { null })
+  let own = (try { ls $file | first } catch { null })
+  if $lock == null or $own == null { return false }
+  if $lock.modified != $own.modified or ($lock.size | into int) != ($note | get 2 | into int) { return false }
+  if ($note | skip 3 | any {|near| $near | path exists }) { return false }
+  if ($note | get 1) == "" { return true }
+  if TENV_LOCKED in $env { return false }
+  print --stderr $"tenv: ($note | get 1)"
+  true
+}
 def --env tenv-stored [target: string] { # activate by the stored data of a target, where its environment is ready
   mut folder = $env.PWD
   while $folder != "" and not (tenv-is-project $folder) { $folder = ($folder | str replace --regex '/[^/]*$' '') }
@@ -235,6 +251,7 @@ def --env tenv-stored [target: string] { # activate by the stored data of a targ
   let meta = $"($home)/($target)/@META@"
   let state = (try { open --raw $"($meta)/state.json" } catch { "" })
   if not ($state | str starts-with '{"state": "ready"') { tenv-ask [$target]; return }
+  if not (tenv-noted $"($meta)/@NOTE@") { tenv-ask [$target]; return }
   let data = (try { open --raw $"($meta)/@DATA@" | from json } catch { null })
   if $data == null { tenv-ask [$target] } else { tenv-activate $data }
 }

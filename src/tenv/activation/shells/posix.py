@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import META
+from tenv.core.prefix import LOCK_NOTE, META
 
 __all__ = [
     "NAMES",
@@ -222,7 +222,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         program: The words that start tenv, for everything else.
         home: The folder of the environments outside a project.
     """
-    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@DATA@": shlex.quote(str(home))}
+    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@NOTE@": LOCK_NOTE, "@DATA@": shlex.quote(str(home))}
     text = _HOOK.replace("@DEACTIVATE@", render_deactivation())
     for name, value in names.items():
         text = text.replace(name, value)
@@ -276,6 +276,11 @@ _tenv_stored() { # TARGET: source its stored script, where the environment is re
     fi
     case $_tenv_state in
         '{"state": "ready"'*)
+            if _tenv_noted "$_tenv_folder/@NOTE@"; then :; else
+                unset _tenv_folder _tenv_state
+                _tenv_eval "$1"
+                return
+            fi
             set -- "$_tenv_folder/activate.sh"
             unset _tenv_folder _tenv_state
             . "$1"
@@ -285,5 +290,26 @@ _tenv_stored() { # TARGET: source its stored script, where the environment is re
             _tenv_eval "$1"
             ;;
     esac
+}
+_tenv_noted() { # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
+    [ -f "$1" ] || return 1
+    { # the lock, what to say of it, its size, and the files that would count more
+        IFS= read -r _tenv_lock && IFS= read -r _tenv_said && read -r _tenv_size || return 1
+        IFS= read -r _tenv_near || :
+        IFS= read -r _tenv_user || :
+    } <"$1"
+    _tenv_now=$_tenv_size
+    if [ ! -f "$_tenv_lock" ] || [ "$_tenv_lock" -nt "$1" ] || [ "$_tenv_lock" -ot "$1" ] ||
+        [ -e "$_tenv_near" ] || [ -e "$_tenv_user" ]; then
+        _tenv_now=
+    elif [ -n "$_tenv_said" ] && [ -n "${TENV_LOCKED-}" ]; then
+        _tenv_now=
+    else
+        _tenv_now=$(command wc -c <"$_tenv_lock" 2>/dev/null) || _tenv_now=$_tenv_size
+    fi
+    set -- "${_tenv_now##* }" "$_tenv_size" "$_tenv_said"
+    unset _tenv_lock _tenv_said _tenv_size _tenv_near _tenv_user _tenv_now
+    [ "$1" = "$2" ] || return 1
+    if [ -n "$3" ]; then printf 'tenv: %s\n' "$3" >&2; fi
 }
 """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import META
+from tenv.core.prefix import LOCK_NOTE, META
 
 __all__ = [
     "NAMES",
@@ -225,6 +225,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": "& " + " ".join(map(quote, program)),
         "@META@": META,
+        "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
@@ -237,6 +238,19 @@ def render_hook(program: Sequence[str], home: Path) -> str:
 
 _HOOK = r"""
 function global:tenv {
+    # Whether the lock is the one that tenv looked at last; prints what it found then.
+    function Test-TenvNote([string] $File) {
+        if (-not [IO.File]::Exists($File)) { return $false }
+        # The lock, what to say of it, its size, and the files that would count more.
+        $note = [IO.File]::ReadAllLines($File)
+        if ($note.Count -lt 3 -or -not [IO.File]::Exists($note[0]) -or
+            [IO.File]::GetLastWriteTimeUtc($note[0]) -ne [IO.File]::GetLastWriteTimeUtc($File) -or
+            [string] [IO.FileInfo]::new($note[0]).Length -cne $note[2]) { return $false }
+        foreach ($near in $note | Select-Object -Skip 3) { if ([IO.File]::Exists($near)) { return $false } }
+        if ($note[1] -and $env:TENV_LOCKED) { return $false }
+        if ($note[1]) { [Console]::Error.WriteLine('tenv: ' + $note[1]) }
+        $true
+    }
     $words = @($args)
     if ($words.Count -eq 2 -and $words[0] -ceq 'activate' -and $words[1] -notmatch '^-|[/\\]') {
         $folder = (Get-Location -PSProvider FileSystem).ProviderPath
@@ -254,7 +268,8 @@ function global:tenv {
         $state = [IO.Path]::Combine($meta, 'state.json')
         $script = [IO.Path]::Combine($meta, '@SCRIPT@')
         if ([IO.File]::Exists($state) -and [IO.File]::Exists($script) -and
-            [IO.File]::ReadAllText($state).StartsWith('{"state": "ready"')) {
+            [IO.File]::ReadAllText($state).StartsWith('{"state": "ready"') -and
+            (Test-TenvNote ([IO.Path]::Combine($meta, '@NOTE@')))) {
             . $script
             return
         }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.core.prefix import META
+from tenv.core.prefix import LOCK_NOTE, META
 
 __all__ = [
     "NAMES",
@@ -167,7 +167,13 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         program: The words that start tenv, for everything else.
         home: The folder of the environments outside a project.
     """
-    values = {"@PROGRAM@": ascii(list(program)), "@META@": META, "@HOME@": ascii(str(home)), "@SCRIPT@": SCRIPT}
+    values = {
+        "@PROGRAM@": ascii(list(program)),
+        "@META@": META,
+        "@NOTE@": LOCK_NOTE,
+        "@HOME@": ascii(str(home)),
+        "@SCRIPT@": SCRIPT,
+    }
     text = _HOOK
     for name, value in values.items():
         text = text.replace(name, value)
@@ -179,6 +185,7 @@ def _tenv_hook(tools):
     import os
     import re
     import subprocess
+    import sys
     from xonsh.built_ins import XSH
     from xonsh.tools import unthreadable
 
@@ -209,10 +216,25 @@ def _tenv_hook(tools):
                 ready = file.readline().startswith('{"state": "ready"')
         except OSError:
             ready = False
-        if not ready or not os.path.isfile(os.path.join(meta, "@SCRIPT@")):
+        if not ready or not os.path.isfile(os.path.join(meta, "@SCRIPT@")) or not noted(os.path.join(meta, "@NOTE@")):
             return ask([target])
         source(os.path.join(meta, "@SCRIPT@"))
         return 0
+
+    def noted(file):
+        # Whether the lock is the one that tenv looked at last; prints what it found then.
+        try:
+            with open(file) as lines:
+                lock, said, size, *nearer = lines.read().splitlines()
+            now, own = os.stat(lock), os.stat(file)
+        except (OSError, ValueError):
+            return False
+        same = (str(now.st_size), now.st_mtime_ns) == (size, own.st_mtime_ns)
+        if not same or any(map(os.path.lexists, nearer)) or (said and XSH.env.get("TENV_LOCKED")):
+            return False
+        if said:
+            print("tenv: " + said, file=sys.stderr)
+        return True
 
     def is_project(folder):
         return os.path.isfile(folder + "/tenv.toml") or os.path.isdir(folder + "/manifests")

@@ -122,10 +122,10 @@ def _pin(name: str, request: CondaRequest) -> str:
     return f"add {name} = {request} to [dependencies]"
 
 
-def _hidden(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
+def _hidden(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
     """Find packages of a channel that the solution needs and that strict channel priority hides."""
     names = list(inquiry.requests)
-    hidden = {match["name"]: match["channel"].rstrip("/") for match in _HIDDEN.finditer(told)}
+    hidden = {match["name"]: match["channel"].rstrip("/") for match in _HIDDEN.finditer(reason)}
     wanted = {name: channel for name, channel in hidden.items() if channel in inquiry.question.channels}
     for chosen in (*([name] for name in sorted(wanted)), sorted(wanted)):
         pins = [CondaRequest(_version_of(inquiry, name), channel_word(wanted[name])) for name in chosen]
@@ -133,9 +133,9 @@ def _hidden(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
         extra = [pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name not in names]
         solution = inquiry.with_specs(inquiry.specs(names, *extra, changed=changed)) if chosen else []
         if solution:
-            told_of = "; ".join(_why_hidden(inquiry, name, wanted[name], solution) for name in chosen)
+            reason_of = "; ".join(_why_hidden(inquiry, name, wanted[name], solution) for name in chosen)
             hint = ", ".join(f"{name} = {pin}" for name, pin in zip(chosen, pins, strict=True))
-            return told_of, f"add {hint} to [dependencies]"
+            return reason_of, f"add {hint} to [dependencies]"
     return None
 
 
@@ -157,11 +157,11 @@ def _why_hidden(inquiry: Inquiry, name: str, channel: str, solution: list[Record
     return f"{wants}, {hides}{line and ':' + line}"
 
 
-def _host(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
+def _host(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
     """Find a requirement on the host that the manifest is missing."""
     for name in ("glibc", "cuda"):
         needed = sorted(
-            {match["version"] for match in _HOST.finditer(told) if match["name"] == name},
+            {match["version"] for match in _HOST.finditer(reason) if match["name"] == name},
             key=lambda version: [int(part) for part in version.strip(".").split(".")],
         )
         offered = inquiry.question.virtual.get(f"__{name}", ("", ""))[0]
@@ -180,7 +180,7 @@ def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
     """Find the smallest set of conflicting requests, and the changes that resolve the conflict."""
     names = inquiry.core()
     lines = "".join(_line(name, inquiry.requests[name]) for name in names)
-    words = inquiry.clash(names) or _first_words(inquiry.told(names))
+    words = inquiry.clash(names) or _first_words(inquiry.reason(names))
     pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
     # With a second conflict, no single change resolves the first.
     pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]
@@ -210,9 +210,9 @@ def _nearest_pin(inquiry: Inquiry, name: str, names: list[str]) -> str:
     return f"{name} = {replace(request, version=CondaRange(version), build='')}"
 
 
-def _first_words(told: str) -> str:
+def _first_words(reason: str) -> str:
     """Return the first lines of the solver's output, without its tree drawing."""
-    lines = [re.sub(r"^[│├└─\s]+", "", line) for line in told.splitlines()]
+    lines = [re.sub(r"^[│├└─\s]+", "", line) for line in reason.splitlines()]
     said = [line for line in lines if line and "are incompatible" not in line][:3]
     text = " ".join(said).removeprefix("Cannot solve the request because of: ")
     for theirs, ours in (

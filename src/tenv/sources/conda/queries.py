@@ -64,7 +64,7 @@ class Inquiry:
         answer = self.ask(replace(self.question, specs=specs, kept=(), lowest=lowest))
         return [] if isinstance(answer, NoSolutionError) else answer
 
-    def told(self, names: Iterable[str]) -> str:
+    def reason(self, names: Iterable[str]) -> str:
         """Return the solver's error for some of the requests alone; empty if they have a solution."""
         answer = self.ask(replace(self.question, specs=self.specs(names), kept=()))
         return answer.detail if isinstance(answer, NoSolutionError) else ""
@@ -85,7 +85,7 @@ class Inquiry:
         names = sorted(self.requests)
         for name in list(names):
             rest = [other for other in names if other != name]
-            if rest and self.told(rest):
+            if rest and self.reason(rest):
                 names = rest
         return names
 

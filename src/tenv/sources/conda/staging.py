@@ -92,13 +92,13 @@ def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
 def _teller(progress: Progress) -> Callable[[str, int, int], None]:
     """Return a callback for downloads that passes all running ones to `progress` a few times a second."""
     running: dict[str, Transfer] = {}
-    told = time.monotonic()
+    reported = time.monotonic()
 
     def tell(name: str, done: int, total: int) -> None:
-        nonlocal told
+        nonlocal reported
         running[name] = Transfer(name, done, total)
-        if time.monotonic() - told > _SECONDS or done == total:
-            told = time.monotonic()
+        if time.monotonic() - reported > _SECONDS or done == total:
+            reported = time.monotonic()
             progress.transfers(dict(running))
 
     return tell

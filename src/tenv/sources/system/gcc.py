@@ -54,8 +54,8 @@ def _folders(places: Places) -> Iterator[Path]:
 def _asked(places: Places, program: str, option: str) -> str:
     """Return the absolute path of a part of a compiler, which the compiler prints; empty without one."""
     done = places.run(program, option, LC_ALL="C")
-    told = "" if isinstance(done, Missing) else done.stdout.strip()
-    return told if Path(told).is_absolute() and Path(told).is_file() else ""
+    printed = "" if isinstance(done, Missing) else done.stdout.strip()
+    return printed if Path(printed).is_absolute() and Path(printed).is_file() else ""
 
 
 def _tool(wanted: ToolRequest, pair: GccPair, programs: list[Path]) -> Tool:

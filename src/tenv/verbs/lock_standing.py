@@ -1,0 +1,188 @@
+"""Whether an environment has the files of its lock for this platform and Python."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.core.errors import EnvironmentStaleError, TenvError
+from tenv.core.files import digest_bytes
+from tenv.core.prefix import LOCK_NOTE
+from tenv.environment.lock_note import LockNote, read_note_of_lock, write_note_of_lock
+from tenv.environment.state import Environment, Owned, State, Status
+from tenv.project.context import Context
+from tenv.targets.search import SearchPath
+
+if TYPE_CHECKING:
+    from tenv.locks.lock import Lock
+
+__all__ = ["LockStanding", "Standing", "note_current", "report_standing", "standing_of"]
+
+_NAMED = 3
+
+
+class Standing(StrEnum):
+    """How an environment stands to its lock."""
+
+    CURRENT = "current"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class LockStanding:
+    """How an environment stands to its lock.
+
+    Attributes:
+        word: The answer.
+        reason: What differs, or why there is no answer; empty for one that is current.
+        hint: The command that brings the environment up to date; empty for one that is current.
+        lock: The lock's file; None where the target is not known here.
+    """
+
+    word: Standing
+    reason: str = ""
+    hint: str = ""
+    lock: Path | None = None
+
+    def sentence(self, target: str) -> str:
+        """Return one line about an environment that is not current; empty for a current one."""
+        match self.word:
+            case Standing.CURRENT:
+                return ""
+            case Standing.STALE:
+                return f"the environment `{target}` is stale: {self.reason}; {self.hint}"
+            case Standing.UNKNOWN:
+                return f"whether the environment `{target}` is stale is unknown: {self.reason}; {self.hint}"
+
+
+def standing_of(context: Context, environment: Environment, state: State) -> LockStanding:
+    """Compare an environment with its lock. One that is not ready counts as current, since its state reports that.
+
+    The lock is read only where its size or time differ from those that were noted, and then its digest from that in
+    the state.
+    """
+    if state.status is not Status.READY:
+        return LockStanding(Standing.CURRENT)
+    try:
+        lock, nearer = _places(context, environment).lock_of(state.target)
+    except TenvError as error:
+        return _unknown(error.message, "`tenv targets` lists the targets")
+    note = read_note_of_lock(environment)
+    if note and note.holds(lock, nearer, environment.meta / LOCK_NOTE) and not note.sentence:
+        return LockStanding(Standing.CURRENT, lock=lock)
+    found = _look(context, environment, state, lock)
+    _note(environment, found, state.target, nearer)
+    return found
+
+
+def note_current(context: Context, environment: Environment, state: State, lock: bytes) -> None:
+    """Note that an environment has the files of a lock, so the next shell need not compare.
+
+    Args:
+        context: What every verb is given.
+        environment: The environment.
+        state: Its state.
+        lock: The bytes of the lock, as they were read.
+    """
+    try:
+        path, nearer = _places(context, environment).lock_of(state.target)
+    except TenvError:  # made for a project in the user's data folder, where its target is not known
+        return
+    note = read_note_of_lock(environment)
+    if note and not note.sentence and note.holds(path, nearer, environment.meta / LOCK_NOTE):
+        return
+    try:
+        info = path.stat()
+    except OSError:
+        return
+    if info.st_size == len(lock):  # else it was changed meanwhile
+        write_note_of_lock(environment, LockNote(path, info.st_size, "", nearer), info.st_mtime_ns)
+
+
+def report_standing(
+    context: Context, environment: Environment, state: State, say: Callable[[str], None] | None
+) -> LockStanding:
+    """Report a stale environment in one line.
+
+    Args:
+        context: What every verb is given.
+        environment: The environment.
+        state: Its state.
+        say: Takes the line; None where nothing is to be said.
+
+    Raises:
+        EnvironmentStaleError: It is stale, or that is unknown, and `locked` was asked for.
+    """
+    found = standing_of(context, environment, state)
+    if found.word is Standing.CURRENT:
+        return found
+    if context.locked:
+        raise EnvironmentStaleError(found.sentence(state.target).rpartition("; ")[0], hint=found.hint)
+    if say is not None:
+        say(f"warning: {found.sentence(state.target)}")
+    return found
+
+
+def _places(context: Context, environment: Environment) -> SearchPath:
+    """Return the search path for an environment; for one in the user's data folder, that outside projects."""
+    places = context.places
+    return places.outside() if environment.prefix.parent == places.data / "envs" else places
+
+
+def _unknown(reason: str, hint: str, lock: Path | None = None) -> LockStanding:
+    return LockStanding(Standing.UNKNOWN, reason, hint, lock)
+
+
+def _look(context: Context, environment: Environment, state: State, path: Path) -> LockStanding:
+    from tenv.locks.lock_file import parse_lock, read_lock_bytes  # late: a noted lock is not read again
+
+    where = "" if environment == context.environment(state.target, None) else f" --prefix {environment.prefix}"
+    try:
+        raw = read_lock_bytes(path, state.target)
+        if digest_bytes(raw) == state.lock:
+            return LockStanding(Standing.CURRENT, lock=path)
+        lock = parse_lock(raw, str(path), state.target)
+    except TenvError as error:
+        return _unknown(error.message, error.hint or f"`tenv lock {state.target}` writes it", path)
+    changes = list(_changes(lock, state))
+    if not changes:
+        return LockStanding(Standing.CURRENT, lock=path)
+    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+    reason = f"{path} has other files: {', '.join(changes[:_NAMED])}{more}"
+    return LockStanding(Standing.STALE, reason, f"`tenv create {state.target}{where}` updates it", path)
+
+
+def _changes(lock: "Lock", state: State) -> Iterator[str]:
+    """Yield the differences between the files of a lock and the installed ones."""
+    from tenv.sources.interface import owned_by_lock  # late: as above
+
+    wanted: Mapping[str, Owned] = owned_by_lock(lock, state.platform, state.python)
+    if state.platform not in lock.platforms:
+        yield f"none for {state.platform}"
+        return
+    if state.python and (minors := lock.python_minors(state.platform)) and state.python not in minors:
+        yield f"none for Python {state.python}"
+        return
+    for key in sorted({*wanted, *state.owned}):
+        had, has = state.of(key), wanted.get(key, {})
+        for name in sorted({*had, *has}):
+            if had.get(name) == has.get(name):
+                continue
+            before, after = (rows[name][0] if name in rows else "" for rows in (had, has))
+            if not before or not after:
+                yield f"{name} {after} added" if after else f"{name} {before} removed"
+            else:
+                yield f"{name} {before} → {after}" if before != after else f"{name} {after} (another file)"
+
+
+def _note(environment: Environment, found: LockStanding, target: str, nearer: tuple[Path, ...]) -> None:
+    if found.lock is None:
+        return
+    try:
+        info = found.lock.stat()
+    except OSError:  # no file to compare: the next command compares again
+        return
+    note = LockNote(found.lock, info.st_size, found.sentence(target), nearer)
+    write_note_of_lock(environment, note, info.st_mtime_ns)

@@ -1,0 +1,35 @@
+"""Update an environment to its lock before it is used."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.project.context import Context, is_set
+from tenv.verbs.create import Created, CreateRequest, LockMode, create
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tenv.checks.rules.interface import Finding
+
+__all__ = ["sync"]
+
+
+def sync(
+    context: Context, target: str | None, prefix: Path | None, tell: "Callable[[Sequence[Finding]], None]"
+) -> Created:
+    """Create or update the environment of a target; never write a lock.
+
+    Args:
+        context: What every verb is given.
+        target: The target; where None, that of the environment in `prefix`, or the default target.
+        prefix: The environment's folder, if it is not the default one.
+        tell: Takes what the rules have to say.
+
+    Raises:
+        LockMissingError, LockStaleError: There is no lock, or it does not satisfy its manifest.
+        TenvError: As `create`.
+    """
+    state = context.environment("", prefix).state() if prefix else None
+    name = target or (state.target if state else None) or context.default_target()
+    mode = LockMode.FROZEN if is_set("TENV_FROZEN") else LockMode.LOCKED
+    return create(context, CreateRequest(name, prefix, mode), tell)

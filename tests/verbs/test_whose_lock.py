@@ -1,0 +1,99 @@
+"""Whose manifest and whose lock counts, where a lock is written, and the way back to the one before."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.fakes import make_wheel
+from tests.support.projects import Project, call
+
+
+@pytest.fixture
+def built_in(locked: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Project:
+    """The target `tiny` as a built-in one; the test stands outside every project."""
+    monkeypatch.setattr("tenv.targets.search._built_in", lambda: locked.folder)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("PWD", str(elsewhere))
+    make_wheel(locked.index.folder, "alpha", "3.0")
+    return locked
+
+
+def own_lock() -> Path:
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "locks" / "tiny.lock"
+
+
+def row() -> dict[str, object]:
+    return next(row for row in call("targets", "--json").data if row["name"] == "tiny")
+
+
+def test_outside_a_project_an_update_of_a_built_in_target_needs_user(built_in: Project) -> None:
+    before = built_in.lock.read_bytes()
+    err = built_in.fails(2, "usage", "update", "tiny")
+    assert str(own_lock()) in err
+    assert "hint: `tenv update --user tiny` does that" in err
+    assert not own_lock().exists()
+    assert "3.0" in built_in.ok("update", "--dry-run", "tiny").err
+    ended = built_in.ok("update", "--user", "tiny")
+    assert f"compared with {built_in.lock}, the lock in use before (built-in):" in ended.err
+    assert "alpha" in ended.err
+    assert "3.0" in own_lock().read_text()
+    assert built_in.lock.read_bytes() == before
+    built_in.ok("update", "--user", "tiny")
+
+
+def test_a_lock_that_counts_already_is_not_written_again(built_in: Project) -> None:
+    built_in.ok("lock", "tiny")
+    assert not own_lock().exists()
+    built_in.ask_for('gamma = "*"')
+    built_in.fails(2, "usage", "lock", "tiny")
+    built_in.fails(7, "lock-stale", "lock", "--check", "tiny")
+    built_in.ok("lock", "--user", "tiny")
+    assert own_lock().exists()
+
+
+def test_targets_show_and_create_say_whose_counts(built_in: Project) -> None:
+    assert (row()["origin"], row()["lock_origin"]) == ("built-in", "built-in")
+    assert "tiny (built-in)" in built_in.ok("show", "tiny").out
+    built_in.ok("update", "--user", "tiny")
+    assert (row()["origin"], row()["lock_origin"]) == ("built-in", "user")
+    assert "tiny (manifest built-in, lock yours)" in built_in.ok("show", "tiny").out
+    data = built_in.ok("create", "tiny", "--json").data
+    assert (data["manifest_origin"], data["lock_origin"]) == ("built-in", "user")
+    assert f"from {own_lock()} (manifest built-in, lock yours)" in built_in.ok("create", "tiny", "--exact").err
+
+
+def test_reset_goes_back_to_the_lock_beside_the_manifest(built_in: Project) -> None:
+    built_in.ok("update", "--user", "tiny")
+    ended = built_in.ok("lock", "tiny", "--reset")
+    assert ended.err == f"{own_lock()} removed: {built_in.lock} is in use now (built-in)\n"
+    assert not own_lock().exists()
+    assert row()["lock_origin"] == "built-in"
+    built_in.fails(7, "lock-missing", "lock", "tiny", "--reset")
+    assert built_in.lock.exists()
+
+
+def test_a_project_s_lock_of_its_own_target_is_never_reset(locked: Project) -> None:
+    locked.fails(7, "lock-missing", "lock", "tiny", "--reset")
+    assert locked.lock.exists()
+
+
+def test_in_a_project_the_lock_of_a_built_in_target_is_the_project_s(
+    built_in: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("tenv.toml").write_text("")
+    built_in.ok("update", "tiny")
+    assert Path("locks/tiny.lock").is_file()
+    assert row()["lock_origin"] == "project"
+    built_in.ok("lock", "tiny", "--reset")
+    assert not Path("locks/tiny.lock").exists()
+
+
+def test_import_outside_a_project_needs_user(built_in: Project) -> None:
+    Path("environment.yml").write_text("name: theirs\ndependencies: [python=3.11]\n")
+    err = built_in.fails(2, "usage", "import", "environment.yml")
+    assert "`tenv import --user` does that" in err
+    built_in.ok("import", "--user", "environment.yml")
+    assert (own_lock().parents[1] / "manifests" / "theirs.toml").is_file()
