@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tenv.checks.checkout_state import CheckoutState
 from tenv.checks.pytorch_source import AbiChoice, SourceRequirement, SourceTree, from_release, read_source
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
@@ -139,6 +140,7 @@ def test_the_era_of_setup_py(tmp_path: Path) -> None:
         cxx_standard=SourceRequirement(14, "CMakeLists.txt:4"),
         abi=SourceRequirement(AbiChoice.ENVIRONMENT, "setup.py"),
         build_backend=SourceRequirement("setuptools", "setup.py"),
+        state=CheckoutState(),
     )
     assert str(tree.release) == "1.8.0"
 
@@ -157,7 +159,7 @@ def test_the_strictest_of_several_places_counts(tmp_path: Path) -> None:
 
 def test_submodules_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "third_party" / "fmt").mkdir(parents=True)  # as `git clone` without --recursive leaves it
-    assert read(tmp_path, MIDDLE).missing_submodules == ("third_party/fmt", "third_party/gone")
+    assert read(tmp_path, MIDDLE).state == CheckoutState(broken=("third_party/fmt", "third_party/gone"))
 
 
 def test_the_era_of_scikit_build_core(tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_what_the_readme_names_counts_when_nothing_is_enforced(tmp_path: Path) -
     assert tree.cuda_min == Missing("cmake/public/cuda.cmake names no version")
     assert isinstance(tree.build_backend, Missing)
     assert tree.abi.value is AbiChoice.ENVIRONMENT
-    assert tree.missing_submodules == ()
+    assert tree.state == CheckoutState()
 
 
 @pytest.mark.parametrize(

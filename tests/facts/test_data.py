@@ -12,6 +12,7 @@ import pytest
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import sm_of
 from tenv.facts.gpu_names import find_by_name
+from tenv.facts.pytorch_tried import Part
 from tenv.facts.table_files import LAYOUTS, read_data
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.absent_parts import HEADERS, LIBRARIES, PROGRAMS
@@ -27,6 +28,7 @@ NOT_CONFIRMED = {
     "cuda_parts": 0,
     "libstdcxx": 1,
     "pytorch_build": 9,
+    "pytorch_tried": 2,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,
@@ -281,3 +283,43 @@ def test_the_packages_of_a_part(facts: Facts) -> None:
     assert parts["libcublas"].package(Version("13.0")) == "libcublas-dev-13-0"
     assert parts["libcusparse"].package(Version("10.2")) == "cuda-cusparse-dev-10-2"
     assert parts["cuda_nvrtc"].package(Version("10.2")) == "cuda-nvrtc-dev-10-2"
+
+
+def test_what_fails_with_a_revision_is_one_open_or_closed_range(facts: Facts) -> None:
+    for row in facts.pytorch_tried.failures:
+        assert row.first or row.below
+        assert not (row.first and row.below) or row.first < row.below
+        assert row.torch_from is None or row.torch_from < row.torch_below
+
+
+@pytest.mark.parametrize(
+    ("part", "version", "torch", "row", "sure"),
+    [
+        ("cuda", "12.1", "1.12.1", "cuda-12-torch-1.12", True),
+        ("cuda", "12.1", "2.0.0", "", False),
+        ("cuda", "12.0", "1.14.0a0", "cuda-12-torch-1.13", False),
+        ("cuda", "13.0", "2.8.0", "cuda-13-torch-2.8", True),
+        ("cuda", "13.0", "2.9.0a0+git1234567", "cuda-13-torch-2.8", False),
+        ("cuda", "13.0", "2.9.0", "", False),
+        ("cuda", "12.9", "2.8.0", "", False),
+        ("cuda", "11.4", "2.5.1", "cuda-11.4-torch-2.3", True),
+        ("cuda", "11.4", "2.2.2", "", False),
+        ("cuda", "11.5", "1.10.1", "cuda-11.5-torch-1.10", True),
+        ("cuda", "11.4", "1.10.1", "", False),
+        ("cuda", "12.6", "2.4.1", "", False),
+        ("python", "3.14", "2.8.0", "python-3.14", True),
+        ("python", "3.14", "2.9.0a0", "python-3.14", False),
+        ("python", "3.12", "2.2.0", "", False),
+        ("python", "3.12", "2.1.0a0", "python-3.12", False),
+        ("python", "3.12", "2.1.2", "python-3.12", True),
+        ("python", "3.12", "2.0.0a0", "python-3.12", True),
+        ("cmake", "4.0.0", "2.7.0a0+git504bc92", "cmake-4", True),
+        ("cmake", "4.0.2", "2.7.0", "", False),
+        ("cmake", "3.31.6", "2.6.0", "", False),
+        ("cmake", "3.23.0", "1.12.0a0", "cmake-3.23.0", True),
+        ("cmake", "3.23.1", "1.12.0a0", "", False),
+    ],
+)
+def test_what_is_known_to_fail(facts: Facts, part: str, version: str, torch: str, row: str, sure: bool) -> None:
+    found = facts.pytorch_tried.find(Part(part), Version(version), torch, "linux-64")
+    assert (found[0].id if found else "", bool(found and found[1])) == (row, sure)

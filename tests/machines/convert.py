@@ -16,11 +16,13 @@ from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.toolkit_headers import FUNCTIONS
 
-__all__ = ["CASES", "Case", "cases", "host_report", "manifest", "project"]
+__all__ = ["CASES", "LATER", "Case", "cases", "host_report", "manifest", "project"]
 
 Case = dict[str, Any]
 
 CASES = Path(__file__).parent / "cases"
+LATER = Path(__file__).parent / "later"
+"""Machines that were gathered after the rules were written."""
 UNTOLD = "the thread does not say"
 
 _TARGET = "machine"
@@ -54,6 +56,7 @@ def host_report(case: Case) -> dict[str, Any]:
         "compilers": _fact(list(_compilers(case)) or None),
         "libc": _fact(case.get("glibc")),
         "libstdcxx": _fact({**libraries, "cxxabi": _cxxabi(libraries["glibcxx"])} if libraries else None),
+        "pythons": _fact(_pythons(case)),
         "memory": _fact(case["memory_gib"] << 30 if "memory_gib" in case else None),
         "wsl": _fact(case.get("wsl", False)),
         "container": _fact(case.get("container")) if "container" in case else _missing("not in a container"),
@@ -216,6 +219,15 @@ def _compilers(case: Case) -> Iterator[dict[str, Any]]:
             "found_by": "g++ on nvcc's own PATH" if compiler.get("nvcc") else f"{kind} on PATH",
             "nvcc": compiler.get("nvcc", False),
         }
+
+
+def _pythons(case: Case) -> list[dict[str, Any]] | None:
+    """Return the Python of a case; None where the thread does not tell whether its headers are there."""
+    python = case.get("python", {})
+    if "headers" not in python:
+        return None
+    minor = _minor(python["version"])
+    return [{"path": f"/usr/bin/python{minor}", "version": python["version"], "headers": python["headers"]}]
 
 
 def _cxxabi(glibcxx: str) -> str:

@@ -1,8 +1,8 @@
 """How often tenv's yes and no are what happened: ``python -m tests.machines.score [CAUSE …]``.
 
 Each machine of the corpus is judged by ``tenv check`` three times: as text, as JSON, and with ``--build-only``. An
-answer is right when all of them say what happened. Unknown is right only where the case names a fact that the report
-lacks.
+answer is right when all of them say what happened. Unknown is right only where the report lacks a fact: the case names
+it, or the finding that leaves the answer open does, and the report has no such value.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.machines.convert import Case, cases, project
+from tests.machines.convert import LATER, Case, cases, host_report, project
 from tests.support.projects import Ended, call
 
 __all__ = ["Answer", "Outcome", "judge", "report", "score"]
@@ -60,13 +60,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What three calls of ``tenv check`` say: JSON, the text, and the two exit statuses."""
+    """What three calls of ``tenv check`` say: JSON, the text, the two exit statuses, and what its findings need."""
 
     json: Mapping[str, str]
     text: Mapping[str, str]
     status: int
     build_only: int
     problem: str
+    needs: frozenset[str] = frozenset()
 
 
 def judge(case: Case, folder: Path) -> Iterator[Answer]:
@@ -128,7 +129,9 @@ def _ask(case: Case, folder: Path) -> _Asked:
             call("check", *words, "--build-only"),
         )
     problem = plain.err.strip() if plain.status not in {0, 1} else ""
-    return _Asked({} if problem else _of_json(data), _of_text(plain.out), plain.status, build.status, problem)
+    if problem:
+        return _Asked({}, _of_text(plain.out), plain.status, build.status, problem)
+    return _Asked(_of_json(data), _of_text(plain.out), plain.status, build.status, "", frozenset(data.data["needs"]))
 
 
 @contextlib.contextmanager
@@ -165,7 +168,9 @@ def _weigh(case: Case, question: str, said: str, asked: _Asked) -> tuple[Outcome
     if (asked.build_only == 0) != (asked.json["build"] == "yes") or (asked.status == 0) != both:
         return Outcome.WRONG, f"status {asked.status}, with --build-only {asked.build_only}, beside {asked.json}"
     if said == "unknown":
-        lacks = [fact for fact in case.get("lacks", []) if (fact in _BUILD_FACTS) == (question == "build")]
+        absent = {name for name, value in host_report(case).items() if isinstance(value, dict) and "missing" in value}
+        lacking = {*case.get("lacks", []), *(asked.needs & absent)}
+        lacks = [fact for fact in lacking if (fact in _BUILD_FACTS) == (question == "build")]
         return (Outcome.RIGHT, "") if lacks else (Outcome.UNKNOWN, "the report lacks nothing")
     return (Outcome.RIGHT, "") if said == case[question] else (Outcome.WRONG, "")
 
@@ -191,5 +196,7 @@ def _fault(answer: Answer) -> str:
 
 
 if __name__ == "__main__":
-    wanted = [case for case in cases() if not sys.argv[1:] or case["cause"] in sys.argv[1:]]
+    chosen = sys.argv[1:]
+    known = [*cases(), *(cases(LATER) if "later" in chosen else ())]
+    wanted = [case for case in known if not chosen or case["cause"] in chosen]
     sys.stdout.write(report(score(wanted), wanted))

@@ -102,7 +102,7 @@ def test_the_envelope(tmp_path: Path) -> None:
     found = json.loads(call("check", "cuda121", "--pytorch", "2.9", "--host-report", file, "--json").out)
     assert list(found) == ["tenv", "command", "ok", "data", "findings", "error"]
     assert (found["command"], found["ok"], found["error"]) == ("check", False, None)
-    assert set(found["data"]) == {"build", "run", "target", "pytorch", "platform", "lock_problem"}
+    assert set(found["data"]) == {"build", "run", "target", "pytorch", "platform", "needs", "lock_problem"}
     assert {"target": "cuda121", "pytorch": "2.9"}.items() <= found["data"].items()
     for finding in found["findings"]:
         assert set(finding) == {"code", "severity", "subject", "message", "evidence", "source", "fix"}

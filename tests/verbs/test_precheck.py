@@ -82,9 +82,25 @@ def test_no_driver_at_all_is_not_worth_a_word(cuda: Project, on: Any) -> None:
 
 
 def test_the_pytorch_is_asked_about_too(cuda: Project, on: Any) -> None:
-    ended = cuda.ok("create", "tiny", "--pytorch", "2.8", *on())
-    assert "warning[TE604]: PyTorch 2.8: is not among the revisions that `tiny` is made for: >=2.9" in ended.err
+    ended = call("create", "tiny", "--pytorch", "2.8", *on())
+    assert ended.status == 4
+    assert "error[TE610]: CUDA 13.0: fails with PyTorch 2.8: " in ended.err
+    cuda.edit('pytorch     = ">=2.9"', 'pytorch     = ">=2.10"')
+    ended = cuda.ok("create", "tiny", "--pytorch", "2.9", *on())
+    assert "warning[TE604]: PyTorch 2.9: is not among the revisions that `tiny` is made for: >=2.10" in ended.err
     assert call("create", "tiny", "--pytorch", "nothing").status == 2
+
+
+def test_what_is_wrong_with_a_checkout_is_a_warning(cuda: Project, on: Any, tmp_path: Path) -> None:
+    tree = tmp_path / "pytorch"
+    tree.mkdir()
+    (tree / "version.txt").write_text("2.9.0\n")
+    (tree / "CMakeLists.txt").write_text("project(Torch CXX C)\n")
+    (tree / ".gitmodules").write_text('[submodule "fmt"]\n    path = third_party/fmt\n')
+    words = ("tiny", "--pytorch", str(tree), *on())
+    assert "error[TE611]" in call("check", *words, "--build-only").out
+    assert call("check", *words, "--build-only").status == 1
+    assert f"warning[TE611]: {tree}: lacks third_party/fmt" in cuda.ok("create", *words).err
 
 
 def test_with_nothing_to_do_nothing_is_asked(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from tenv.checks.host_options import HostOptions, report
 from tenv.checks.judge import Judge, find_source
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.arch_list import VARIABLE
+from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.core.errors import UnfitHostError
 from tenv.facts.tables import Facts
@@ -60,7 +61,8 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
     """Return what there is to say about making an environment of a target, when no rule is against it.
 
     What is said about building comes in full. Of what is said about running only errors come, as warnings: the
-    programs may be meant for another machine, but nobody should learn it after hours of compiling.
+    programs may be meant for another machine, but nobody should learn it after hours of compiling. What is wrong with a
+    checkout keeps no environment from being made, and comes as a warning, too.
 
     Args:
         target: The target.
@@ -73,8 +75,9 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
     judge = Judge(target, around.source, around.facts, locked=lock is not None, lock=lock, arch_list=around.arch_list)
     verdicts = judge(around.host)
     findings = verdicts.about(Scope.BUILD, Scope.BOTH)
-    if verdicts.build is False:
-        codes = tuple(dict.fromkeys(found.code for found in findings if found.severity is Severity.ERROR))
+    against = [found for found in findings if found.severity is Severity.ERROR and found.code not in OF_CHECKOUT]
+    if against:
+        codes = tuple(dict.fromkeys(found.code for found in against))
         raise UnfitHostError(
             f"PyTorch can't be built with `{target.name}` on this machine ({', '.join(codes)})",
             [found.to_json() for found in findings],
@@ -84,4 +87,8 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
             ),
         )
     running = [found for found in verdicts.about(Scope.RUN) if found.severity is Severity.ERROR]
-    return (*findings, *(replace(found, severity=Severity.WARNING) for found in running))
+    running += [found for found in findings if found.severity is Severity.ERROR]
+    return (
+        *(found for found in findings if found not in running),
+        *(replace(found, severity=Severity.WARNING) for found in running),
+    )

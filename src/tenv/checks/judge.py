@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.checks.driver_report import find_targets
 from tenv.checks.fleet import MachineVerdicts, Memos, ask, refuse_host_options
 from tenv.checks.host_options import HostOptions, report
@@ -17,7 +18,8 @@ from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
-from tenv.core.errors import FactsError, TenvError, UsageError
+from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
+from tenv.environment.state import Environment
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
@@ -82,6 +84,7 @@ class Verdicts:
             "target": self.target,
             "pytorch": self.pytorch,
             "platform": self.platform,
+            "needs": sorted({finding.unknown.needs for finding in self.findings if finding.unknown}),
             "lock_problem": self.lock_problem,
         }
 
@@ -104,6 +107,7 @@ class Judge:
         locked: bool = True,
         lock: Lock | None = None,
         arch_list: str = "",
+        activated: Mapping[str, str] | None = None,
     ) -> None:
         """Take the target.
 
@@ -114,11 +118,13 @@ class Judge:
             locked: Whether the lock counts; not so where it is about to be made anew.
             arch_list: TORCH_CUDA_ARCH_LIST of the caller's environment.
             lock: The lock, where the caller has read it.
+            activated: The variables that activating its environment sets; None where there is none.
         """
         self._target = target
         self._source = source
         self._facts = facts
         self._arch_list = arch_list
+        self._activated = activated
         self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not looked at")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
@@ -152,7 +158,7 @@ class Judge:
         platform = _platform(host)
         manifest = self._manifest(platform)
         named = named_archs(manifest, self._arch_list)
-        return tuple(rule(Case(manifest, platform, self.lock, host, self._source, self._facts, named)))
+        return tuple(rule(Case(manifest, platform, self.lock, host, self._source, self._facts, named, self._activated)))
 
     def _manifest(self, platform: str) -> Manifest:
         if platform not in self._on:
@@ -190,9 +196,19 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
     facts = user_facts(context)
     source = find_source(pytorch, facts)
     host = report(context, options)
+    activated = None
     if not options.host_report:
-        host = with_environment(host, context.environment(target.name, None).prefix)
-    return Judge(target, source, facts, arch_list=context.environ.get(VARIABLE, ""))(host)
+        environment = context.environment(target.name, None)
+        host, activated = with_environment(host, environment.prefix), _activated(environment)
+    return Judge(target, source, facts, arch_list=context.environ.get(VARIABLE, ""), activated=activated)(host)
+
+
+def _activated(environment: Environment) -> dict[str, str] | None:
+    """Return what activating an environment sets; None where it has none that can be read."""
+    try:
+        return {change.name: change.value for change in read_activation(environment.meta / ACTIVATION).changes}
+    except EnvironmentBrokenError:
+        return None
 
 
 def with_environment(host: HostReport, prefix: Path) -> HostReport:

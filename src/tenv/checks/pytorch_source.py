@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import tomli
 
+from tenv.checks.checkout_state import CheckoutState, read_state
+from tenv.checks.pytorch_ci import CiBuilds, read_tested
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 
@@ -50,7 +52,6 @@ _CUDNN = re.compile(rf"PyTorch (?:requires|needs) [Cc]uDNN[ -]{_NUMBER} (?:and|o
 _SETUP_PYTHON = re.compile(r"^python_min_version\s*=\s*\(([\d,\s]+)\)", re.MULTILINE)
 _SETUP_REQUIRES = re.compile(r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']")
 _REQUIRED_CMAKE = re.compile(rf"cmake\s*(?:>=|~=)\s*{_NUMBER}")
-_SUBMODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
 class AbiChoice(StrEnum):
@@ -91,7 +92,8 @@ class SourceTree:
         cxx_standard: The C++ standard, 17 for C++17.
         abi: Who chooses the ABI of libstdc++.
         build_backend: What builds it: ``setuptools``, ``scikit-build-core``, or another backend by its own name.
-        missing_submodules: The folders of submodules that are not there or empty, in the order of ``.gitmodules``.
+        state: What is in the checkout beside its sources; None without one.
+        tested: What the CI of this revision builds with; None where its files do not tell.
     """
 
     root: Path | None
@@ -105,7 +107,8 @@ class SourceTree:
     cxx_standard: SourceRequirement[int] | Missing
     abi: SourceRequirement[AbiChoice]
     build_backend: SourceRequirement[str] | Missing
-    missing_submodules: tuple[str, ...] = ()
+    state: CheckoutState | None = None
+    tested: CiBuilds | None = None
 
     @property
     def release(self) -> Version:
@@ -114,9 +117,13 @@ class SourceTree:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
-        names = [name for name in self.__slots__ if name not in ("root", "missing_submodules")]
+        names = [name for name in self.__slots__ if name not in ("root", "state", "tested")]
         values = {name: _to_json(getattr(self, name)) for name in names}
-        return {"root": str(self.root or ""), **values, "missing_submodules": list(self.missing_submodules)}
+        return {
+            "root": str(self.root or ""),
+            **values,
+            "missing_submodules": list(self.state.broken if self.state else ()),
+        }
 
 
 def _to_json(asked: SourceRequirement[Any] | Missing) -> dict[str, Any]:
@@ -197,7 +204,8 @@ def read_source(path: Path) -> SourceTree | Missing:
         cxx_standard=_standard(files),
         abi=_abi(files, backend),
         build_backend=backend,
-        missing_submodules=_missing_submodules(files),
+        state=read_state(path),
+        tested=read_tested(path),
     )
 
 
@@ -328,13 +336,3 @@ def _abi(files: _Files, backend: SourceRequirement[str] | Missing) -> SourceRequ
 def _abi_of(backend: SourceRequirement[str] | Missing) -> AbiChoice:
     scikit = isinstance(backend, SourceRequirement) and backend.value == "scikit-build-core"
     return AbiChoice.COMPILER if scikit else AbiChoice.ENVIRONMENT
-
-
-def _missing_submodules(files: _Files) -> tuple[str, ...]:
-    def empty(folder: Path) -> bool:
-        try:
-            return next(folder.iterdir(), None) is None
-        except OSError:
-            return True
-
-    return tuple(path for path in _SUBMODULE.findall(files.text(".gitmodules")) if empty(files.root / path))

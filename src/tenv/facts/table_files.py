@@ -116,6 +116,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "cuda_arch_matrix": Section(("torch",)),
         },
     ),
+    "pytorch_tried": Layout(
+        "which CUDA, Python and CMake a revision of PyTorch is known to fail with",
+        {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},
+    ),
     "cusparselt": Layout(
         "the releases of cuSPARSELt, and those that PyTorch uses",
         {

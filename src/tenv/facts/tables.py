@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.magma import MagmaTable
     from tenv.facts.pytorch_build import PytorchBuildTable
+    from tenv.facts.pytorch_tried import PytorchTriedTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
@@ -110,6 +111,13 @@ class Facts:
         from tenv.facts.pytorch_build import read
 
         return read(self.data("pytorch_build"))
+
+    @cached_property
+    def pytorch_tried(self) -> "PytorchTriedTable":
+        """What a PyTorch revision is known to fail with."""
+        from tenv.facts.pytorch_tried import read
+
+        return read(self.data("pytorch_tried"))
 
     @cached_property
     def cusparselt(self) -> "CusparseltTable":

@@ -5,10 +5,14 @@ written form is `tenv.host.report_json`.
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tenv.core.versions import Version
 from tenv.core.worded import Worded
 from tenv.host.interface import Fact, Missing, ReasonKind
+
+if TYPE_CHECKING:
+    from tenv.host.pythons import FoundPython
 
 __all__ = [
     "Compat",
@@ -302,6 +306,7 @@ class HostReport:
     compilers: Fact[tuple[Compiler, ...]] | Missing = field(metadata=_row("compilers:COMPILERS"))
     libc: Fact[Version] | Missing = field(metadata=_row("machine:LIBC"))
     libstdcxx: Fact[Libstdcxx] | Missing = field(metadata=_row("libstdcxx:LIBSTDCXX"))
+    pythons: "Fact[tuple[FoundPython, ...]] | Missing" = field(metadata=_row("pythons:PYTHONS"))
     cores: Fact[int] | Missing = field(metadata=_row("machine:CORES"))
     memory: Fact[int] | Missing = field(metadata=_row("machine:MEMORY"))
     disk: Fact[Disk] | Missing = field(metadata=_row("storage:DISK"))

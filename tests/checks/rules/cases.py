@@ -3,8 +3,10 @@
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from tenv.checks.checkout_state import CheckoutState
 from tenv.checks.pytorch_source import SourceTree, from_release
 from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.interface import Case, Finding
@@ -109,9 +111,14 @@ def case(
     platform: str = "linux-64",
     offers: Fact[Version] | Missing | None = None,
     arch_list: str = "",
+    state: CheckoutState | None = None,
+    activated: dict[str, str] | None = None,
     **changes: Any,
 ) -> Case:
-    """Return a case; `offers` is the CUDA that the machine's driver offers, other changes go to `host`."""
+    """Return a case; `offers` is the CUDA that the machine's driver offers, other changes go to `host`.
+
+    A `state` makes a checkout of the version `torch`.
+    """
     changes |= {"cuda": offers} if offers else {}
     wanted = Manifest(
         name="t",
@@ -128,7 +135,10 @@ def case(
     asked = {"cuda": cuda} if cuda else {}
     lock = Lock("t", (platform,), {platform: wheels}, asked, {}, "")
     lock = replace(lock, conda={platform: conda} if conda else {}, archives={platform: archives} if archives else {})
-    return Case(wanted, platform, lock, host(**changes), release(torch) if torch else None, facts(), arch_list)
+    source = release(torch) if torch else None
+    if source and state:
+        source = replace(source, root=Path("pytorch"), state=state)
+    return Case(wanted, platform, lock, host(**changes), source, facts(), arch_list, activated)
 
 
 def found(code: str, asked: Case) -> list[Finding]:

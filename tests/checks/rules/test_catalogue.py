@@ -34,22 +34,23 @@ def test_a_gpu_without_a_driver_is_known_by_its_pci_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("torch", "platform", "packages", "said"),
+    ("torch", "platform", "packages", "severity", "said"),
     [
-        ("2.6.0", "linux-64", {}, "submodules of PyTorch 2.6.0 ask for: its configuration fails"),
-        ("2.6.0", "win-64", {"wheels": (wheel("six", "1.17.0"),)}, "submodules of PyTorch 2.6.0 ask for"),
-        ("2.7.1", "linux-64", {}, "which NNPACK's download of six asks for"),
-        ("2.15.0", "linux-64", {}, "which NNPACK's download of six asks for"),
-        ("2.7.1", "linux-64", {"wheels": (wheel("six", "1.17.0"),)}, ""),
-        ("2.7.1", "linux-64", {"conda": (conda("six", "1.17.0"),)}, ""),
-        ("2.7.1", "linux-aarch64", {}, ""),
-        ("2.7.1", "win-64", {}, ""),
+        ("2.6.0", "linux-64", {}, "error", "fails with PyTorch 2.6.0: CMake 4 has dropped the policies before 3.5"),
+        ("2.6.0", "win-64", {"wheels": (wheel("six", "1.17.0"),)}, "error", "fails with PyTorch 2.6.0"),
+        ("2.6.0", "linux-64", {"manifest": {"environment": {"CMAKE_POLICY_VERSION_MINIMUM": "3.5"}}}, "", ""),
+        ("2.7.1", "linux-64", {}, "warning", "which NNPACK's download of six asks for"),
+        ("2.15.0", "linux-64", {}, "warning", "which NNPACK's download of six asks for"),
+        ("2.7.1", "linux-64", {"wheels": (wheel("six", "1.17.0"),)}, "", ""),
+        ("2.7.1", "linux-64", {"conda": (conda("six", "1.17.0"),)}, "", ""),
+        ("2.7.1", "linux-aarch64", {}, "", ""),
+        ("2.7.1", "win-64", {}, "", ""),
     ],
 )
-def test_a_new_cmake(torch: str, platform: str, packages: dict[str, Any], said: str) -> None:
+def test_a_new_cmake(torch: str, platform: str, packages: dict[str, Any], severity: str, said: str) -> None:
     wheels = (wheel("cmake", "4.0.0"), *packages.get("wheels", ()))
     findings = found("TE603", case(torch=torch, platform=platform, **{**packages, "wheels": wheels}))
-    assert [str(finding.severity) for finding in findings] == (["warning"] if said else [])
+    assert [str(finding.severity) for finding in findings] == ([severity] if said else [])
     assert all(said in finding.message and "POLICY_VERSION_MINIMUM" in finding.fix for finding in findings)
 
 

@@ -237,7 +237,7 @@ def test_nothing_is_said_of_several_compilers_where_the_target_brings_its_own() 
 
 @pytest.mark.parametrize(
     ("version", "torch", "severities"),
-    [("3.26.4", "2.12.0", ["error"]), ("3.27.0", "2.12.0", []), ("4.0.1", "2.6.0", ["warning"]), ("4.0.1", None, [])],
+    [("3.26.4", "2.12.0", ["error"]), ("3.27.0", "2.12.0", []), ("4.0.1", "2.6.0", ["error"]), ("4.0.1", None, [])],
 )
 def test_a_cmake_of_conda_s(version: str, torch: str | None, severities: list[str]) -> None:
     findings = found("TE603", conda_case(torch, conda("cmake", version)))

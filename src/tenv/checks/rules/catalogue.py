@@ -5,6 +5,7 @@ and which verdict its errors decide. ``docs/check.md`` lists the rows.
 """
 
 from tenv.checks.rules import (
+    checkout,
     compiler,
     compiler_breaks,
     driver_rules,
@@ -13,12 +14,14 @@ from tenv.checks.rules import (
     gpu,
     libc,
     libraries,
+    python_headers,
     pytorch,
     resources,
     sysroot,
     toolkit,
     toolkit_in_sight,
     toolkit_parts,
+    tried,
     whole_toolkit,
 )
 from tenv.checks.rules.driver_family import DRIVER_RULES
@@ -55,10 +58,14 @@ RULES: tuple[Rule, ...] = (
     Rule(libc.libstdcxx_too_old, (libc.LIBSTDCXX,), "a libstdc++ that is older than the g++", _RUN),
     Rule(sysroot.other_origin, (sysroot.ORIGINS,), "a compiler and a sysroot of two origins", _BUILD),
     Rule(pytorch.cuda_too_old, (pytorch.CUDA,), "a CUDA that PyTorch refuses", _BUILD),
+    Rule(tried.cuda_tried, (tried.TRIED,), "a CUDA that PyTorch fails with", _BUILD),
     Rule(pytorch.python, (pytorch.PYTHON,), "a Python that PyTorch refuses", _BUILD),
+    Rule(python_headers.without_headers, (python_headers.HEADERS,), "a Python without its headers", _BUILD),
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision that the target is not for", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision that the table does not have", _BUILD),
+    Rule(checkout.submodules, (checkout.SUBMODULES,), "submodules that are not there", _BUILD),
+    Rule(checkout.stale_build, (checkout.STALE,), "a build folder of another build", _BUILD),
     Rule(libraries.library_of_other_revision, (libraries.REVISION,), "a library of another time", _BUILD),
     Rule(era.cxx_standard, (era.STANDARD,), "a C++ standard that nvcc does not know", _BUILD),
     Rule(era.abi, (era.ABI,), "the ABI of libstdc++", _BUILD),

@@ -159,5 +159,7 @@ def _place(need: Need, driver: Fact[Version], around: DriverSurroundings) -> wor
             if of_package and compat.value.version >= need.minimum.driver
             else words.CompatPlace.ABSENT
         )
+    if around.offered is not None and around.offered < Version(need.cuda.major_minor):
+        return words.CompatPlace.ABSENT  # the libcuda that comes first says itself that it offers less
     told = compat.kind in (ReasonKind.DRIVERS_OWN, ReasonKind.NONE) and driver.kind is not OriginKind.ASSUMED
     return words.CompatPlace.ABSENT if told else words.CompatPlace.UNKNOWN

@@ -1,6 +1,6 @@
 """What a rule answers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -87,6 +87,7 @@ class Case:
         source: The PyTorch checkout or release that shall be built; None when none is named.
         facts: The compatibility tables.
         arch_list: What TORCH_CUDA_ARCH_LIST says where it is built; an empty string where it is not set.
+        activated: The variables that activating the target's environment sets; None where there is no environment.
     """
 
     manifest: "Manifest"
@@ -96,6 +97,7 @@ class Case:
     source: "SourceTree | None"
     facts: "Facts"
     arch_list: str = ""
+    activated: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator
 
 from tenv.checks.pytorch_source import SourceRequirement, SourceTree
-from tenv.checks.rules.common import asked_doubt, cuda_of, locked, locked_conda
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.common import asked_doubt, cuda_of, doubt, locked, locked_conda
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
+from tenv.checks.rules.tried import known_failure
 from tenv.core.versions import Range, Version
+from tenv.facts.pytorch_tried import KnownFailure, Part
 
 __all__ = [
     "CMAKE",
@@ -32,8 +34,6 @@ REVISION = "TE604"
 UNLISTED = "TE609"
 
 _CMAKE_4 = Version("4")
-_TAKES_CMAKE_4 = Version("2.7")
-"""The first release that sets CMAKE_POLICY_VERSION_MINIMUM for its submodules (pytorch/pytorch#150203, #150460)."""
 
 _UPSTREAM = "github.com/pytorch/pytorch"
 
@@ -54,7 +54,10 @@ def cuda_too_old(case: Case) -> Iterator[Finding]:
 
 
 def python(case: Case) -> Iterator[Finding]:
-    """Yield an error where no Python of the target suits the revision, a note where some do not."""
+    """Yield an error where no Python of the target suits the revision, a note where some do not.
+
+    What its metadata takes is bounded below; above, what is known to fail with a newer Python bounds it.
+    """
     asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
     evidence, section = f"python of {case.manifest.file}: {case.manifest.python}", "the manifest"
     if not minors:
@@ -62,22 +65,51 @@ def python(case: Case) -> Iterator[Finding]:
         section = "[dependencies]"
     if case.source is None or not isinstance(asked, SourceRequirement) or not minors:
         return
-    fitting = [minor for minor in minors if _takes(asked.value, minor)]
-    outside = [minor for minor in minors if minor not in fitting]
-    if not outside:
-        return
-    yield Finding(
+    refused = [minor for minor in minors if not _takes(asked.value, minor)]
+    failing = {minor: found for minor in minors if (found := known_failure(case, Part.PYTHON, Version(minor)))}
+    fitting = [minor for minor in minors if minor not in refused and minor not in failing]
+    if refused:
+        yield Finding(
+            code=PYTHON,
+            severity=Severity.NOTE if fitting else Severity.ERROR,
+            subject=f"Python {', '.join(refused)}",
+            message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
+            evidence=evidence,
+            source=asked.origin,
+            fix=(
+                f"create the environment with `--python {fitting[-1]}`"
+                if fitting
+                else f'set python = "{asked.value}" in {section} and lock again, or choose another revision'
+            ),
+        )
+    if failing and not (refused and not fitting):
+        yield _too_new(case.source, failing, fitting, evidence, section)
+
+
+def _too_new(
+    source: SourceTree,
+    failing: dict[str, tuple[KnownFailure, bool]],
+    fitting: list[str],
+    evidence: str,
+    section: str,
+) -> Finding:
+    """Return what there is to say about Pythons that are newer than the revision."""
+    row, _ = next(iter(failing.values()))
+    sure = all(sure for _, sure in failing.values())
+    begin = f"is too new for {_name(source)}" if sure else f"may be too new for {_name(source)}, by its day"
+    fix = f"create the environment with `--python {fitting[-1]}`" if fitting else f'set python = "<{row.first}" in '
+    if not fitting:
+        fix += f"{section} and lock again, or choose PyTorch {row.torch_below} or newer"
+    open_ = not fitting and not sure
+    return Finding(
         code=PYTHON,
-        severity=Severity.NOTE if fitting else Severity.ERROR,
-        subject=f"Python {', '.join(outside)}",
-        message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
+        severity=Severity.NOTE if fitting else Severity.ERROR if sure else Severity.WARNING,
+        subject=f"Python {', '.join(failing)}",
+        message=f"{begin}: {row.what}; {row.torch_below} is the first release for Python {row.first}{doubt(row.basis)}",
         evidence=evidence,
-        source=asked.origin,
-        fix=(
-            f"create the environment with `--python {fitting[-1]}`"
-            if fitting
-            else f'set python = "{asked.value}" in {section} and lock again, or choose another revision'
-        ),
+        source=row.basis.source,
+        fix=fix,
+        unknown=Unknown(Scope.BUILD, "pytorch_tried") if open_ else None,
     )
 
 
@@ -104,26 +136,32 @@ def cmake(case: Case) -> Iterator[Finding]:
             message = f"is too old for {_name(case.source)}: that takes {wanted}"
             fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'
             yield _cmake(Severity.ERROR, found, message, evidence, asked.origin, fix)
+        elif found and (failure := known_failure(case, Part.CMAKE, found)):
+            yield from _cmake_fails(case, case.source, found, section, evidence, failure[0])
         elif found and found >= _CMAKE_4:
             yield from _cmake_4(case, case.source, found, section, evidence)
 
 
-def _cmake_4(case: Case, source: SourceTree, found: Version, section: str, evidence: str) -> Iterator[Finding]:
-    """Yield a warning where a CMake from 4 on stops the build: it has dropped the policies of CMake before 3.5.
+def _cmake_fails(
+    case: Case, source: SourceTree, found: Version, section: str, evidence: str, row: KnownFailure
+) -> Iterator[Finding]:
+    """Yield an error for a CMake that the revision is known to fail with, unless the target sets what helps."""
+    if row.fix and row.fix.partition("=")[0] in case.manifest.environment:
+        return
+    asks = f'ask for cmake = "{f">={row.below}" if row.below else f"<{row.first}"}" in [{section}], and lock again'
+    message = f"fails with {_name(source)}: {row.what}{doubt(row.basis)}"
+    fix = f"set {row.fix.replace('=', ' = ', 1)} in [activation.env], or {asks}" if row.fix else asks
+    yield _cmake(Severity.ERROR, found, message, evidence, row.basis.source, fix)
 
-    From 2.7 on PyTorch asks for them in its submodules' stead. NNPACK, which x86-64 builds by default, configures one
-    more project in a CMake of its own, for a copy of the Python package six; where the environment has six, nobody
-    misses that copy.
+
+def _cmake_4(case: Case, source: SourceTree, found: Version, section: str, evidence: str) -> Iterator[Finding]:
+    """Yield a warning where CMake 4 or newer stops a build of NNPACK, which x86-64 has by default.
+
+    From 2.7 on PyTorch asks for the old policies in its submodules' stead. NNPACK configures one more project in a
+    CMake of its own, for a copy of the Python package six; where the environment has six, nobody misses that copy.
     """
     fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
-    if source.release < _TAKES_CMAKE_4:
-        message = (
-            f"has dropped the policies of CMake before 3.5, which submodules of {_name(source)} ask for: its "
-            f"configuration fails; PyTorch takes CMake 4 from {_TAKES_CMAKE_4} on"
-        )
-        told = f"CMake 4.0 release notes; {_UPSTREAM}/issues/150149, {_UPSTREAM}/pull/150460"
-        yield _cmake(Severity.WARNING, found, message, evidence, told, fix)
-    elif case.platform == "linux-64" and not (any(locked(case, "six")) or any(locked_conda(case, "six"))):
+    if case.platform == "linux-64" and not (any(locked(case, "six")) or any(locked_conda(case, "six"))):
         message = (
             "has dropped the policies of CMake before 3.5, which NNPACK's download of six asks for: the build of "
             f"{_name(source)} fails at its kernels (2d-fourier-8x8.py.o) where Python has no six of its own"

@@ -1,0 +1,143 @@
+"""What is in a PyTorch checkout beside its sources: the submodules, and the folder of an earlier build.
+
+Whether a submodule is whole is asked as PyTorch's own check asks it (``check_submodules`` of setup.py,
+``cmake/PreBuildSteps.cmake`` from 2.14 on): one of six files must be there, and asmjit's below fbgemm.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["EXPECTED", "BuildCache", "CacheEntry", "CheckoutState", "read_state"]
+
+EXPECTED = ("CMakeLists.txt", "Makefile", "setup.py", "LICENSE", "LICENSE.md", "LICENSE.txt")
+"""One of these must be in each submodule."""
+
+_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+_CHECKS = ("setup.py", "cmake/PreBuildSteps.cmake")
+_BRINGS = re.compile(r"(Trying to initialize submodules|Initializing git submodules)", re.IGNORECASE)
+_UNLISTED = tuple(f"third_party/{name}" for name in ("gloo", "cpuinfo", "onnx", "fbgemm", "cutlass"))
+"""What the check asks for where there is no .gitmodules."""
+_ASMJIT = tuple(f"third_party/fbgemm/{folder}/asmjit/CMakeLists.txt" for folder in ("external", "third_party"))
+_ENTRY = re.compile(r"^([^#/:=\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
+_MOST = 8 << 20
+"""Bytes of a CMakeCache.txt; PyTorch's has 0.2 MiB."""
+_FOLDERS = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDNN_ROOT", "NCCL_ROOT", "MKLROOT", "MAGMA_HOME")
+"""Folders in a cache without which a build can't go on; those of other names need not be there yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """An entry of a CMakeCache.txt.
+
+    Attributes:
+        kind: CMake's type of it: ``BOOL``, ``FILEPATH``, ``INTERNAL`` …
+        value: Its value.
+    """
+
+    kind: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCache:
+    """The CMakeCache.txt of an earlier build.
+
+    Attributes:
+        file: It, as a path in the checkout.
+        entries: What it holds.
+        gone: The entries that name a file, or a toolkit's folder, that is no longer there.
+        moved: The folder that it was configured for, where that is not this checkout; else an empty string.
+    """
+
+    file: str
+    entries: Mapping[str, CacheEntry] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    moved: str = ""
+
+    def value(self, name: str) -> str:
+        """Return the value of an entry; an empty string where there is none."""
+        entry = self.entries.get(name)
+        return entry.value if entry else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutState:
+    """What is in a checkout beside its sources.
+
+    Attributes:
+        broken: The submodules that PyTorch's own check refuses, in the order of ``.gitmodules``.
+        brings: Whether the build fetches them itself: all are empty, and git can.
+        eigen_missing: Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there.
+        cache: What an earlier build left; None where there is none.
+    """
+
+    broken: tuple[str, ...] = ()
+    brings: bool = False
+    eigen_missing: bool = False
+    cache: BuildCache | None = None
+
+
+def read_state(root: Path) -> CheckoutState:
+    """Read what is in a checkout beside its sources."""
+    checks = "".join(_text(root / name) for name in _CHECKS)
+    listed = _PATH.findall(_text(root / ".gitmodules"))
+    if not listed and "third_party" in checks and ("check_submodules" in checks or "_submodule_folders" in checks):
+        listed = list(_UNLISTED)
+    broken = [path for path in listed if not _is_whole(root / path)]
+    if "third_party/fbgemm" in listed and "third_party/fbgemm" not in broken and "asmjit" in checks:
+        broken += [_ASMJIT[0].rpartition("/")[0]] if not any((root / file).is_file() for file in _ASMJIT) else []
+    empty = bool(listed) and all(_is_empty(root / path) for path in listed)
+    return CheckoutState(
+        broken=tuple(broken),
+        brings=empty and (root / ".git").exists() and bool(_BRINGS.search(checks)),
+        eigen_missing=(root / "third_party/eigen_pin.txt").is_file() and _is_empty(root / "third_party/eigen"),
+        cache=_cache(root),
+    )
+
+
+def _is_whole(folder: Path) -> bool:
+    return any((folder / name).exists() for name in EXPECTED)
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return next(folder.iterdir(), None) is None
+    except OSError:
+        return True
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _cache(root: Path) -> BuildCache | None:
+    file = root / "build" / "CMakeCache.txt"
+    try:
+        if file.stat().st_size > _MOST:
+            return None
+    except OSError:
+        return None
+    entries = {name: CacheEntry(kind, value) for name, kind, value in _ENTRY.findall(_text(file))}
+    home = entries.get("CMAKE_HOME_DIRECTORY")
+    moved = home.value if home and not _same(Path(home.value), root) else ""
+    return BuildCache("build/CMakeCache.txt", entries, tuple(_gone(entries)), moved)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _gone(entries: Mapping[str, CacheEntry]) -> Iterator[str]:
+    for name, entry in entries.items():
+        file = entry.kind == "FILEPATH" or (entry.kind == "PATH" and name in _FOLDERS)
+        if file and os.path.isabs(entry.value) and "-NOTFOUND" not in entry.value and not os.path.lexists(entry.value):  # noqa: PTH117 (a text)
+            yield name

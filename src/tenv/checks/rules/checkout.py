@@ -1,0 +1,159 @@
+"""Whether a checkout can be built as it lies there: its submodules, and what an earlier build left in it.
+
+CMake reads its cache before it looks at the environment: a compiler, a toolkit and, where a revision has
+``cmake/EnvVarForwarding.cmake``, every switch stay what they were when ``build/`` was configured.
+"""
+
+from collections.abc import Iterator
+
+from tenv.checks.checkout_state import BuildCache, CheckoutState
+from tenv.checks.rules.common import chosen_toolkit, cuda_of
+from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.host.report import Lead
+
+__all__ = ["OF_CHECKOUT", "STALE", "SUBMODULES", "stale_build", "submodules"]
+
+SUBMODULES = "TE611"
+STALE = "TE612"
+OF_CHECKOUT = (SUBMODULES, STALE)
+"""What is wrong with a checkout; an environment can be made all the same."""
+
+_OFF = ("0", "OFF", "NO", "FALSE", "N", "")
+_ON = ("1", "ON", "YES", "TRUE", "Y")
+_MOST = 4
+"""Names in one sentence."""
+_TOOLKIT = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT")
+_CACHED = {"CC": "CMAKE_C_COMPILER", "CXX": "CMAKE_CXX_COMPILER", "CUDACXX": "CMAKE_CUDA_COMPILER"}
+"""Variables that CMake reads once, with the entry in which it keeps them."""
+_SWITCHES = ("USE_", "BUILD_", "CMAKE_BUILD_TYPE", "TORCH_CUDA_ARCH_LIST", "BLAS")
+
+
+def submodules(case: Case) -> Iterator[Finding]:
+    """Yield an error for submodules that PyTorch's own check refuses, a note where the build fetches all by itself."""
+    state = _state(case)
+    if state is None or _is_on(case, "USE_SYSTEM_LIBS"):
+        return
+    root = case.source.root if case.source else None
+    if state.broken:
+        many = len(state.broken) > _MOST
+        names = ", ".join(state.broken[:_MOST]) + (f" and {len(state.broken) - _MOST} more" if many else "")
+        message = f"lacks {names}: the build ends at once"
+        if state.brings:
+            message = f"has no submodules yet ({len(state.broken)}): the build fetches them with git, over the network"
+        git = root is not None and (root / ".git").exists()
+        again = "git submodule sync && git submodule update --init --recursive"
+        yield Finding(
+            code=SUBMODULES,
+            severity=Severity.NOTE if state.brings else Severity.ERROR,
+            subject=f"{root}",
+            message=message,
+            evidence="none of CMakeLists.txt, Makefile, setup.py and LICENSE in them",
+            source="check_submodules in setup.py, cmake/PreBuildSteps.cmake",
+            fix=again
+            if git
+            else "clone the repository with `git clone --recursive`: an archive of it has no submodules",
+        )
+    if state.eigen_missing and (_value(case, "BLAS").lower() == "eigen" or _is_on(case, "USE_EIGEN_SPARSE")):
+        yield Finding(
+            code=SUBMODULES,
+            severity=Severity.ERROR,
+            subject=f"{root}",
+            message="lacks third_party/eigen, which is no submodule: Eigen is asked for, and nothing fetches it",
+            evidence="third_party/eigen_pin.txt names a release, and third_party/eigen is not there",
+            source="third_party/eigen_pin.txt, tools/optional_submodules.py",
+            fix="python tools/optional_submodules.py checkout_eigen",
+        )
+
+
+def stale_build(case: Case) -> Iterator[Finding]:
+    """Yield an error for a build folder that was configured with something else, a warning for other switches."""
+    state = _state(case)
+    cache = state.cache if state else None
+    if cache is None:
+        return
+    stale = list(_stale(case, cache))
+    if stale:
+        yield _finding(case, cache, Severity.ERROR, stale, "and CMake keeps to that: the build fails or is another one")
+    elif switches := list(_switches(case, cache)):
+        then = "and a value in the cache wins over the environment here (cmake/EnvVarForwarding.cmake)"
+        yield _finding(case, cache, Severity.WARNING, switches, then)
+
+
+def _stale(case: Case, cache: BuildCache) -> Iterator[str]:
+    """Yield what a build folder was configured with that is gone, or that the target has in another way."""
+    if cache.moved:
+        yield f"was made for {cache.moved}"
+    for name in cache.gone[:_MOST]:
+        yield f"names {name}={cache.value(name)}, which is gone"
+    cached, cuda = cache.value("USE_CUDA").upper(), cuda_of(case)
+    if cached in _ON and (cuda is None or _value(case, "USE_CUDA").upper() in _OFF[:-1]):
+        yield f"has USE_CUDA={cached}, and the target is one without CUDA"
+    if cached and cached in _OFF and cuda is not None and _value(case, "USE_CUDA").upper() not in _OFF[:-1]:
+        yield f"has USE_CUDA={cached}, and the target is one with CUDA {cuda}"
+    told = {*cache.gone}
+    for variable, name in _CACHED.items():
+        wanted, kept = (case.activated or {}).get(variable, ""), cache.value(name)
+        if wanted and kept.startswith("/") and kept != wanted and name not in told:
+            yield f"has {name}={kept}, where activation sets {variable}={wanted}"
+    folder = _toolkit(case)
+    for name in _TOOLKIT:
+        kept = cache.value(name).rstrip("/")
+        if folder and kept.startswith("/") and name not in told and kept not in folder:
+            yield f"has {name}={kept}, where the toolkit is {folder[0]}"
+            break
+
+
+def _toolkit(case: Case) -> tuple[str, ...]:
+    """Return where the toolkit of the target is: by its environment, else by what it takes of the machine."""
+    if home := (case.activated or {}).get("CUDA_HOME", ""):
+        return (home,)
+    choice = chosen_toolkit(case)
+    if choice is None or choice.taken is None:
+        return ()
+    taken = choice.taken
+    links = ("/usr/local/cuda",) if taken.led_by(Lead.DEFAULT_FOLDER, Lead.ALTERNATIVE) else ()
+    return tuple(filter(None, (taken.path, taken.home, *links)))
+
+
+def _switches(case: Case, cache: BuildCache) -> Iterator[str]:
+    """Yield the switches that are cached with another value than activation sets, where the cached one wins."""
+    source = case.source
+    if source is None or source.root is None or not (source.root / "cmake/EnvVarForwarding.cmake").is_file():
+        return
+    names = {*case.manifest.environment, *(case.activated or {})}
+    for name in sorted(name for name in names if name.startswith(_SWITCHES)):
+        wanted, kept = _value(case, name), cache.value(name)
+        if wanted and kept and _plain(wanted) != _plain(kept):
+            yield f"has {name}={kept}, where activation sets {wanted}"
+
+
+def _plain(value: str) -> str:
+    upper = value.upper()
+    return "ON" if upper in _ON else "OFF" if upper in _OFF else value
+
+
+def _state(case: Case) -> CheckoutState | None:
+    return case.source.state if case.source else None
+
+
+def _value(case: Case, name: str) -> str:
+    """Return what activation sets a variable to; an empty string where it does not."""
+    request = case.manifest.environment.get(name)
+    return (case.activated or {}).get(name) or (request.text if request and request.text else "")
+
+
+def _is_on(case: Case, name: str) -> bool:
+    return _value(case, name).upper() in _ON
+
+
+def _finding(case: Case, cache: BuildCache, severity: Severity, found: list[str], then: str) -> Finding:
+    root = case.source.root if case.source else None
+    return Finding(
+        code=STALE,
+        severity=severity,
+        subject=f"{root}/build",
+        message=f"is of another build: it {'; it '.join(found[:_MOST])}, {then}",
+        evidence=f"{cache.file}: {len(cache.entries)} entries",
+        source="cmake.org: a cached value is kept until it is removed; cmake/EnvVarForwarding.cmake",
+        fix=f"rm -rf {root}/build",
+    )

@@ -1,0 +1,97 @@
+"""Whether a PyTorch revision is known to fail with the CUDA of a target, or was never built with it.
+
+The rows stand in ``tenv/facts/data/pytorch_tried.toml``. While the trunk has the number of the first release that
+works, what its own CI builds with decides (`tenv.checks.pytorch_ci`).
+"""
+
+from collections.abc import Iterator
+
+from tenv.checks.pytorch_source import SourceTree
+from tenv.checks.rules.common import cuda_of, doubt
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
+from tenv.core.versions import Version
+from tenv.facts.pytorch_tried import KnownFailure, Part
+
+__all__ = ["TRIED", "cuda_tried", "known_failure"]
+
+TRIED = "TE610"
+
+
+def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailure, bool] | None:
+    """Return why a part does not go with the revision, and whether that is sure; None where nothing is known.
+
+    Args:
+        case: The case.
+        part: CUDA, Python or CMake.
+        version: The version of the part.
+    """
+    source = case.source
+    if source is None:
+        return None
+    found = case.facts.pytorch_tried.find(part, version, source.version.value, case.platform)
+    if found is None or (found[0].with_cuda and cuda_of(case) is None):
+        return None
+    row, sure = found
+    if sure or source.tested is None:
+        return found
+    listed = source.tested.cudas if part is Part.CUDA else source.tested.pythons
+    if not listed or part is Part.CMAKE:
+        return found
+    # A list that ends before what fails is of a day before it worked; a new CUDA comes with all minors of its major.
+    return (row, True) if row.first is not None and listed[-1] < row.first else None
+
+
+def cuda_tried(case: Case) -> Iterator[Finding]:
+    """Yield an error where the revision is known to fail with the CUDA, a note where no build of both is known."""
+    cuda, source = cuda_of(case), case.source
+    if cuda is None or source is None:
+        return
+    if found := known_failure(case, Part.CUDA, cuda):
+        yield _failure(case, source, cuda, *found)
+    elif untried := _untried(case, source, cuda):
+        told, origin = untried
+        yield Finding(
+            code=TRIED,
+            severity=Severity.NOTE,
+            subject=f"CUDA {cuda}",
+            message=f"no build of PyTorch {source.version.value} with it is known: {told}",
+            evidence=f"{source.version.value} ({source.version.origin})",
+            source=origin,
+            fix="try it, or choose a target with one of these",
+        )
+
+
+def _failure(case: Case, source: SourceTree, cuda: Version, row: KnownFailure, sure: bool) -> Finding:
+    torch = source.version.value
+    told = f"fails with PyTorch {torch}: {row.what}"
+    if not sure:
+        told = f"failed with the trunk before {row.torch_below}, and {torch} is of these days: {row.what}"
+    old = row.below is not None and row.first is None
+    other = f"CUDA {row.below} or newer" if old else f"a CUDA before {row.first}"
+    revision = f"PyTorch {row.torch_below} or newer" if not old else "an older revision"
+    return Finding(
+        code=TRIED,
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        subject=f"CUDA {cuda}",
+        message=f"{told}{doubt(row.basis)}",
+        evidence=f"{torch} ({source.version.origin}); requirements.cuda of {case.manifest.file}",
+        source=row.basis.source,
+        fix=f"choose a target with {other}, or {revision}",
+        unknown=None if sure else Unknown(Scope.BUILD, "pytorch_tried"),
+    )
+
+
+def _untried(case: Case, source: SourceTree, cuda: Version) -> tuple[str, str] | None:
+    """Return what the revision was built with, and who says so, where that leaves a CUDA outside; None else."""
+    row = case.facts.pytorch_build.release(source.version.value)
+    origin = ""
+    known: set[Version] = set()
+    if source.tested is not None:
+        known, origin = set(source.tested.cudas), source.tested.file
+    if row is not None and row.version.major_minor == source.release.major_minor:
+        known |= {*row.cuda_stable, *row.cuda_experimental}
+        origin = "; ".join(filter(None, (origin, row.basis.source)))
+    minors = sorted({Version(one.major_minor) for one in known})
+    if not minors or minors[0] <= Version(cuda.major_minor) <= minors[-1]:
+        return None
+    return f"its own were made with CUDA {', '.join(map(str, minors))}", origin

@@ -1,0 +1,140 @@
+"""The Pythons of a machine that an environment may be made with, each with whether its headers are there.
+
+A program's name tells the minor, and ``Python.h`` stands below its prefix; a script that stands for a Python (a shim of
+asdf, a wrapper) is asked. They are the programs that ``create`` looks at: ``pythonX.Y`` on PATH, those of uv and pyenv,
+and the Python that runs tenv.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.json_reader import Values
+from tenv.core.versions import Version
+from tenv.host.field import HostField, Lane
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.places import Places, environment_of
+
+__all__ = ["PYTHONS", "FoundPython", "probe"]
+
+_PROGRAM = re.compile(r"python(3\.\d{1,2})")
+_ASK = 'import sys, sysconfig; print("%d.%d" % sys.version_info[:2], sysconfig.get_path("include"))'
+_ABIS = ("", "m", "d", "dm")
+"""What followed the minor in the folder of the headers up to Python 3.7, and follows it in debug builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPython:
+    """A Python on a machine.
+
+    Attributes:
+        path: Its program; of a virtual environment, the one behind it.
+        version: Its version, at least the minor.
+        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
+    """
+
+    path: str
+    version: Version
+    headers: bool
+
+
+def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missing:
+    """Return the Pythons of a machine, the highest minor first; `Missing` where there is none.
+
+    Args:
+        places: Where to look; None means this machine.
+    """
+    places = places or Places()
+    found: dict[str, FoundPython] = {}
+    for program in _programs(places):
+        real = os.path.realpath(program)
+        if real in found or not os.access(real, os.X_OK) or environment_of(program) is not None:
+            continue
+        if python := _asked(real, places) if _is_script(real) else _seen(real):
+            found[real] = python
+    if not found:
+        return Missing("no program `python3.N` was found", ReasonKind.NONE)
+    ordered = sorted(found.values(), key=lambda python: python.version, reverse=True)
+    return Fact(tuple(ordered), "python3.N on PATH, of uv and of pyenv", OriginKind.SEARCH)
+
+
+def _programs(places: Places) -> Iterator[Path]:
+    for folder in places.folders():
+        versions = folder.parent / "versions"
+        if folder.name == "shims" and versions.is_dir():  # scripts of pyenv; what they start lies beside them
+            yield from (program for home in _listed(versions) for program in _in(home / "bin"))
+        else:
+            yield from _in(folder)
+    home = places.environ.get("HOME", "")
+    data = places.environ.get("XDG_DATA_HOME") or (f"{home}/.local/share" if home else "")
+    managed = places.environ.get("UV_PYTHON_INSTALL_DIR") or (f"{data}/uv/python" if data else "")
+    for folder in _listed(Path(managed)) if managed else ():
+        if folder.name.startswith("cpython-"):
+            yield from _in(folder / "bin")
+    if places.root == Path("/"):
+        yield Path(getattr(sys, "_base_executable", sys.executable))
+
+
+def _in(folder: Path) -> Iterator[Path]:
+    plain = ("python3", "python")
+    yield from (path for path in _listed(folder) if _PROGRAM.fullmatch(path.name) or path.name in plain)
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _is_script(program: str) -> bool:
+    try:
+        with open(program, "rb") as file:  # noqa: PTH123 (a text)
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _seen(program: str) -> FoundPython | None:
+    """Return a Python by its name; None where the name is none of a Python's minor."""
+    match = _PROGRAM.fullmatch(os.path.basename(program))  # noqa: PTH119 (a text)
+    return FoundPython(program, Version(match[1]), _has_headers(Path(program), match[1])) if match else None
+
+
+def _asked(program: str, places: Places) -> FoundPython | None:
+    """Ask a script that stands for a Python; None where it is none, or gives no answer in time."""
+    done = places.run(program, "-I", "-S", "-c", _ASK)
+    if isinstance(done, Missing) or done.status:
+        return None
+    version, _, include = done.stdout.strip().partition(" ")
+    if not re.fullmatch(r"3\.\d+", version):
+        return None
+    return FoundPython(program, Version(version), (Path(include) / "Python.h").is_file())
+
+
+def _has_headers(program: Path, minor: str) -> bool:
+    prefix = program.parent.parent
+    return any((prefix / f"include/python{minor}{abi}/Python.h").is_file() for abi in _ABIS)
+
+
+def _read(values: Values, key: str) -> tuple[FoundPython, ...]:
+    return tuple(
+        FoundPython(path=row.text("path"), version=row.version("version"), headers=row.flag("headers"))
+        for row in values.objects(key)
+    )
+
+
+PYTHONS = HostField(
+    label="pythons",
+    meaning="the Pythons that an environment may be made with, and whether their headers are there",
+    form="a list of `path`, `version`, `headers`",
+    lane=Lane.ALONE,
+    probe=lambda scan: probe(scan.places),
+    read=_read,
+    show=lambda found: [
+        f"{python.version}  {python.path}{'' if python.headers else '  (without Python.h)'}" for python in found
+    ],
+)

@@ -1,0 +1,29 @@
+"""TE613: a Python without its headers."""
+
+from typing import Any
+
+from tenv.core.versions import CondaRange, Range, Version
+from tenv.host.pythons import FoundPython
+from tenv.targets.manifest import CondaRequest
+
+
+def found(*rows: tuple[str, bool]) -> dict[str, Any]:
+    return {"pythons": tuple(FoundPython(f"/usr/bin/python{minor}", Version(minor), has) for minor, has in rows)}
+
+
+SEVERITY = "error"
+SPEAKS: dict[str, Any] = found(("3.12", False))
+SILENT: list[dict[str, Any]] = [
+    found(("3.12", True)),
+    found(("3.12", False), ("3.11", True)),
+    found(("3.13", False)),
+    {},
+    {
+        **found(("3.12", False)),
+        "manifest": {"python": None, "dependencies": {"python": CondaRequest(CondaRange("*"))}},
+    },
+]
+ALSO: list[dict[str, Any]] = [
+    found(("3.12", False), ("3.11", False)),
+    {**found(("3.13", True), ("3.11", False)), "manifest": {"python": Range("3.11.*")}},
+]

@@ -1,0 +1,114 @@
+"""What is known to fail with a revision, what its own CI says of a day of the trunk, and what was never built."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tenv.checks.pytorch_ci import CiBuilds, read_tested
+from tenv.checks.rules.interface import Case, Finding, Scope
+from tenv.core.versions import Range, Version
+from tests.checks.rules.cases import case, found, release
+
+MATRIX = """\
+CUDA_ARCHES = ["12.6", "12.8"]
+CUDA_STABLE = "12.8"
+CUDA_ARCHES_FULL_VERSION = {"12.6": "12.6.3", "12.8": "12.8.1"}
+
+FULL_PYTHON_VERSIONS = [
+    "3.10",
+    # "3.15",
+    "3.13",
+    "3.13t",
+]
+"""
+
+
+def trunk(version: str, tested: CiBuilds | None = None, cuda: str | None = "13.0", python: str = "3.12.*") -> Case:
+    """Return a case with a revision of the trunk."""
+    tree = release(version.partition("a")[0])
+    tree = replace(tree, version=replace(tree.version, value=version), tested=tested)
+    return replace(case(cuda, manifest={"python": Range(python)}), source=tree)
+
+
+def with_ci(*cudas: str, pythons: tuple[str, ...] = ("3.10", "3.13")) -> CiBuilds:
+    return CiBuilds(tuple(map(Version, cudas)), tuple(map(Version, pythons)))
+
+
+def only(code: str, asked: Case) -> Finding:
+    (finding,) = found(code, asked)
+    return finding
+
+
+def test_the_version_alone_leaves_a_day_of_the_trunk_open() -> None:
+    finding = only("TE610", trunk("2.9.0a0+git1234567"))
+    assert finding.severity == "warning"
+    assert finding.unknown is not None
+    assert finding.unknown.scope is Scope.BUILD
+    assert "failed with the trunk before 2.9" in finding.message
+
+
+@pytest.mark.parametrize(("cudas", "severity"), [(("12.6", "12.8"), "error"), (("12.6", "12.8", "13.0"), None)])
+def test_the_ci_of_a_checkout_tells_of_its_day(cudas: tuple[str, ...], severity: str | None) -> None:
+    findings = found("TE610", trunk("2.9.0a0", with_ci(*cudas)))
+    assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+
+
+def test_a_python_that_is_too_new_for_a_day_of_the_trunk() -> None:
+    (open_,) = found("TE602", trunk("2.9.0a0", python="3.14.*"))
+    assert (open_.severity, open_.unknown is not None) == ("warning", True)
+    (old,) = found("TE602", trunk("2.9.0a0", with_ci("12.8"), python="3.14.*"))
+    assert (old.severity, old.unknown) == ("error", None)
+    assert found("TE602", trunk("2.9.0a0", with_ci("12.8", pythons=("3.10", "3.14")), python="3.14.*")) == []
+
+
+def test_a_python_that_is_too_new_is_a_note_where_the_target_takes_others() -> None:
+    finding = only("TE602", case("12.8", torch="2.8.0", manifest={"python": Range(">=3.12,<3.15")}))
+    assert (finding.severity, finding.subject) == ("note", "Python 3.14")
+    assert finding.fix == "create the environment with `--python 3.13`"
+
+
+@pytest.mark.parametrize(
+    ("python", "torch", "fails"),
+    [
+        ("3.9", "1.7.0", True),
+        ("3.9", "1.7.1", False),
+        ("3.10", "1.10.2", True),
+        ("3.10", "1.11.0", False),
+        ("3.11", "1.12.1", True),
+        ("3.11", "1.13.1", False),
+        ("3.12", "2.1.2", True),
+        ("3.12", "2.2.2", False),
+        ("3.13", "2.4.1", True),
+        ("3.13", "2.5.1", False),
+        ("3.14", "2.8.0", True),
+        ("3.14", "2.9.1", False),
+        ("3.15", "2.12.1", True),
+        ("3.15", "2.13.0", False),
+    ],
+)
+def test_the_newest_python_of_a_release(python: str, torch: str, fails: bool) -> None:
+    findings = found("TE602", case(None, torch=torch, manifest={"python": Range(f"{python}.*")}))
+    assert [str(finding.severity) for finding in findings] == (["error"] if fails else [])
+
+
+@pytest.mark.parametrize(
+    ("cuda", "torch", "noted"),
+    [("12.9", "2.5.1", True), ("12.4", "2.5.1", False), ("11.7", "2.2.2", True), ("12.4", None, False)],
+)
+def test_a_cuda_that_no_build_is_known_with_is_a_note(cuda: str, torch: str | None, noted: bool) -> None:
+    findings = found("TE610", case(cuda, torch=torch))
+    assert [str(finding.severity) for finding in findings] == (["note"] if noted else [])
+    assert all("no build of PyTorch" in finding.message for finding in findings)
+
+
+def test_the_lists_of_a_checkout_s_ci_are_read(tmp_path: Path) -> None:
+    file = tmp_path / ".github/scripts/generate_binary_build_matrix.py"
+    assert read_tested(tmp_path) is None
+    file.parent.mkdir(parents=True)
+    file.write_text(MATRIX)
+    assert read_tested(tmp_path) == with_ci("12.6", "12.8")
+    file.write_text(MATRIX.replace("CUDA_ARCHES =", "CUDA_ARCHES: list[str] ="))
+    assert read_tested(tmp_path) == with_ci("12.6", "12.8")
+    file.write_text(MATRIX.replace("FULL_PYTHON_VERSIONS", "PYTHONS"))
+    assert read_tested(tmp_path) is None
