@@ -7,6 +7,7 @@ A new format is written and read here by itself. What it writes is a snapshot fo
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,13 @@ from tenv.interop.interface import Format, GivenFile
 from tenv.locks.lock_file import read_lock
 from tests.interop.lock_index import LockIndex
 from tests.interop.records import WHEELS, write_pixi
-from tests.support.projects import call
+from tests.support.projects import Project, call
 from tests.support.steady import Printed, steady_text
 
-pytestmark = [pytest.mark.usefixtures("empty_project"), pytest.mark.snapshots]
+pytestmark = pytest.mark.snapshots
+
+OF_LOCKS = [name for name in FORMATS if not find_format(name).needs_environment]
+OF_ENVIRONMENTS = [name for name in FORMATS if name not in OF_LOCKS]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "interop.md").read_text(encoding="utf-8")
 
@@ -45,7 +49,8 @@ def test_the_docs_and_the_help_have_every_format(name: str) -> None:
     assert find_format(name).export is None or re.search(rf"{re.escape(name)}[,.]", words), "`tenv export --help`"
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.usefixtures("empty_project")
+@pytest.mark.parametrize("name", OF_LOCKS)
 def test_what_is_written_is_recognized_and_read(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     found = find_format(name)
     assert found.export or found.read
@@ -57,7 +62,8 @@ def test_what_is_written_is_recognized_and_read(name: str, tmp_path: Path, snaps
         ended = call("export", name, "mixed", "--output", "out", "--platform", "linux-64")
         port = index.url.rpartition(":")[2].partition("/")[0]
     assert ended.status == 0, ended.err
-    files = sorted(path for path in Path("out").iterdir() if path.is_file())
+    carried = ("tenv-context", "tenv")
+    files = sorted(path for path in Path("out").rglob("*") if path.is_file() and not {*carried} & {*path.parts})
     assert files
     written = "".join(f"== {file.name}\n{file.read_text()}\n" for file in files)
     text = written.replace(f"127.0.0.1:{port}", "127.0.0.1:<port>")
@@ -70,6 +76,31 @@ def test_what_is_written_is_recognized_and_read(name: str, tmp_path: Path, snaps
         asked = {key for table in (draft.dependencies, draft.wheels) for rows in table.values() for key in rows}
         assert asked
         assert asked <= {*names, "pip"}  # which conda asks for where wheels are to be installed
+
+
+@pytest.mark.parametrize("name", OF_ENVIRONMENTS)
+def test_what_names_an_environment_is_written_twice_without_a_change(
+    name: str, created: Project, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
+    found = find_format(name)
+    assert found.export
+    assert found.add, "it is written beside what the user has, so it has to be added to it"
+    ended = created.ok("export", name, "tiny", "--output", "out", "--json")
+    first = {path: path.read_bytes() for path in sorted(Path("out").rglob("*")) if path.is_file()}
+    assert sorted(map(str, first)) == sorted(ended.data["files"])
+    assert created.ok("export", name, "tiny", "--output", "out", "--json").data == ended.data
+    assert {path: path.read_bytes() for path in first} == first
+    text = "".join(f"== {path}\n{data.decode()}\n" for path, data in first.items())
+    shown = re.sub(r'("MAX_JOBS",\s+"value"|"MAX_JOBS"): "\d+"', r'\1: "<jobs>"', steady_text(text, created))
+    shown = re.sub(r'"(/[^"\n]*/)?(gdb|cc|c\+\+)"', r'"<path>/\2"', shown)
+    for of_machine in (  # whose Python has headers, debug information and a script for gdb
+        r"\n  - -idirafter\n  - \S+/include/python[\d.]+(?=\n)",
+        r"\n  Add:(?: \[\])?(?=\n#)",
+        r'\s+\{\s+"description": "py-bt[^}]*\},',
+    ):
+        shown = re.sub(of_machine, "", shown)
+    assert re.sub(r"[ \t]+$", "", shown, flags=re.MULTILINE) == snapshot(extension_class=Printed)
 
 
 def recognized(file: Path) -> str:

@@ -9,6 +9,7 @@ import click
 from tenv.activation.shells.interface import Shell, find_shell, known_shells, refused
 from tenv.cli.command import command, locked_option, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, is_terminal
+from tenv.cli.start import program_words
 from tenv.core.errors import UsageError
 
 __all__ = ["activate", "deactivate", "hook"]
@@ -76,7 +77,5 @@ def hook(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every com
     """
     from tenv.project.context import Context
 
-    program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
-    words = [sys.executable, "-m", "tenv"] if program.endswith("__main__.py") else [program]
-    text = find_shell(shell_name).render_hook(words, Context().places.data / "envs")
+    text = find_shell(shell_name).render_hook(program_words(), Context().places.data / "envs")
     return Result({"script": text}, text=text)

@@ -7,6 +7,7 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
+from tenv.cli.start import program_words
 
 __all__ = ["export"]
 
@@ -28,6 +29,10 @@ __all__ = ["export"]
     "--requests", is_flag=True, help="environment.yml: write the manifest's requests, not the locked packages."
 )
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
+@click.option(
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
+)
+@click.option("--base", default="", metavar="IMAGE", help="The image of a container; default: the first that fits.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @offline_option
 def export(
@@ -41,27 +46,48 @@ def export(
     lock_file: Path | None,
     requests: bool,
     md5: bool,
+    prefix: Path | None,
+    base: str,
     force: bool,
     offline: bool,
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
-    tenv lists on standard error what the format can't hold.
+    tenv lists on standard error what the format can't hold. vscode, direnv and clangd write files that use the
+    environment on this machine. They extend existing files and keep your values, unless --force is given. dockerfile,
+    devcontainer, apptainer and github-actions write files that create the environment elsewhere from the lock.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-        request = workflow.ExportRequest(format, target, lock_file, platforms, python, requests, md5)
+        request = workflow.ExportRequest(
+            format=format,
+            target=target,
+            lock_file=lock_file,
+            platforms=platforms,
+            python=python,
+            requests=requests,
+            md5=md5,
+            folder=Path() if str(output) == "-" else output,
+            prefix=prefix,
+            base=base,
+            tenv=tuple(program_words()),
+        )
         written = workflow.export(context, request)
     files = written.exported.files
     data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
+    data |= {"notes": list(written.exported.notes)} if written.exported.notes else {}
     lost = [f"not exported: {line}" for line in written.exported.lost]
     if str(output) == "-":
         if len(files) != 1:
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
         return Result({**data, "files": [], "text": text}, text=text, summary=lost)
-    paths = [str(path) for path in workflow.write(written.exported, output, force=force)]
-    return Result({**data, "files": paths}, summary=[f"{', '.join(paths)} written", *lost])
+    paths, kept = workflow.write(written, output, force=force)
+    files_written = [str(path) for path in paths]
+    lost += [f"kept (`--force` replaces it): {line}" for line in kept]
+    data |= {"kept": kept} if kept else {}
+    summary = [f"{', '.join(files_written)} written", *lost, *written.exported.notes]
+    return Result({**data, "files": files_written}, summary=summary)

@@ -1,6 +1,8 @@
 """How `run`, `shell` and `gdb` begin what they have planned, or print it."""
 
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,13 @@ if TYPE_CHECKING:
     from tenv.project.context import Context
     from tenv.verbs.start_plan import StartPlan
 
-__all__ = ["begin"]
+__all__ = ["begin", "program_words"]
+
+
+def program_words() -> list[str]:
+    """Return the words that start this tenv from anywhere."""
+    program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
+    return [sys.executable, "-m", "tenv"] if program.endswith("__main__.py") else [program]
 
 
 def begin(voice: Voice, context: "Context", plan: "StartPlan") -> Result:

@@ -29,6 +29,7 @@ __all__ = [
     "is_channel",
     "is_sha256",
     "normalize",
+    "pure_wheel",
 ]
 
 CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
@@ -186,6 +187,11 @@ class WheelFile:
         from packaging.tags import parse_tag
 
         return parse_tag(self.tags)
+
+
+def pure_wheel(name: str, version: str) -> str:
+    """Return the file name of a wheel for every platform and Python 3."""
+    return f"{name}-{version}-py3-none-any.whl"
 
 
 _INFO = ".dist-info"

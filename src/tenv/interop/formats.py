@@ -15,6 +15,13 @@ FORMATS = {
     "environment.yml": "environment_yml",
     "pylock.toml": "pylock",
     "requirements.txt": "requirements",
+    "vscode": "vscode",
+    "direnv": "direnv",
+    "clangd": "clangd",
+    "dockerfile": "dockerfile",
+    "devcontainer": "devcontainer",
+    "apptainer": "apptainer",
+    "github-actions": "github_actions",
 }
 """Every format: its name on the command line and its module here."""
 
@@ -44,7 +51,8 @@ def recognize(source: GivenFile) -> Format:
         found = find_format(name)
         if found.read and found.recognize(source.path.name, source.raw[:_HEAD]):
             return found
+    readable = [name for name in FORMATS if find_format(name).read]
     raise FormatError(
         f"{source.path}: is no file that tenv can import, as far as its name and its beginning tell",
-        hint=f"name its format with `--format`: {', '.join(FORMATS)}",
+        hint=f"name its format with `--format`: {', '.join(readable)}",
     )

@@ -8,13 +8,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tenv.activation.changes import Activation
+from tenv.core import process
 from tenv.core.errors import FormatError
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest
+from tenv.toolchain.discover import Toolchain
 
-__all__ = ["Draft", "Exported", "ForeignLock", "Format", "GivenFile", "Imported", "Located", "Subject", "minor_of"]
+__all__ = [
+    "Addition",
+    "Draft",
+    "Exported",
+    "ForeignLock",
+    "Format",
+    "GivenFile",
+    "Imported",
+    "Located",
+    "Site",
+    "Subject",
+    "minor_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,40 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """An environment on this machine, for formats that name it rather than its lock.
+
+    Attributes:
+        folder: The folder that the files are for, such as the one that an editor opens.
+        activation: What activating the environment changes.
+        environ: The variables of the environment when it is active here.
+        toolchain: Where things are in it.
+        python: The minor version of its Python.
+        checkout: The PyTorch checkout that is built with it; None where none is known.
+        tenv: The words that start tenv.
+        manifest: The target's manifest, as a file.
+    """
+
+    folder: Path
+    activation: Activation
+    environ: Mapping[str, str]
+    toolchain: Toolchain
+    python: str
+    checkout: Path | None
+    tenv: tuple[str, ...]
+    manifest: Path
+
+    @property
+    def prefix(self) -> Path:
+        """The environment's folder."""
+        return self.toolchain.prefix
+
+    def program(self, name: str) -> str:
+        """Return the absolute path of a program as the active environment finds it, or an empty text."""
+        return process.find(name, self.environ.get("PATH")) or ""
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What is to be exported.
 
@@ -47,6 +96,9 @@ class Subject:
         indexes: The package indexes in use, the main one first; empty where the format needs no URLs.
         requests: Write what the manifest asks for, not what the lock holds (`environment.yml`).
         md5: Give MD5 rather than sha256 (explicit lists).
+        site: The environment on this machine, for a format that needs one.
+        carried: The target's manifests and its lock, by name, for a format that takes them along.
+        base: The image that a container is made from; empty for the one that fits.
     """
 
     manifest: Manifest
@@ -57,6 +109,9 @@ class Subject:
     indexes: tuple[str, ...] = ()
     requests: bool = False
     md5: bool = False
+    site: Site | None = None
+    carried: Mapping[str, bytes] = field(default_factory=dict)
+    base: str = ""
 
     def minor(self, platform: str) -> str:
         """Return the Python minor of a platform: that of its conda package, or the one asked for, or an empty text."""
@@ -93,10 +148,25 @@ class Exported:
     Attributes:
         files: The bytes of each file, by name.
         lost: What the format can't hold, a sentence each.
+        notes: What to do with the files, and what they need, a line each.
     """
 
     files: Mapping[str, bytes]
     lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A file that is there, after what an export holds was added to it.
+
+    Attributes:
+        data: Its bytes.
+        kept: The places whose own value was kept.
+    """
+
+    data: bytes
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +283,11 @@ class Format:
         recognize: Tells whether a file, by its name and its first bytes, is of this format.
         needs_urls: Tells whether an export names the wheels of a subject by URL, so that the indexes have to be asked.
         needs_metadata: Whether it also says what they require.
+        needs_environment: Whether an export names the environment on this machine.
+        holds_lock: Whether an export stands for what is locked, so that what is not in it has to be said.
+        carries: Whether an export takes the manifests and the lock along.
+        add: Adds an export to a file that is there (its name, its bytes, those of the export, whether to replace what
+            differs); None where a file is only ever written whole. Raises ValueError for a file that it can't read.
     """
 
     name: str
@@ -221,6 +296,10 @@ class Format:
     recognize: Callable[[str, bytes], bool]
     needs_urls: Callable[[Subject], bool] = lambda _: False
     needs_metadata: bool = False
+    needs_environment: bool = False
+    holds_lock: bool = True
+    carries: bool = False
+    add: Callable[[str, bytes, bytes, bool], Addition] | None = None
 
 
 def minor_of(version: str) -> str:

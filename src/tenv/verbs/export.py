@@ -1,19 +1,23 @@
 """Write the lock of a target in the format of another tool."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, UsageError
-from tenv.core.files import write_atomic
+from tenv.checks.checkout_search import find_checkout
+from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, ManifestError, UsageError
+from tenv.core.files import read_regular, write_atomic
+from tenv.core.toml_reader import read_toml
 from tenv.interop.formats import find_format
-from tenv.interop.interface import Exported, Located, Subject
+from tenv.interop.interface import Exported, Format, Located, Site, Subject
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.staleness import differences
 from tenv.sources.wheels.urls import find_wheels
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
+from tenv.toolchain.discover import discover
 
 __all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
 
@@ -30,6 +34,10 @@ class ExportRequest:
         python: The Python minor whose wheels are exported, where Python is not a conda package; empty for all.
         requests: Write the requests of the manifest, not the locked packages.
         md5: Write MD5 in place of sha256.
+        folder: The destination folder of the files.
+        prefix: The environment's folder, for a format that names the environment; None for the default one.
+        tenv: The words that start tenv, for files that start it.
+        base: The base image of a container; empty for the first that fits.
     """
 
     format: str
@@ -39,6 +47,10 @@ class ExportRequest:
     python: str = ""
     requests: bool = False
     md5: bool = False
+    folder: Path = Path()
+    prefix: Path | None = None
+    tenv: tuple[str, ...] = ("tenv",)
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +60,12 @@ class Written:
     Attributes:
         target: The target.
         exported: The files, and what they can't hold.
+        format: The format.
     """
 
     target: Target
     exported: Exported
+    format: Format
 
 
 def export(context: Context, request: ExportRequest) -> Written:
@@ -67,6 +81,10 @@ def export(context: Context, request: ExportRequest) -> Written:
         raise FormatError(f"`{chosen.name}` has no export, only an import")
     target = context.find_target(request.target)
     subject = _subject(target, request)
+    if chosen.needs_environment:
+        subject = replace(subject, site=_site(context, target, request))
+    if chosen.carries:
+        subject = replace(subject, carried=_carried(context, target, request), base=request.base)
     if chosen.needs_urls(subject):
         wheels = {platform: subject.wheels(platform) for platform in subject.platforms}
         glibc = target.manifest.requirements.glibc
@@ -74,6 +92,11 @@ def export(context: Context, request: ExportRequest) -> Written:
         located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}
         subject = _subject(target, request, located, indexes)
     exported = chosen.export(subject)
+    return Written(target, _with_lost(exported, subject) if chosen.holds_lock else exported, chosen)
+
+
+def _with_lost(exported: Exported, subject: Subject) -> Exported:
+    """Return an export that also says what no format holds."""
     for section in SECTIONS:
         files = {file.name for platform in subject.platforms for file in subject.lock.files(section.key, platform)}
         if section.keys and files:
@@ -81,7 +104,38 @@ def export(context: Context, request: ExportRequest) -> Written:
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
         lost = f"URLs of {local} wheels: the index is a folder of this machine, so they are local paths"
         exported = replace(exported, lost=(*exported.lost, lost))
-    return Written(target, exported)
+    return exported
+
+
+def _carried(context: Context, target: Target, request: ExportRequest) -> dict[str, bytes]:
+    """Return the files of a project that has this target alone: its manifest, the manifests it extends, its lock."""
+    files = {}
+    name, file = target.name, target.file
+    while name:
+        files[f"manifests/{name}.toml"] = read_regular(file)
+        name = read_toml(file, ManifestError).text("extends")
+        file = context.places.find_parent(name) if name else file
+    return {**files, f"locks/{target.name}.lock": read_regular(request.lock_file or target.lock_file)}
+
+
+def _site(context: Context, target: Target, request: ExportRequest) -> Site:
+    """Return the environment on this machine, which must be ready."""
+    from tenv.verbs.activate import find_activation, find_environment  # late: few formats name an environment
+
+    activation = find_activation(context, target.name, request.prefix)
+    state = find_environment(context, target.name, request.prefix)[1].require_ready(target.name)
+    folder = Path(os.path.abspath(request.folder))  # noqa: PTH100 (links stay as they are)
+    toolchain = discover(activation.prefix)
+    return Site(
+        folder=folder,
+        activation=activation,
+        environ=activation.apply(context.environ),
+        toolchain=toolchain,
+        python=state.python,
+        checkout=find_checkout(folder, toolchain.site_packages),
+        tenv=request.tenv,
+        manifest=target.file,
+    )
 
 
 def _subject(
@@ -111,17 +165,38 @@ def _subject(
     )
 
 
-def write(exported: Exported, folder: Path, *, force: bool) -> list[Path]:
-    """Write the files of an export into a folder.
+def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], list[str]]:
+    """Write the files of an export into a folder, or merge them into existing files if the format can.
+
+    Returns:
+        The files, and the kept values, one line each.
 
     Raises:
         FileExistsAlreadyError: A file exists, and `force` is not set.
+        FormatError: An existing file can't be read.
     """
-    paths = {folder / name: data for name, data in exported.files.items()}
-    refuse_existing(paths, force=force)
+    paths = {folder / name: data for name, data in written.exported.files.items()}
+    kept: list[str] = []
+    add = written.format.add
+    if add is None:
+        # What is carried along is the same for a Dockerfile and an Apptainer definition beside it.
+        carried = {path for path, data in paths.items() if written.format.carries and _holds(path, data)}
+        refuse_existing([path for path in paths if path not in carried], force=force)
+    for path, data in paths.items():
+        if add and path.exists():
+            try:
+                addition = add(path.name, read_regular(path), data, force)
+            except ValueError as error:  # UnicodeDecodeError is one
+                raise FormatError(f"{path}: can't be added to: {error}", hint="mend it, or move it away") from error
+            paths[path] = addition.data
+            kept += [f"{path}: {place}" for place in addition.kept]
     for path, data in paths.items():
         write_atomic(path, data)
-    return list(paths)
+    return list(paths), kept
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == data
 
 
 def refuse_existing(paths: Sequence[Path] | dict[Path, bytes], *, force: bool) -> None:

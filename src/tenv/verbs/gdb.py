@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.checks.pytorch_source import is_pytorch
+from tenv.checks.checkout_search import find_checkout
 from tenv.core import process
 from tenv.core.errors import HostError, UsageError
 from tenv.debugging import python_processes as processes
 from tenv.debugging.gdb_words import Debuggee, gdb_environment, gdb_words, unfrozen
+from tenv.debugging.install_line import install_line
 from tenv.debugging.interpreter import DebuggedPython, describe_interpreter, interpreter_of
 from tenv.debugging.tracing import Obstacle, attaching, read_rights, starting
 from tenv.debugging.traps import shadowed_torch, strange_venv
@@ -74,19 +75,21 @@ def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) 
         words = _binary(request.words or (str(discover(activation.prefix).python),), environment.get("PATH"))
         program = Path(words[0])
     python = describe_interpreter(program)
+    site_packages = discover(activation.prefix).site_packages
+    install = install_line(activation.target, "pystack", site_packages)
     pystack = process.find("pystack", environment.get("PATH")) or ""
     for warning in _warnings(activation, words, environment, python):
         say(f"warning: {warning}")
     if python and not python.frames:
-        say(f"note: {_about_frames(python, pystack, activation.target)}")
+        say(f"note: {_about_frames(python, pystack, install)}")
     debuggee = Debuggee(
         words=unfrozen(words, python) if words else (),
         pid=attached.pid if attached else None,
         interpreter=python,
         prefix=activation.prefix,
         pystack=pystack,
-        install=_install(activation.target),
-        torch_script=_torch_script(Path.cwd()),
+        install=install,
+        torch_script=_torch_script(site_packages),
         shell=environment.get("SHELL"),
     )
     return StartPlan(activation.target, gdb_words(debugger, debuggee, request.extra), gdb_environment(environment))
@@ -192,11 +195,7 @@ def _warnings(
         )
 
 
-def _install(target: str) -> str:
-    return f"tenv run {target} -- python -m pip install pystack"
-
-
-def _about_frames(python: DebuggedPython, pystack: str, target: str) -> str:
+def _about_frames(python: DebuggedPython, pystack: str, install: str) -> str:
     """Return how `py-bt` shows Python frames of an interpreter that gdb can't read, and what would let it."""
     lacks = f"gdb can't read the Python frames: {python.lacks()} is missing"
     package = ""
@@ -207,16 +206,11 @@ def _about_frames(python: DebuggedPython, pystack: str, target: str) -> str:
     brings = f"; `{package}` brings it" if package else ""
     if pystack:
         return f"{lacks}{brings}; `py-bt` shows them by {pystack}"
-    return f"{lacks}{brings}; `{_install(target)}` lets `py-bt` show them without it"
+    return f"{lacks}{brings}; `{install}` lets `py-bt` show them without it"
 
 
-def _torch_script(start: Path) -> Path | None:
-    """Return PyTorch's script for gdb (torch-tensor-repr), of the checkout above the working folder.
-
-    A checkout of another user is not obeyed: gdb would run what it holds.
-    """
-    for folder in (start, *start.parents):
-        script = folder / "tools" / "gdb" / "pytorch-gdb.py"
-        if script.is_file() and is_pytorch(folder):
-            return script if script.stat().st_uid in (0, os.getuid()) else None
-    return None
+def _torch_script(site_packages: Path) -> Path | None:
+    """Return PyTorch's script for gdb (torch-tensor-repr), of the checkout that the user works with."""
+    checkout = find_checkout(Path.cwd(), site_packages)
+    script = checkout / "tools" / "gdb" / "pytorch-gdb.py" if checkout else None
+    return script if script and script.is_file() else None

@@ -1,0 +1,222 @@
+"""What it takes to have a target in a container: the image that it begins with, and the commands.
+
+The commands are shell lines that need root and a folder with what is carried along, `CONTEXT`. A container on an image
+whose Python is too old for tenv takes the environment from a stage on another image, at the same path.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tenv import __version__
+from tenv.core.errors import FormatError
+from tenv.core.versions import Version
+from tenv.interop.interface import Subject
+from tenv.interop.own_wheel import constraints, own_wheel
+
+__all__ = ["CONTEXT", "USER", "WORK", "Recipe", "header", "make_recipe"]
+
+CONTEXT = "/opt/tenv"
+"""Where what is carried along stands in a container; it is a project of tenv."""
+
+USER = "dev"
+"""The user that work is done as."""
+
+WORK = "/work"
+"""Where the checkout is mounted."""
+
+CONSTRAINTS = "constraints.txt"
+"""The versions of what tenv needs, as they are where the container was exported."""
+
+_PROGRAM = "/opt/tenv-program"
+_PYTHON = ("python3", "python3-dev", "python3-venv")
+_TENV_PYTHON = Version("3.11")
+"""The oldest Python that runs tenv (`requires-python`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """An image: its C library, its Python, its GCC, and the GCCs that its packages add (packages.debian.org)."""
+
+    glibc: str
+    python: str
+    gcc: tuple[int, ...]
+
+
+_BASES: Mapping[str, _Base] = {
+    "debian:12": _Base("2.36", "3.11", (12, 11)),
+    "ubuntu:24.04": _Base("2.39", "3.12", (13, 12, 11, 10, 9)),
+    "debian:13": _Base("2.41", "3.13", (14, 13, 12)),
+    "ubuntu:22.04": _Base("2.35", "3.10", (11, 12, 10, 9)),
+    "debian:11": _Base("2.31", "3.9", (10, 9)),
+    "ubuntu:20.04": _Base("2.31", "3.8", (9, 10, 8, 7)),
+    "ubuntu:18.04": _Base("2.27", "3.6", (7, 8, 6, 5)),
+}
+"""The images that are known, the one to prefer first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a target comes into a container.
+
+    Attributes:
+        target: The target.
+        base: The image of the container.
+        builder: The image of the stage that makes the environment; empty where the container makes it itself.
+        files: What is carried along, by name relative to `CONTEXT`.
+        packages: The packages of the image's own system; they need the network.
+        variables: Variables for the commands and for the container.
+        cuda: The CUDA release of the target, or an empty text.
+    """
+
+    target: str
+    base: str
+    builder: str
+    files: Mapping[str, bytes]
+    packages: tuple[str, ...]
+    variables: Mapping[str, str]
+    cuda: str
+
+    @property
+    def prefix(self) -> str:
+        """The environment's folder in the container."""
+        return f"{CONTEXT}/.tenv/envs/{self.target}"
+
+    @property
+    def activate(self) -> str:
+        """The command that activates the environment in a POSIX shell."""
+        return f". {self.prefix}/tenv-meta/activate.sh"
+
+    @property
+    def program_files(self) -> tuple[str, ...]:
+        """The files with which tenv is installed."""
+        return tuple(name for name in self.files if "/" not in name)
+
+    def system(self, *, making: bool) -> tuple[str, ...]:
+        """Return the commands that install packages of the image's own system.
+
+        Args:
+            making: Whether for the stage that makes the environment for another image.
+        """
+        packages = ("ca-certificates", *_PYTHON) if making else self.packages
+        return (
+            "apt-get update",
+            f"DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends {' '.join(packages)}",
+            "rm -rf /var/lib/apt/lists/*",
+        )
+
+    def user(self) -> tuple[str, ...]:
+        """Return the commands that make the user, its folder for work and that of the environment."""
+        return (
+            f'useradd --non-unique --uid "${{USER_ID:-1000}}" --create-home --shell /bin/bash {USER}',
+            f"echo '{self.activate}' >>/home/{USER}/.bashrc",
+            f"mkdir -p {CONTEXT} {WORK}",
+            f"chown {USER} {CONTEXT} {WORK}",
+        )
+
+    def program(self) -> tuple[str, ...]:
+        """Return the commands that install tenv; they need a package index."""
+        wheel = next(name for name in self.program_files if name != CONSTRAINTS)
+        pip = f"{_PROGRAM}/bin/python -m pip install --no-cache-dir --constraint {CONTEXT}/{CONSTRAINTS}"
+        return (
+            f"python3 -m venv {_PROGRAM}",
+            f"{pip} {CONTEXT}/{wheel}",
+            f"ln -s {_PROGRAM}/bin/tenv /usr/local/bin/tenv",
+        )
+
+    def environment(self) -> tuple[str, ...]:
+        """Return the commands that make the environment; they fetch what the lock names."""
+        # The rules would judge the image of the stage, not the one that the environment is for.
+        check = " --no-check" if self.builder else ""
+        return (f"cd {CONTEXT}", f"{_PROGRAM}/bin/tenv create {self.target} --frozen{check}")
+
+    def needs(self, runtime: str) -> tuple[str, ...]:
+        """Return what the host needs to run the container.
+
+        Args:
+            runtime: What makes a GPU visible in it.
+        """
+        if not self.cuda:
+            return ()
+        return (f"the host needs {runtime} and a driver for CUDA {self.cuda}: `tenv check-driver {self.target}` there",)
+
+
+def make_recipe(subject: Subject) -> Recipe:
+    """Return how a target comes into a container.
+
+    Raises:
+        FormatError: No image fits, or the one that was named does not.
+    """
+    platform = next((name for name in subject.platforms if name.startswith("linux")), "")
+    if not platform:
+        raise FormatError("a container runs Linux, and the target has no such platform")
+    manifest = subject.manifest.on(platform)
+    own_python = bool(subject.lock.conda_python(platform))
+    base = subject.base or _choose(subject, platform)
+    found = _BASES.get(base)
+    if found and manifest.requirements.glibc and Version(found.glibc) < manifest.requirements.glibc:
+        raise FormatError(f"{base} has glibc {found.glibc}, and {manifest.name} needs {manifest.requirements.glibc}")
+    old = bool(found and Version(found.python) < _TENV_PYTHON)
+    if old and not own_python:
+        raise FormatError(
+            f"no tenv runs on the Python of {base}, and {manifest.name} brings none",
+            hint=f"`--base {next(iter(_BASES))}` has a newer one",
+        )
+    builder = next(iter(_BASES)) if old else ""
+    compilers = any(package.name.startswith("gxx") for package in subject.lock.conda.get(platform, ()))
+    gcc = "" if compilers else _gcc(subject, found)
+    wheel, raw = own_wheel()
+    cuda = manifest.requirements.cuda
+    compiler = () if compilers else (f"g++-{gcc}" if gcc else "g++",)
+    return Recipe(
+        target=manifest.name,
+        base=base,
+        builder=builder,
+        files={**subject.carried, wheel: raw, CONSTRAINTS: constraints()},
+        packages=("ca-certificates", "git", "gdb", *(() if builder else _PYTHON), *compiler),
+        variables=_variables(gcc, cuda=cuda is not None),
+        cuda=str(cuda or ""),
+    )
+
+
+def _choose(subject: Subject, platform: str) -> str:
+    """Return the first image whose C library and Python a target can live with."""
+    manifest = subject.manifest.on(platform)
+    minors = subject.lock.python_minors(platform)
+    for name, base in _BASES.items():
+        fits = not manifest.requirements.glibc or Version(base.glibc) >= manifest.requirements.glibc
+        python = bool(subject.lock.conda_python(platform)) or (
+            base.python in minors and Version(base.python) >= _TENV_PYTHON
+        )
+        if fits and python and not manifest.wanted("system").keys() - {"gcc"}:
+            return name
+    asked = f"Python {', '.join(minors)}" if minors else "this"
+    system = ", ".join(manifest.wanted("system"))
+    more = f" and {system} of the machine" if system else ""
+    raise FormatError(
+        f"no image is known for {manifest.name}: it asks for {asked}{more}", hint="`--base IMAGE` names one"
+    )
+
+
+def _gcc(subject: Subject, base: _Base | None) -> str:
+    """Return the version of the GCC to install beside the image's own, or an empty text for the usual one."""
+    from tenv.facts.tables import load_facts  # late: only targets that take the image's compiler
+
+    cuda = subject.manifest.requirements.cuda
+    row = load_facts().cuda_host_compiler.limits(cuda) if cuda else None
+    if not base or row is None or base.gcc[0] <= row.gcc_max:
+        return ""
+    return next((str(version) for version in base.gcc if version <= row.gcc_max), "")
+
+
+def _variables(gcc: str, *, cuda: bool) -> dict[str, str]:
+    values = (
+        {"CC": f"/usr/bin/gcc-{gcc}", "CXX": f"/usr/bin/g++-{gcc}", "CUDAHOSTCXX": f"/usr/bin/g++-{gcc}"} if gcc else {}
+    )
+    # What NVIDIA's container runtime reads: which GPUs and which parts of the driver it brings in.
+    gpu = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if cuda else {}
+    return {**values, **gpu}
+
+
+def header(recipe: Recipe, format_name: str) -> str:
+    """Return the comment that says what made a file."""
+    return f"# Made by `tenv export {format_name} {recipe.target}` of tenv {__version__}.\n"

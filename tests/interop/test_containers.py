@@ -1,0 +1,201 @@
+"""Containers and CI: what is carried along, which image fits, and that the commands make an environment."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tenv import __version__
+from tests.support.projects import Project, call
+
+CONTEXT = "/opt/tenv"
+
+
+def sections(text: str, name: str) -> list[list[str]]:
+    """Return the lines of every section of a name in an Apptainer definition, as Apptainer takes them."""
+    parts = re.split(r"^%([\w ]+)$", text, flags=re.MULTILINE)
+    found = zip(parts[1::2], parts[2::2], strict=True)
+    return [
+        [line.strip() for line in body.splitlines() if line.startswith("    ")] for key, body in found if key == name
+    ]
+
+
+def test_a_dockerfile_carries_the_lock_and_this_tenv(locked: Project) -> None:
+    ended = locked.ok("export", "dockerfile", "tiny", "-o", "out")
+    context = Path("out/tenv-context")
+    assert (context / "locks/tiny.lock").read_bytes() == locked.lock.read_bytes()
+    assert (context / "manifests/tiny.toml").read_bytes() == locked.manifest.read_bytes()
+    wheel = context / f"tenv-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert archive.testzip() is None
+    assert "tenv/builtin/manifests/cpu.toml" in names
+    assert "click==" in (context / "constraints.txt").read_text()
+    text = Path("out/Dockerfile").read_text()
+    assert f"of tenv {__version__}." in text.splitlines()[0]
+    assert "tenv create tiny --frozen\n" in text
+    assert (
+        text.index("COPY tenv-")
+        < text.index("pip install")
+        < text.index("COPY --chown=dev locks")
+        < text.index("tenv create")
+    )
+    assert text.index("USER dev") < text.index("tenv create")
+    assert "build: docker build -t tenv-tiny -f Dockerfile tenv-context" in ended.err
+    assert 'run: docker run --rm -it --cap-add=SYS_PTRACE -v "$PWD":/work tenv-tiny' in ended.err
+
+
+def test_the_wheel_that_is_carried_is_a_tenv(locked: Project, tmp_path: Path) -> None:
+    locked.ok("export", "dockerfile", "tiny", "-o", "out")
+    (wheel,) = Path("out/tenv-context").glob("*.whl")
+    words = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path / "site"),
+        str(wheel),
+    ]
+    subprocess.run(words, check=True, capture_output=True)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); from tenv.__main__ import run; run()"
+    done = subprocess.run([sys.executable, "-I", "-c", code, "targets"], capture_output=True, text=True, check=True)
+    assert "cuda130" in done.stdout
+    first = wheel.read_bytes()
+    locked.ok("export", "dockerfile", "tiny", "-o", "out", "--force")
+    assert wheel.read_bytes() == first
+
+
+def test_parents_are_carried_too(empty_project: Path) -> None:
+    assert call("export", "apptainer", "cuda130", "-o", "out").status == 0
+    assert {path.name for path in Path("out/tenv-context/manifests").iterdir()} == {
+        "cuda130.toml",
+        "_cuda.toml",
+        "_pytorch.toml",
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "base", "packages"),
+    [
+        ("cpu", "debian:12", "python3-venv g++ "),
+        ("cuda130", "debian:12", "python3-venv g++ "),
+        ("cuda118-archives", "debian:12", "g++-11 "),
+        ("cuda121", "debian:12", "python3-venv "),
+    ],
+)
+def test_the_image_fits_the_target(empty_project: Path, target: str, base: str, packages: str) -> None:
+    ended = call("export", "dockerfile", target, "-o", "out")
+    assert ended.status == 0, ended.err
+    text = Path("out/Dockerfile").read_text()
+    assert f"ARG BASE={base}\n" in text
+    assert f"{packages}\\\n" in text
+    assert ("ENV CXX=/usr/bin/g++-11\n" in text) == ("g++-11" in packages)
+    cuda = target.startswith("cuda")
+    assert ("ENV NVIDIA_VISIBLE_DEVICES=all\n" in text) == cuda
+    assert ("docker run --rm -it --gpus all" in ended.err) == cuda
+    assert ("the host needs the NVIDIA Container Toolkit and a driver for CUDA" in ended.err) == cuda
+
+
+def test_an_old_image_takes_the_environment_from_a_stage(empty_project: Path) -> None:
+    assert call("export", "dockerfile", "cuda121", "-o", "out", "--base", "ubuntu:18.04").status == 0
+    text = Path("out/Dockerfile").read_text()
+    maker, last = text.split("\nFROM ${BASE}\n")
+    assert "ARG BASE=ubuntu:18.04\nARG BUILDER=debian:12\nFROM ${BUILDER} AS environment\n" in maker
+    assert "tenv create cuda121 --frozen --no-check" in maker
+    assert f"COPY --from=environment --chown=dev {CONTEXT} {CONTEXT}" in last
+    assert "python3" not in last
+    assert call("export", "apptainer", "cuda121", "-o", "out", "--base", "ubuntu:18.04").status == 0
+    text = Path("out/cuda121.def").read_text()
+    assert [line for line in text.splitlines() if line.startswith(("From", "Stage", "%files from"))] == [
+        "From: debian:12",
+        "Stage: environment",
+        "From: ubuntu:18.04",
+        "Stage: final",
+        "%files from environment",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "words", "said"),
+    [
+        ("legacy", (), "no image is known for legacy: it asks for Python 3.6 and gcc of the machine"),
+        ("cuda-system", (), "and cuda-toolkit, gcc of the machine"),
+        ("cuda102-win", (), "a container runs Linux"),
+        ("cpu", ("--base", "ubuntu:22.04"), "no tenv runs on the Python of ubuntu:22.04, and cpu brings none"),
+    ],
+)
+def test_what_fits_no_image_is_refused(empty_project: Path, target: str, words: tuple[str, ...], said: str) -> None:
+    ended = call("export", "dockerfile", target, "-o", "out", *words)
+    assert (ended.status, said in ended.err) == (2, True), ended.err
+    assert not Path("out").exists()
+
+
+def test_a_dev_container_uses_the_dockerfile(empty_project: Path) -> None:
+    assert call("export", "devcontainer", "cuda130").status == 0
+    data = json.loads(Path(".devcontainer/devcontainer.json").read_text())
+    assert data["build"] == {"dockerfile": "Dockerfile", "context": "tenv-context"}
+    assert (Path(".devcontainer") / data["build"]["context"] / "locks" / "cuda130.lock").is_file()
+    assert data["hostRequirements"] == {"gpu": "optional"}
+    assert data["remoteUser"] == "dev"
+    python = data["customizations"]["vscode"]["settings"]["python.defaultInterpreterPath"]
+    assert python == f"{CONTEXT}/.tenv/envs/cuda130/bin/python"
+    assert f"{CONTEXT}/.tenv/envs/cuda130/tenv-meta/activate.sh" in Path(".devcontainer/Dockerfile").read_text()
+
+
+def test_a_workflow_keeps_the_environment_by_its_lock(locked: Project) -> None:
+    locked.ok("export", "github-actions", "tiny")
+    data = yaml.safe_load(Path(".github/workflows/tenv-tiny.yml").read_text())
+    assert data["permissions"] == {"contents": "read"}
+    steps = data["jobs"]["tiny"]["steps"]
+    uses = [step["uses"] for step in steps if "uses" in step]
+    assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name) for name in uses)
+    cache = next(step["with"] for step in steps if "cache@" in step.get("uses", ""))
+    assert "hashFiles('.github/tenv/locks/tiny.lock')" in cache["key"]
+    assert f"tenv-{__version__}-tiny-" in cache["key"]
+    made = next(step for step in steps if "tenv create" in step.get("run", ""))
+    assert (made["working-directory"], made["run"]) == (".github/tenv", "tenv create tiny --frozen")
+    assert Path(".github/tenv/locks/tiny.lock").read_bytes() == locked.lock.read_bytes()
+
+
+def test_the_commands_make_the_environment(locked: Project, tmp_path: Path) -> None:
+    """Run what %post does after the system's packages, in a folder that stands for the root, as it stands there."""
+    locked.ok("export", "apptainer", "tiny", "-o", "out")
+    text = Path("out/tiny.def").read_text()
+    (lines,) = sections(text, "post")
+    root = tmp_path / "root"
+    copied = [line.split() for line in sections(text, "files")[0]]
+    for source, place in copied:
+        where = root / place.lstrip("/")
+        where.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if Path("out", source).is_dir() else shutil.copy)(Path("out", source), where)
+    start = next(number for number, line in enumerate(lines) if "tenv create" in line) - 1
+    commands = [line.replace(CONTEXT, str(root / "opt/tenv")) for line in lines[start:] if "/root/" not in line]
+    program = root / "opt/tenv-program/bin/tenv"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH={Path(__file__).parents[2] / "src"} exec {sys.executable} -m tenv "$@"\n'
+    )
+    program.chmod(0o755)
+    subprocess.run(["sh", "-c", "\n".join(["set -eu", *commands])], check=True, capture_output=True)
+    (activate,) = [line for line in sections(text, "environment")[0] if "activate.sh" in line]
+    activate = activate.replace(CONTEXT, str(root / "opt/tenv"))
+    done = subprocess.run(["sh", "-c", f"{activate}; beta"], capture_output=True, text=True, check=True)
+    assert done.stdout == "beta 1.0\n"
+
+
+def test_what_is_carried_may_be_there_already(locked: Project) -> None:
+    locked.ok("export", "dockerfile", "tiny", "-o", "out")
+    locked.ok("export", "apptainer", "tiny", "-o", "out")
+    Path("out/tenv-context/constraints.txt").write_text("mine")
+    assert "constraints.txt: exists already" in locked.fails(
+        2, "file-exists", "export", "apptainer", "tiny", "-o", "out"
+    )
