@@ -57,6 +57,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "host": ("host", "--host-report", UBUNTU),
     "facts": ("facts",),
     "facts-table": ("facts", "cuda-driver"),
+    "plan": ("plan", "tiny"),
+    "build": ("build", "tiny", "--pytorch", "nosuch"),
     "remove": ("remove", "tiny"),
     "clean": ("clean",),
 }

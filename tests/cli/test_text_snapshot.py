@@ -52,6 +52,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "facts": ("facts",),
     "facts table": ("facts", "cuda-driver"),
     "verify": ("verify", "tiny"),
+    "plan": ("plan", "tiny"),
+    "build": ("build", "tiny", "--pytorch", "nosuch"),
     "rollback": ("rollback", "tiny"),
     "remove": ("remove", "tiny"),
     "remove again": ("remove", "tiny"),

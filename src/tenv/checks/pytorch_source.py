@@ -52,6 +52,7 @@ _CUDNN = re.compile(rf"PyTorch (?:requires|needs) [Cc]uDNN[ -]{_NUMBER} (?:and|o
 _SETUP_PYTHON = re.compile(r"^python_min_version\s*=\s*\(([\d,\s]+)\)", re.MULTILINE)
 _SETUP_REQUIRES = re.compile(r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']")
 _REQUIRED_CMAKE = re.compile(rf"cmake\s*(?:>=|~=)\s*{_NUMBER}")
+_SETUP_VERSION = re.compile(r"^\s*version\s*=\s*[\"'](\d+\.\d[\w.+]*)[\"']", re.MULTILINE)
 
 
 class AbiChoice(StrEnum):
@@ -185,16 +186,23 @@ def read_source(path: Path) -> SourceTree | Missing:
     """
     files = _Files(path)
     version = files.text("version.txt").strip()
+    asked = files.find("setup.py", _SETUP_VERSION) if not version and (path / "torch" / "csrc").is_dir() else []
+    if asked:  # before 1.4 there is no version.txt
+        return _read(files, asked[0])
     if not version:
         return Missing(f"{path} has no version.txt, so it is not a checkout of PyTorch")
     if not _RELEASE.match(version):
         return Missing(f"{path / 'version.txt'} has no version in it, but `{version.splitlines()[0][:40]}`")
     if not is_pytorch(path):
         return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not that of PyTorch")
+    return _read(files, SourceRequirement(version, "version.txt"))
+
+
+def _read(files: _Files, version: SourceRequirement[str]) -> SourceTree:
     backend = _backend(files)
     return SourceTree(
-        root=path,
-        version=SourceRequirement(version, "version.txt"),
+        root=files.root,
+        version=version,
         python=_python(files),
         cmake_min=_cmake(files),
         gcc_min=_gcc(files),
@@ -204,8 +212,8 @@ def read_source(path: Path) -> SourceTree | Missing:
         cxx_standard=_standard(files),
         abi=_abi(files, backend),
         build_backend=backend,
-        state=read_state(path),
-        tested=read_tested(path),
+        state=read_state(files.root),
+        tested=read_tested(files.root),
     )
 
 

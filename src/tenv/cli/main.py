@@ -15,6 +15,8 @@ COMMANDS = {
     "update": ("update", "update"),
     "diff": ("diff", "diff"),
     "merge-driver": ("merge_driver", "merge_driver"),
+    "plan": ("build", "plan"),
+    "build": ("build", "build"),
     "export": ("export", "export"),
     "import": ("import_file", "import_file"),
     "create": ("create", "create"),

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 
 from tenv.core.missing import Missing, ReasonKind
 
-__all__ = ["Completed", "Missing", "end_all", "find", "replace", "run", "spawn", "watch"]
+__all__ = ["Completed", "Missing", "end_all", "find", "replace", "run", "spawn", "stream", "watch"]
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
@@ -263,6 +263,42 @@ def _watch_pipe(
             _stop(child)
             raise
     return Completed(status, "", "".join(pieces))
+
+
+def stream(
+    arguments: Sequence[str],
+    on_line: Callable[[str], None],
+    *,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> int | Missing:
+    """Run a long program in a process group of its own, append what it prints to a log, and hand over each line.
+
+    Returns:
+        The exit status, negative for a signal; `Missing` when the program can't be started.
+    """
+    merged: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    group = None if sys.platform == "win32" else 0
+    try:
+        with _binding() as changes:
+            child = subprocess.Popen(
+                list(arguments), env=environment, cwd=folder, process_group=group, **merged, **changes
+            )
+    except OSError as error:
+        return Missing(f"{arguments[0]} can't be started: {error.strerror or error}", ReasonKind.FAILED)
+    _running[child] = group is not None
+    with child, log.open("ab", buffering=0) as file:
+        try:
+            for raw in child.stdout or ():
+                file.write(raw)
+                on_line(_ESCAPES.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n"))
+            return child.wait()
+        except BaseException:
+            _send(child, signal.SIGTERM)  # Ninja ends its compilers and removes what they left half-written
+            raise
+        finally:
+            _running.pop(child)
 
 
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:

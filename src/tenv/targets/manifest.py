@@ -180,6 +180,7 @@ class Manifest:
         system: The requests for system tools, by name.
         others: The requests for further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
+        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty for none.
         by_platform: The manifest for each platform that has a section of its own.
     """
 
@@ -197,7 +198,13 @@ class Manifest:
     system: Mapping[str, Range] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
+    cache_name: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
+
+    @property
+    def cache(self) -> str:
+        """The compile cache that a build takes."""
+        return self.cache_name or "ccache"
 
     def on(self, platform: str) -> "Manifest":
         """Return the manifest for one platform."""

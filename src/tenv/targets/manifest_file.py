@@ -41,7 +41,9 @@ _KEYS = (
     *(section.name for section in SECTIONS),
     "platform",
     "activation",
+    "build",
 )
+_CACHES = ("ccache", "sccache", "off")
 _MAX_DEPTH = 8
 
 
@@ -98,6 +100,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         requirements=_read_requirements(table.table("requirements")),
+        cache_name=_read_cache(table.table("build")),
     )
     if len(set(general.platforms)) < len(general.platforms):
         raise table.fail("platforms", "names a platform twice")
@@ -108,6 +111,14 @@ def _read_one(name: str, table: Table) -> Manifest:
             )
     parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
     return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
+
+
+def _read_cache(table: Table) -> str:
+    table.only(("cache",))
+    cache = table.text("cache")
+    if cache and cache not in _CACHES:
+        raise table.fail("cache", f"`{cache}` is no compile cache", hint=f"known: {', '.join(_CACHES)}")
+    return cache
 
 
 def _platforms(table: Table) -> list[tuple[str, Table]]:
@@ -299,6 +310,7 @@ def _lay(above: Manifest, own: Manifest) -> Manifest:
             for key in sorted({*above.others, *own.others})
         },
         environment={**above.environment, **own.environment},
+        cache_name=own.cache_name or above.cache_name,
     )
 
 

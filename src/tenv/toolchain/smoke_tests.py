@@ -213,8 +213,8 @@ def _mkl(root: Path, compiler: tuple[str, ...]) -> Probe:
     return Probe("mkl", {"probe.cpp": _DGEMM}, (build, ("./probe",)))
 
 
-def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS) -> Outcome:
-    """Run a probe in a new folder, each of its commands for a limited time."""
+def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bound: bool = True) -> Outcome:
+    """Run a probe in a new folder, each of its commands for a limited time; `bound` is as `process.run` takes it."""
     start = time.monotonic()
     log = [probe.lacks] if probe.lacks else []
     ok = not probe.lacks
@@ -223,16 +223,18 @@ def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS) -> Ou
         for file, text in probe.files.items():
             (folder / file).write_text(text)
         for command in probe.commands:
-            ok, said = _step(command, environ, folder, limit)
+            ok, said = _step(command, environ, folder, limit, bound=bound)
             log.append(said)
             if not ok:
                 break
     return Outcome(probe.name, ok, round(time.monotonic() - start, 3), "\n".join(log))
 
 
-def _step(command: Sequence[str], environ: Mapping[str, str], folder: Path, limit: float) -> tuple[bool, str]:
+def _step(
+    command: Sequence[str], environ: Mapping[str, str], folder: Path, limit: float, *, bound: bool
+) -> tuple[bool, str]:
     words = [str(folder / command[0]) if command[0].startswith(("./", "build/")) else command[0], *command[1:]]
-    done = process.run(words, environment=environ, folder=folder, timeout=limit)
+    done = process.run(words, environment=environ, folder=folder, timeout=limit, bound=bound)
     shown = f"$ {shlex.join(command)}"
     if isinstance(done, process.Missing):
         return False, f"{shown}\n{done.reason}"

@@ -1,0 +1,40 @@
+"""The environment that every program of a build gets: the active target, the switches, the jobs, the cache."""
+
+from tenv.activation.variables import jobs
+from tenv.builds.build_job import BuildJob
+from tenv.builds.build_way import BuildWay
+from tenv.builds.compile_cache import cache_variables, choose_cache
+from tenv.builds.task_costs import links_at_once
+from tenv.core.missing import Missing
+from tenv.host.machine import probe
+
+__all__ = ["build_environ"]
+
+_HIDDEN = ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CPATH")
+"""They change what every compilation reads without a trace in its command, which costs ccache its direct hits."""
+
+
+def build_environ(job: BuildJob) -> dict[str, str]:
+    """Return the environment for the programs of a build."""
+    assert job.activation is not None  # noqa: S101 (the environment is there)
+    caller = job.context.environ
+    environ = job.activation.apply({name: value for name, value in caller.items() if name not in _HIDDEN})
+    environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
+    if "MAX_JOBS" in caller:  # what the user says of this machine wins over what the environment was made with
+        environ["MAX_JOBS"] = caller["MAX_JOBS"]
+    environ.setdefault("MAX_JOBS", str(jobs(probe(), cuda=False)[0]))
+    environ["CMAKE_BUILD_PARALLEL_LEVEL"] = environ["MAX_JOBS"]  # what `cmake --build` and pip's backend read
+    memory = probe().memory
+    if "CMAKE_JOB_POOLS" not in caller and environ.get("CMAKE_GENERATOR", "Ninja") == "Ninja":
+        links = links_at_once(None if isinstance(memory, Missing) else memory.value, job.request.debug.build_type)
+        environ |= {"CMAKE_JOB_POOLS": f"link={links}", "CMAKE_JOB_POOL_LINK": "link"}
+    choice = choose_cache(job.target.manifest.cache, environ)
+    return {**environ, **cache_variables(choice, job.checkout, environ)}
+
+
+def _is_environment(job: BuildJob, name: str) -> bool:
+    """Tell whether a switch reaches CMake through the environment; what does not is handed over with -D."""
+    plain = ("DEBUG", "REL_WITH_DEB_INFO")
+    if job.found.way in (BuildWay.BUILD_DEPS, BuildWay.LIBRARIES):
+        return True
+    return name in plain or name.startswith(("USE_", "BUILD_"))

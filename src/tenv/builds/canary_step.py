@@ -1,0 +1,58 @@
+"""Step `canary`: the first libraries and one heavy CUDA file are built before the hours begin."""
+
+from collections.abc import Iterator
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.estimate_step import check_estimate
+from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.ninja_plan import remaining, targets
+from tenv.builds.step_report import Done
+from tenv.builds.task_costs import TaskKind
+
+__all__ = ["canary_targets", "run_canary"]
+
+_FIRST = ("c10", "c10_cuda")
+_HEAVY = ("FillKernel.cu", "ActivationGeluKernel.cu", "Sort.cu", "Blas.cpp", "SpectralOps.cpp", "BinaryOps.cpp")
+
+
+def canary_targets(job: BuildJob) -> tuple[str, ...]:
+    """Return what is built first, as Ninja names it."""
+    known = targets(job.folder, job.environ)
+    if job.request.only:
+        return ()
+    first = [name for name in _FIRST if name in known]
+    return (*first, *_heavy(job))
+
+
+def _heavy(job: BuildJob) -> Iterator[str]:
+    """Yield one heavy object of each language that is still to be compiled."""
+    tasks = remaining(job.folder, ("all",), job.environ) or ()
+    for kind in (TaskKind.CUDA, TaskKind.CXX):
+        outputs = [task.output for task in tasks if task.kind is kind]
+        named = (output for name in _HEAVY for output in outputs if output.endswith((f"/{name}.o", f"_{name}.o")))
+        if (found := next(named, None)) is not None:
+            yield found
+
+
+def run_canary(job: BuildJob) -> Done:
+    """Build the canary, and correct the estimate by what it took."""
+    names = canary_targets(job)
+    if not names:
+        return Done((), {"targets": []}, lines=("nothing to try first",))
+    log = job.log("canary")
+    command = ["cmake", "--build", str(job.folder), "--target", *names]
+    ran = run_logged(
+        command,
+        log,
+        environ=job.environ,
+        folder=job.checkout,
+        progress=job.context.progress,
+        title="canary",
+    )
+    facts = {"targets": list(names), "seconds": round(ran.seconds, 1)}
+    if ran.status:
+        table = job.context.facts().build_failures
+        return Done([look_up(ran, "TE961", f"the canary ({', '.join(names)})", log, table)], facts, log)
+    after = check_estimate(job)
+    facts |= {"estimate": (after.facts or {}).get("seconds")}
+    return Done((), facts, log, (f"built {', '.join(names)}", *after.lines))

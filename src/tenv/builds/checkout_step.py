@@ -1,0 +1,198 @@
+"""Step `checkout`: submodules, a stale build folder, the products of another target."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.build_way import BuildWay, Products, find_way
+from tenv.builds.cmake_cache import read_cache
+from tenv.builds.step_report import Done, build_finding
+from tenv.builds.switches import is_on
+from tenv.checks.judge import find_source
+from tenv.checks.pytorch_source import SourceRequirement
+from tenv.checks.rules.checkout import STALE, SUBMODULES
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.errors import TenvError, UsageError
+from tenv.core.git import Repository, find_repository
+from tenv.project.user_facts import user_facts
+
+__all__ = ["check_checkout", "check_folder", "settle_target"]
+
+_UPDATE = "git submodule sync --recursive && git submodule update --init --recursive"
+_MIRROR = "git config --global url.https://MIRROR/.insteadOf https://github.com/"
+_SHOWN = 4
+_SOURCE = "cmake/PreBuildSteps.cmake, setup.py: check_submodules of github.com/pytorch/pytorch"
+
+
+def check_checkout(job: BuildJob) -> Done:
+    """Read the checkout, and find what would end its build early or make it another one.
+
+    Raises:
+        UsageError: The folder is no checkout of PyTorch.
+    """
+    tree = find_source(str(job.checkout), user_facts(job.context))
+    if tree is None:
+        raise UsageError(f"{job.checkout} is no checkout of PyTorch", hint="`tenv build --pytorch DIR` names one")
+    job.tree = tree
+    backend = tree.build_backend.value if isinstance(tree.build_backend, SourceRequirement) else ""
+    job.found = find_way(job.checkout, backend)
+    findings = [*_no_backend(job), *_submodules(job)]
+    if job.request.target is not None:
+        with contextlib.suppress(TenvError):  # a target that is not there is for the next step to say
+            settle_target(job, job.request.target)
+            findings += check_folder(job)
+    commit = _commit(job)
+    version = tree.version.value
+    facts = {"version": version, "way": job.found.way.value, "way_from": job.found.evidence, "commit": commit}
+    built = f"{version}{f' at {commit[:10]}' if commit else ''}, built by {job.found.way.value} ({job.found.evidence})"
+    return Done(findings, facts, lines=(built,))
+
+
+def settle_target(job: BuildJob, name: str) -> None:
+    """Take a target by its name, with the place of its environment in the checkout."""
+    job.target = job.context.places.find(name)
+    job.environment = job.context.environment(name, None)
+
+
+def _no_backend(job: BuildJob) -> Iterator[Finding]:
+    missing = [name for name in ("setup.py", "CMakeLists.txt") if not (job.checkout / name).is_file()]
+    if job.found.way in (BuildWay.SCIKIT, BuildWay.CMAKE, BuildWay.CMAKE_ONLY):
+        needed = missing
+    else:
+        needed = [name for name in missing if name == "setup.py"]
+    if needed:
+        yield build_finding(
+            "TE905",
+            needed[0],
+            "is not in the checkout, and the build starts from it",
+            f"{job.checkout}: PyTorch {job.tree.version.value}, built by {job.found.way.value}",
+            job.found.evidence,
+            f"git -C {job.checkout} checkout -- {needed[0]}",
+        )
+
+
+def _commit(job: BuildJob) -> str:
+    """Return the commit of the checkout; an empty string where git does not know it."""
+    if not (job.checkout / ".git").exists():
+        return ""
+    try:
+        return find_repository(job.checkout, job.context.environ).commit("HEAD") or ""
+    except UsageError:
+        return ""
+
+
+def _submodules(job: BuildJob) -> Iterator[Finding]:
+    environ = job.context.environ
+    if is_on(environ.get("USE_SYSTEM_LIBS", "")):
+        return
+    missing, other = list(job.tree.state.broken if job.tree.state else ()), list[str]()
+    if (job.checkout / ".git").exists():
+        nested, other = _git_status(job)
+        missing = list(dict.fromkeys((*missing, *nested)))
+    if missing:
+        names = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
+        git = (job.checkout / ".git").exists()
+        fix = f"cd {job.checkout} && {_UPDATE}; where github.com can't be reached: {_MIRROR}"
+        version = job.tree.release
+        yield build_finding(
+            SUBMODULES,
+            missing[0],
+            f"is empty: {len(missing)} of the submodules {'is' if len(missing) == 1 else 'are'} missing ({names})",
+            f"{job.checkout / '.gitmodules'}",
+            _SOURCE,
+            fix if git else f"git clone --recursive -b v{version} https://github.com/pytorch/pytorch: this is no clone",
+        )
+    if other:
+        yield build_finding(
+            "TE902",
+            other[0],
+            f"is at another commit than the checkout pins ({', '.join(other[:_SHOWN])})",
+            "git submodule status --recursive",
+            "git-submodule(1)",
+            f"cd {job.checkout} && {_UPDATE}, unless you mean that commit",
+            Severity.WARNING,
+        )
+
+
+def _git_status(job: BuildJob) -> tuple[list[str], list[str]]:
+    """Return the submodules that git has not fetched, and those at another commit than is pinned."""
+    try:
+        repository = find_repository(job.checkout, job.context.environ)
+    except UsageError:
+        return [], []
+    if repository.folder.resolve() != job.checkout.resolve():
+        return [], []
+    return _status_of(repository)
+
+
+def _status_of(repository: Repository) -> tuple[list[str], list[str]]:
+    said = repository.ask("submodule", "status", "--recursive") or ""
+    rows = [line for line in said.splitlines() if line[:1] in "-+U" and line.strip()]
+    names = {line.split()[1]: line[0] for line in rows}
+    missing = [name for name, mark in names.items() if mark == "-"]
+    return missing, [name for name, mark in names.items() if mark in "+U"]
+
+
+def check_folder(job: BuildJob) -> Iterator[Finding]:
+    """Yield what is wrong with a build folder that is there, once the target is known.
+
+    What tenv configured itself says from what; of another one CMake's cache tells where it was made.
+    """
+    again = "--fresh" if job.found.way is not BuildWay.LIBRARIES else "--clean"
+    command = f"tenv build {job.target.name} --pytorch {job.checkout} {again}"
+    if job.request.fresh or job.request.clean:
+        return
+    stamp = job.stamp()
+    if stamp and job.found.products is Products.SOURCE and stamp.get("target") != job.target.name:
+        yield build_finding(
+            "TE904",
+            str(job.folder),
+            f"was built with the target {stamp.get('target')}, and this revision keeps its products in the checkout",
+            f"{job.stamp_file}",
+            f"{job.found.evidence}: the build folder is `{job.folder.name}`",
+            command,
+        )
+    elif stamp and stamp.get("switches") != job.switches and job.found.products is Products.SOURCE:
+        yield _stale(job, f"was configured with {_words(stamp.get('switches'))}", str(job.stamp_file), command)
+    elif reason := _foreign(job):
+        yield _stale(job, reason, str(job.folder / "CMakeCache.txt"), command)
+
+
+def _words(switches: object) -> str:
+    rows = switches if isinstance(switches, dict) else {}
+    return "the switches " + ", ".join(f"{name}={value}" for name, value in rows.items()) if rows else "no switches"
+
+
+def _stale(job: BuildJob, reason: str, evidence: str, command: str) -> Finding:
+    source = "CMake keeps compilers, paths and switches in CMakeCache.txt and does not look for them again"
+    return build_finding(STALE, str(job.folder), reason, evidence, source, command)
+
+
+def _foreign(job: BuildJob) -> str:
+    """Return in which way the cache of a build folder is that of another build, or an empty string."""
+    cache = read_cache(job.folder / "CMakeCache.txt")
+    if not cache:
+        return ""
+    home = cache.get("CMAKE_HOME_DIRECTORY", "")
+    if home and not _same(home, job.checkout):
+        return f"was configured in {home}, and a build folder can't be moved"
+    prefix = str(job.environment.prefix)
+    python = cache.get("Python_EXECUTABLE", cache.get("PYTHON_EXECUTABLE", ""))
+    if python and not python.startswith(prefix + os.sep):
+        return f"was configured for the Python {python}, and the target's is in {prefix}"
+    ninja = cache.get("CMAKE_MAKE_PROGRAM", "")
+    if ninja and not Path(ninja).exists():
+        return f"was configured for {ninja}, which is gone"
+    compiler = cache.get("CMAKE_CXX_COMPILER", "")
+    if compiler and not Path(compiler).exists():
+        return f"was configured for the compiler {compiler}, which is gone"
+    return ""
+
+
+def _same(name: str, folder: Path) -> bool:
+    try:
+        return Path(name).samefile(folder)
+    except OSError:
+        return False

@@ -1,0 +1,17 @@
+"""What CMake keeps of a configuration: the variables of ``CMakeCache.txt``."""
+
+import re
+from pathlib import Path
+
+__all__ = ["read_cache"]
+
+_ENTRY = re.compile(r"^\"?([^:=\"#/][^:=\"]*)\"?:[A-Z]+=(.*)$")
+
+
+def read_cache(path: Path) -> dict[str, str]:
+    """Return the variables of a cache; empty where there is none."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    return {match[1]: match[2] for line in text.splitlines() if (match := _ENTRY.match(line))}

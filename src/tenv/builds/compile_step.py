@@ -1,0 +1,142 @@
+"""Step `build`: everything is compiled, then made a package, by the way of the revision."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.build_way import BuildWay, Products
+from tenv.builds.compile_cache import CacheChoice, choose_cache, hits
+from tenv.builds.estimate_step import build_targets, duration
+from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.provenance import installed_torch, write_provenance
+from tenv.builds.step_report import Done, build_finding
+from tenv.checks.rules.interface import Finding, Severity
+
+__all__ = ["build_commands", "run_build"]
+
+_PLAIN = ("--no-deps", "--no-build-isolation")
+
+
+def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
+    """Return what compiles and what makes the package: what each is called, and its command."""
+    commands: list[tuple[str, list[str]]] = []
+    if job.found.configures or job.request.only:
+        names = [word for name in build_targets(job) for word in ("--target", name)]
+        commands.append(("compiling", ["cmake", "--build", str(job.folder), *names]))
+    if not job.request.only:
+        commands += _packaging(job)
+    return commands
+
+
+def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
+    """Yield what makes the package: pip where pyproject.toml names a backend, setup.py itself before."""
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    python = str(job.toolchain.python)
+    wheel = job.request.wheel
+    if not (job.checkout / "pyproject.toml").is_file():
+        words = ["bdist_wheel", "-d", str(wheel)] if wheel else ["develop"]
+        yield "packaging", [python, "setup.py", *words]
+        return
+    settings = [f"-Cbuild-dir={job.folder}", f"-Ccmake.build-type={job.request.debug.build_type}"]
+    settings += [f"-Ccmake.define.{name}={value}" for name, value in job.request.defines.items()]
+    scikit = settings if job.found.way is BuildWay.SCIKIT else []
+    if (job.toolchain.site_packages / "pip").is_dir():
+        words = ["wheel", "-w", str(wheel)] if wheel else ["install"]
+        yield "packaging", [python, "-m", "pip", *words, "-v", *_PLAIN, *scikit, *([] if wheel else ["-e"]), "."]
+    elif wheel:
+        words = ["build", "--wheel", "--out-dir", str(wheel), "--no-build-isolation", "--offline"]
+        yield "packaging", [sys.executable, "-m", "uv", *words, "--python", python, *scikit, "."]
+    else:
+        words = ["pip", "install", "--python", python, "--offline", "-v", *_PLAIN]
+        yield "packaging", [sys.executable, "-m", "uv", *words, *scikit, "-e", "."]
+
+
+def run_build(job: BuildJob) -> Done:
+    """Compile everything and make the package; what is done already is not done again."""
+    log, table = job.log("build"), job.context.facts().build_failures
+    cache = choose_cache(job.target.manifest.cache, job.environ)
+    before, lines = hits(cache, job.environ), list[str]()
+    spent: dict[str, float] = {}
+    for index, (title, command) in enumerate(build_commands(job)):
+        if title == "packaging" and _is_packaged(job):
+            lines.append("the package is installed from this checkout already: pip is not run")
+            continue
+        ran = run_logged(
+            command,
+            log,
+            environ=job.environ,
+            folder=job.checkout,
+            progress=job.context.progress,
+            title=title,
+            expected=job.estimate,
+            again=index > 0,
+        )
+        spent[title] = round(ran.seconds, 1)
+        if ran.status:
+            code, what = ("TE961", "the compilation") if title == "compiling" else ("TE962", "the package")
+            return Done([look_up(ran, code, what, log, table)], {"spent": spent}, log)
+    findings = list(_without_cache(job, cache))
+    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate}
+    facts["cache"] = _used(before, hits(cache, job.environ))
+    if not job.request.only:
+        facts["provenance"] = [str(path) for path in write_provenance(job)]
+        _keep_stamp(job)
+    lines.insert(0, f"took {duration(sum(spent.values()))}" + _rate(cache, facts["cache"]))
+    return Done(findings, facts, log, tuple(lines))
+
+
+def _used(before: tuple[int, int] | None, after: tuple[int, int] | None) -> dict[str, int] | None:
+    if before is None or after is None:
+        return None
+    return {"hits": max(0, after[0] - before[0]), "misses": max(0, after[1] - before[1])}
+
+
+def _rate(cache: CacheChoice, used: object) -> str:
+    if not isinstance(used, dict) or not sum(used.values()):
+        return ""
+    share = 100 * used["hits"] / sum(used.values())
+    return f"; {cache.name}: {share:.0f} % of {sum(used.values())} compilations came out of the cache"
+
+
+def _without_cache(job: BuildJob, cache: CacheChoice) -> Iterator[Finding]:
+    if cache.program is None and cache.name != "off":
+        yield build_finding(
+            "TE933",
+            cache.name,
+            "is not there, so nothing of this build is kept for the next one",
+            f"[build] cache of {job.target.name}; PATH",
+            "docs/build.md",
+            f'install {cache.name} (a package of that name of your system), or cache = "off" in [build]',
+            Severity.NOTE,
+        )
+
+
+def _stamp_file(job: BuildJob) -> Path:
+    return job.notes / "packaged.json"
+
+
+def _packaged(job: BuildJob) -> dict[str, object]:
+    sources = ("setup.py", "pyproject.toml", "version.txt")
+    times = [(job.checkout / name).stat().st_mtime_ns for name in sources if (job.checkout / name).is_file()]
+    return {"prefix": str(job.environment.prefix), "sources": times, "debug": job.request.debug.value}
+
+
+def _is_packaged(job: BuildJob) -> bool:
+    """Tell whether the package leads to this checkout already, so that what is compiled anew is what is imported."""
+    if job.request.wheel or job.found.products is not Products.SOURCE or job.request.fresh or job.request.clean:
+        return False
+    if not job.found.configures:  # compiling and packaging are one command
+        return False
+    try:
+        kept = json.loads(_stamp_file(job).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return bool(kept == _packaged(job) and installed_torch(job) is not None)
+
+
+def _keep_stamp(job: BuildJob) -> None:
+    if job.request.wheel is None:
+        _stamp_file(job).write_text(json.dumps(_packaged(job)) + "\n", encoding="utf-8")

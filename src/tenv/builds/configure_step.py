@@ -1,0 +1,126 @@
+"""Step `configure`: CMake is run as the revision's own build runs it, with a log, and not again without a reason."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.build_way import BuildWay
+from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.step_report import Done, build_finding
+from tenv.builds.switches import is_off, known_switches, meant, set_switches, unread
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.files import make_folder, remove_tree, write_atomic
+
+__all__ = ["configure", "configure_commands", "unread_switches"]
+
+_SETTLED = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX", "CUDA_HOME", "TORCH_CUDA_ARCH_LIST", "CFLAGS", "CXXFLAGS", "LDFLAGS")
+"""Variables that CMake keeps from its first run, besides the switches."""
+_VOLATILE = ("CMAKE_BUILD_PARALLEL_LEVEL",)
+
+
+def unread_switches(job: BuildJob) -> Iterator[Finding]:
+    """Yield the switches that are set and that this revision does not read, each with the one that was meant."""
+    known = known_switches(job.checkout)
+    given = {**set_switches(job.environ or job.context.environ), **set_switches(job.request.defines)}
+    own = {change.name for change in job.activation.changes} if job.activation else {*job.target.manifest.environment}
+    for name in unread(given, known):
+        if name in own and name not in job.context.environ:  # the target is for revisions that do read it
+            continue
+        right = meant(name, given[name], known)
+        yield build_finding(
+            "TE931",
+            name,
+            f"is set to `{given[name]}`, and PyTorch {job.tree.version.value} does not read it"
+            + (f"; {right} is what it reads" if right else ""),
+            "-D" if name in job.request.defines else "your shell",
+            f"no build file of {job.checkout} names it",
+            f"unset {name}" + (f" && export {right}" if "=" in right else ""),
+            Severity.WARNING,
+        )
+
+
+def configure_commands(job: BuildJob) -> list[list[str]]:
+    """Return what configures the build folder; nothing where a revision has no such step."""
+    way, python = job.found.way, str(job.toolchain.python if job.toolchain else "python")
+    defines = [f"-D{name}={value}" for name, value in job.request.defines.items()]
+    if way in (BuildWay.SCIKIT, BuildWay.CMAKE):
+        fixed = [f"-DPython_EXECUTABLE={python}", f"-DCMAKE_BUILD_TYPE={job.request.debug.build_type}"]
+        fixed += [f"-DTORCH_BUILD_VERSION={job.tree.version.value}", "-DBUILD_PYTHON=ON"]
+        if way is BuildWay.CMAKE:
+            fixed.append(f"-DCMAKE_INSTALL_PREFIX={job.checkout / 'torch'}")
+        if is_off(job.environ.get("BUILD_TEST", "1")):
+            fixed.append("-DBUILD_TEST=OFF")
+        generator = ["-G", "Ninja"] if job.environ.get("CMAKE_GENERATOR", "Ninja") == "Ninja" else []
+        return [["cmake", "-S", str(job.checkout), "-B", str(job.folder), *generator, *fixed, *defines]]
+    if way is BuildWay.CMAKE_ONLY:
+        again = [["cmake", *defines, str(job.folder)]] if defines else []
+        return [[python, "setup.py", "build", "--cmake-only"], *again]
+    return []
+
+
+def configure(job: BuildJob) -> Done:
+    """Configure the build folder, unless it is what these sources, this target and these switches make of it."""
+    findings = list(unread_switches(job))
+    if job.request.clean:
+        _remove(job)
+    commands = configure_commands(job)
+    inputs = _inputs(job, commands)
+    facts = {"folder": str(job.folder), "commands": commands, "skipped": False}
+    if not commands:
+        return Done(findings, {**facts, "skipped": True}, lines=("this revision configures and compiles in one go",))
+    if _is_configured(job, inputs):
+        lines = (f"{job.folder} is configured for this already: CMake is not run",)
+        return Done(findings, {**facts, "skipped": True}, job.log("configure"), lines)
+    if job.request.fresh:
+        (job.folder / "CMakeCache.txt").unlink(missing_ok=True)
+    make_folder(job.folder)
+    log = job.log("configure")
+    for index, command in enumerate(commands):
+        ran = run_logged(
+            command,
+            log,
+            environ=job.environ,
+            folder=job.checkout,
+            progress=job.context.progress,
+            title="configuring",
+            again=index > 0,
+        )
+        if ran.status:
+            job.stamp_file.unlink(missing_ok=True)
+            table = job.context.facts().build_failures
+            return Done([*findings, look_up(ran, "TE932", "the configuration", log, table)], facts, log)
+    stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs}
+    write_atomic(job.stamp_file, json.dumps(stamp, indent=1) + "\n")
+    return Done(findings, facts, log, (f"configured in {job.folder}",))
+
+
+def _remove(job: BuildJob) -> None:
+    if job.folder.exists() and any(job.folder.iterdir()):
+        remove_tree(job.folder, "CMakeCache.txt")  # which every configuration leaves, a failed one too
+    job.stamp_file.unlink(missing_ok=True)
+
+
+def _inputs(job: BuildJob, commands: list[list[str]]) -> str:
+    """Return a digest of all that a configuration depends on and CMake itself does not watch."""
+    kept = {
+        name: value
+        for name, value in sorted(job.environ.items())
+        if name in _SETTLED
+        or name in set_switches(job.environ)
+        or (name.startswith("CMAKE_") and name not in _VOLATILE)
+    }
+    state = job.environment.state()
+    found: Mapping[str, object] = {"commands": commands, "environ": kept, "python": state.python if state else ""}
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def _is_configured(job: BuildJob, inputs: str) -> bool:
+    if job.request.fresh or job.stamp().get("inputs") != inputs or not job.log("configure").is_file():
+        return False
+    return (job.folder / "CMakeCache.txt").is_file() and _has_plan(job.folder)
+
+
+def _has_plan(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("build.ninja", "Makefile"))

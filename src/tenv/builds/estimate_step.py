@@ -1,0 +1,148 @@
+"""Step `estimate`: how long the build will take, and whether the disk and the memory carry it."""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.build_way import BuildWay
+from tenv.builds.ninja_plan import measured, remaining
+from tenv.builds.step_report import Done, build_finding
+from tenv.builds.task_costs import DISK, Task, TaskKind, memory_jobs, seconds_of, total_seconds
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.missing import Missing
+from tenv.core.size_text import format_bytes
+from tenv.host.machine import probe
+
+__all__ = ["build_targets", "check_estimate", "duration"]
+
+_ENOUGH = 3
+"""How many compiles of a kind must have been measured before they say how fast the machine is."""
+_SHORTEST = 0.3
+"""Seconds; what took less came out of a compile cache."""
+_DOUBT = 0.3
+
+
+def build_targets(job: BuildJob) -> tuple[str, ...]:
+    """Return what Ninja is asked to make: what the package takes from the build folder, or what the user names."""
+    if job.request.only:
+        return (job.request.only,)
+    return () if job.found.way is BuildWay.SCIKIT else ("install",)
+
+
+def check_estimate(job: BuildJob) -> Done:
+    """Count what is to be done, price it, and hold it against the disk and the memory."""
+    tasks = remaining(job.folder, build_targets(job), job.environ)
+    if tasks is None:
+        return Done((), {}, lines=("not known: this revision has no plan before it compiles",))
+    machine = probe()
+    architectures = len(
+        [one for one in job.environ.get("TORCH_CUDA_ARCH_LIST", "").replace(" ", ";").split(";") if one]
+    )
+    factor = _factors(measured(job.folder), architectures)
+    memory = None if isinstance(machine.memory, Missing) else machine.memory.value
+    jobs, reason = memory_jobs(tasks, machine.cores.value, memory)
+    own = job.context.environ.get("MAX_JOBS", "")
+    if not own.isdigit():
+        job.environ |= {"MAX_JOBS": str(jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs)}
+    else:
+        jobs, reason = int(own), "MAX_JOBS of your shell"
+    seconds = total_seconds(tasks, architectures, factor) / max(1, min(jobs, machine.cores.value))
+    job.estimate = seconds
+    need = _disk(tasks, job.request.debug.build_type)
+    free = shutil.disk_usage(job.checkout).free
+    findings = list(_short(job, need, free))
+    if memory is not None and jobs < machine.cores.value and not own.isdigit():
+        findings.append(_limited(jobs, reason))
+    counts = Counter(task.kind for task in tasks)
+    facts = {
+        "tasks": {kind.value: counts[kind] for kind in TaskKind},
+        "seconds": round(seconds),
+        "jobs": jobs,
+        "architectures": architectures,
+        "disk": {"needed": need, "free": free},
+        "measured": sorted(kind.value for kind in factor),
+    }
+    return Done(findings, facts, lines=tuple(_lines(counts, seconds, jobs, reason, need, free, factor)))
+
+
+def _lines(
+    counts: Mapping[TaskKind, int],
+    seconds: float,
+    jobs: int,
+    reason: str,
+    need: float,
+    free: int,
+    factor: Mapping[TaskKind, float],
+) -> Iterator[str]:
+    words = ", ".join(f"{counts[kind]} {kind.value}" for kind in TaskKind if counts[kind])
+    basis = "corrected by compiles on this machine" if factor else "by a table; the canary corrects it"
+    yield f"{sum(counts.values())} tasks ({words or 'nothing to do'})"
+    yield f"about {duration(seconds)} with {jobs} job{'s' if jobs > 1 else ''} ({reason}), {basis}"
+    yield f"{format_bytes(need)} of disk, {format_bytes(free)} free"
+
+
+def duration(seconds: float) -> str:
+    """Return a long duration for people."""
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{max(1, round(seconds))} s"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest:02} min" if hours else f"{minutes} min"
+
+
+def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, float]:
+    """Return how much longer this machine takes than the one of the table, by kind, where compiles were measured."""
+    sums: dict[TaskKind, list[float]] = {}
+    for output, seconds in seen.items():
+        task = Task(_kind_of(output), output)
+        if seconds >= _SHORTEST:
+            sums.setdefault(task.kind, []).append(seconds / seconds_of(task, architectures))
+    found = {kind: _median(ratios) for kind, ratios in sums.items() if len(ratios) >= _ENOUGH}
+    if TaskKind.CXX in found and TaskKind.CUDA not in found:
+        found[TaskKind.CUDA] = found[TaskKind.CXX]
+    return found
+
+
+def _median(ratios: Sequence[float]) -> float:
+    ordered = sorted(ratios)
+    return ordered[len(ordered) // 2]
+
+
+def _kind_of(output: str) -> TaskKind:
+    stem = output.rsplit(".o", 1)[0]
+    if stem.endswith(".cu"):
+        return TaskKind.CUDA
+    return TaskKind.C if stem.endswith((".c", ".S", ".s", ".asm")) else TaskKind.CXX
+
+
+def _disk(tasks: Sequence[Task], build_type: str) -> int:
+    table = DISK.get(build_type, DISK["Release"])
+    return int(sum(table.get(task.kind, 0) for task in tasks))
+
+
+def _short(job: BuildJob, need: int, free: int) -> Iterator[Finding]:
+    if free >= need:
+        return
+    certain = free < need * (1 - _DOUBT)
+    yield build_finding(
+        "TE951",
+        str(job.checkout),
+        f"has {format_bytes(free)} free, and the build takes about {format_bytes(need)}",
+        f"{job.folder}: {format_bytes(need)} by the number of its objects",
+        "src/tenv/builds/task_costs.py: an estimate",
+        "`tenv clean` shows what the caches hold; free some, or build in a checkout on another disk",
+        Severity.ERROR if certain else Severity.WARNING,
+    )
+
+
+def _limited(jobs: int, reason: str) -> Finding:
+    return build_finding(
+        "TE952",
+        "MAX_JOBS",
+        f"is {jobs}, so that the memory carries the compilers",
+        reason,
+        "pytorch/pytorch#124018; src/tenv/builds/task_costs.py",
+        "`MAX_JOBS=N tenv build` takes another number",
+        Severity.NOTE,
+    )

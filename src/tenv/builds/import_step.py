@@ -1,0 +1,156 @@
+"""Step `import`: what was built is imported outside the checkout, computes, and is what the target has."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.step_report import Done, build_finding
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core import process
+from tenv.core.missing import Missing
+from tenv.core.versions import Version
+from tenv.host.machine import current_platform
+
+__all__ = ["check_import"]
+
+_SECONDS = 300.0
+_MARK = "tenv-import:"
+_SCRIPT = """\
+import json, sys
+import torch
+found = {"version": torch.__version__, "location": torch.__file__}
+found["config"] = torch.__config__.show() if hasattr(torch, "__config__") else ""
+product = torch.ones(2, 2) @ torch.ones(2, 2)
+found["product"] = product.tolist() if hasattr(product, "tolist") else [list(row) for row in product]
+versions = getattr(torch, "version", None)
+found["cuda"] = getattr(versions, "cuda", None)
+found["git"] = getattr(versions, "git_version", None)
+cpp11 = getattr(torch, "compiled_with_cxx11_abi", None)
+found["abi"] = None if cpp11 is None else int(cpp11())
+cuda = getattr(torch, "cuda", None)
+found["device"] = "cpu"
+if found["cuda"]:
+    cudnn = getattr(getattr(torch, "backends", None), "cudnn", None)
+    try:
+        found["cudnn"] = cudnn.version() if cudnn else None
+    except Exception as error:
+        found["cudnn_error"] = str(error)
+    try:
+        found["nccl"] = list(torch.cuda.nccl.version())
+    except Exception as error:
+        found["nccl_error"] = str(error)
+    if torch.cuda.is_available():
+        found["device"] = torch.cuda.get_device_name(0)
+        there = torch.ones(2, 2).cuda()
+        found["device_product"] = (there @ there).cpu().tolist()
+print("tenv-import:" + json.dumps(found))
+"""
+_CUDNN_9 = 90000
+"""From here on the number of a cuDNN has two digits for its minor version and two for its patch."""
+_RIGHT = [[2.0, 2.0], [2.0, 2.0]]
+
+
+def check_import(job: BuildJob) -> Done:
+    """Import torch in an empty folder, and hold it against the checkout, the target and arithmetic."""
+    if job.request.wheel is not None:
+        return Done((), {}, lines=(f"a wheel was made in {job.request.wheel}: nothing is installed",))
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    environ = {name: value for name, value in job.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    with tempfile.TemporaryDirectory(prefix="tenv-import-") as folder:
+        words = [str(job.toolchain.python), "-c", _SCRIPT]
+        done = process.run(words, environment=environ, folder=Path(folder), timeout=_SECONDS)
+    log = job.log("import")
+    said = done.reason if isinstance(done, Missing) else f"{done.stdout}\n{done.stderr}"
+    log.write_text(said, encoding="utf-8")
+    row = next((line for line in said.splitlines() if line.startswith(_MARK)), None)
+    if isinstance(done, Missing) or done.status or row is None:
+        return Done([_failed(job, said, log)], {}, log)
+    found: dict[str, Any] = json.loads(row.removeprefix(_MARK))
+    job.torch = {"version": found["version"], "location": found["location"], "device": found["device"]}
+    findings = [*_elsewhere(job, found), *_wrong(found), *_other_versions(job, found)]
+    shown = f"torch {found['version']} from {found['location']}: torch.ones(2, 2) @ torch.ones(2, 2) is right"
+    config = [line.strip() for line in str(found["config"]).splitlines()[:3]]
+    return Done(findings, {"torch": found}, log, (shown, f"on {found['device']}", *config) if not findings else ())
+
+
+def _failed(job: BuildJob, said: str, log: Path) -> Finding:
+    from tenv.checks.build_log.diagnose import diagnose
+
+    lines = [line for line in said.splitlines() if line.strip()]
+    cause = diagnose([*lines, "ERROR: import torch"], job.context.facts().build_failures).cause
+    if cause is not None:
+        return cause.finding()
+    last = lines[-1] if lines else "it printed nothing"
+    module = last.partition("No module named ")[2].strip("'\" ")
+    fix = f"`tenv run {job.target.name} -- python -c 'import torch'` in another folder shows it again"
+    if module and module != "torch":
+        fix = f'add {module} = "*" to [pypi-dependencies] of {job.target.name}, and lock again'
+    return build_finding("TE971", module or "torch", f"does not import: {last}", str(log), "torch/__init__.py", fix)
+
+
+def _elsewhere(job: BuildJob, found: Mapping[str, Any]) -> Iterator[Finding]:
+    location = Path(found["location"]).resolve()
+    places = (job.checkout.resolve(), job.environment.prefix.resolve())
+    if not any(location.is_relative_to(place) for place in places):
+        yield build_finding(
+            "TE972",
+            str(location),
+            "is the torch that the environment's Python imports, and it is not the one that was built",
+            f"import torch outside {job.checkout}",
+            "sys.path of the environment's Python",
+            "`python -m pip uninstall torch` there, or unset PYTHONPATH; PYTHONNOUSERSITE=1 hides ~/.local",
+        )
+
+
+def _wrong(found: Mapping[str, Any]) -> Iterator[Finding]:
+    for key, device in (("product", "the CPU"), ("device_product", found["device"])):
+        if key in found and found[key] != _RIGHT:
+            yield build_finding(
+                "TE973",
+                f"a product of matrices on {device}",
+                f"is {found[key]} instead of {_RIGHT}",
+                "torch.ones(2, 2) @ torch.ones(2, 2)",
+                "arithmetic",
+                "`tenv verify` tries the BLAS of the environment; `tenv build --clean` compiles all again",
+            )
+
+
+def _other_versions(job: BuildJob, found: Mapping[str, Any]) -> Iterator[Finding]:
+    cuda = job.toolchain.cuda_version if job.toolchain else None
+    if cuda is not None and found["cuda"] and Version(found["cuda"]).major_minor != cuda.major_minor:
+        yield _differs(job, "CUDA", found["cuda"], str(cuda), Severity.ERROR)
+    if found.get("cudnn") and (locked := _locked(job, "nvidia-cudnn")):
+        number = int(found["cudnn"])
+        minor = number // 100 % 100 if number >= _CUDNN_9 else number // 100 % 10
+        built = f"{number // (10000 if number >= _CUDNN_9 else 1000)}.{minor}"
+        if Version(locked).major_minor != built:
+            yield _differs(job, "cuDNN", built, locked, Severity.ERROR)
+    if found.get("nccl") and (locked := _locked(job, "nvidia-nccl")):
+        built = ".".join(map(str, found["nccl"]))
+        if Version(built).major_minor != Version(locked).major_minor:
+            yield _differs(job, "NCCL", built, locked, Severity.WARNING)
+    if found.get("abi") == 0 and job.environ.get("_GLIBCXX_USE_CXX11_ABI") == "1":
+        yield _differs(job, "the C++11 ABI of libstdc++", "0", "1", Severity.WARNING)
+
+
+def _locked(job: BuildJob, prefix: str) -> str:
+    from tenv.locks.lock_file import read_lock
+
+    lock = read_lock(job.target.lock_file, job.target.name)
+    wheels = lock.wheels.get(current_platform(), ())
+    return next((wheel.version for wheel in wheels if wheel.name.startswith(prefix)), "")
+
+
+def _differs(job: BuildJob, what: str, built: str, locked: str, severity: Severity) -> Finding:
+    return build_finding(
+        "TE974",
+        what,
+        f"is {built} in what was built, and {locked} in the target",
+        "torch.version, torch.backends.cudnn.version(), torch.cuda.nccl.version()",
+        f"{job.target.lock_file}",
+        "`tenv build --fresh` configures anew: what CMake had found before is another one",
+        severity,
+    )

@@ -1,0 +1,150 @@
+"""Run the programs of a build: a log is kept, Ninja's status becomes progress, a failure is looked up in the causes."""
+
+import re
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.builds.step_report import build_finding
+from tenv.checks.build_log.diagnose import diagnose
+from tenv.checks.rules.interface import Finding
+from tenv.core import process
+from tenv.core.errors import BugError
+from tenv.core.files import make_folder
+from tenv.core.missing import Missing
+from tenv.core.progress import Progress
+from tenv.facts.build_failures import BuildFailureTable
+
+__all__ = ["NINJA_STATUS", "Ran", "look_up", "run_logged"]
+
+NINJA_STATUS = "[%f/%t] "
+"""Ninja's default: the same lines whatever the user's shell says, since they are read here and in logs by others."""
+
+_STATUS = re.compile(r"^\[ *(\d+)/(\d+)\] ")
+_PERCENT = re.compile(r"^\[ *(\d+)%\] ")
+_SAY_EVERY = 60.0
+_TAIL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program of a build that has ended.
+
+    Attributes:
+        status: Its exit status; negative for a signal.
+        lines: What it printed.
+        seconds: How long it took.
+        reason: Why it could not be started, or an empty string.
+    """
+
+    status: int
+    lines: tuple[str, ...]
+    seconds: float
+    reason: str = ""
+
+
+class _Watcher:
+    """Turns Ninja's status into progress with a time that is left."""
+
+    def __init__(self, progress: Progress, title: str, expected: float | None) -> None:
+        self.lines: list[str] = []
+        self._progress, self._title, self._expected = progress, title, expected
+        self._start = self._said = time.monotonic()
+        self._done = self._total = 0
+
+    def __call__(self, line: str) -> None:
+        self.lines.append(line)
+        match = _STATUS.match(line)
+        percent = None if match else _PERCENT.match(line)
+        if match is None and percent is None:
+            return
+        done, total = (int(match[1]), int(match[2])) if match else (int(percent[1]), 100) if percent else (0, 0)
+        if total != self._total:
+            self._total, self._done = total, 0
+            self._progress.step(self._title, total)
+        self._progress.advance(done - self._done)
+        self._done = done
+        now = time.monotonic()
+        if now - self._said >= _SAY_EVERY and done < total:
+            self._said = now
+            self._progress.say(
+                f"{self._title}: {done} of {total}, {_left(now - self._start, done, total, self._expected)}"
+            )
+
+
+def _left(spent: float, done: int, total: int, expected: float | None) -> str:
+    """Return the time that is left: by the estimate at first, by what has been done the more of that there is."""
+    share = done / total
+    by_rate = spent / max(share, 1e-6) * (1 - share)
+    by_plan = max(expected - spent, 0.0) if expected is not None else by_rate
+    left = by_rate * share + by_plan * (1 - share)
+    return f"about {max(1, round(left / 60))} min left"
+
+
+def run_logged(
+    command: Sequence[str],
+    log: Path,
+    *,
+    environ: Mapping[str, str],
+    folder: Path,
+    progress: Progress,
+    title: str,
+    expected: float | None = None,
+    again: bool = False,
+) -> Ran:
+    """Run a program of a build to its end.
+
+    Args:
+        command: The program and its arguments; the program is searched on the PATH of `environ`.
+        log: The file that takes what it prints, after the command itself.
+        environ: Its environment.
+        folder: Its working folder.
+        progress: Who watches.
+        title: What progress calls it.
+        expected: The seconds that it is expected to take; None where that is not known.
+        again: Whether the log goes on after what an earlier program of the step wrote.
+    """
+    make_folder(log.parent)
+    with log.open("a" if again else "w", encoding="utf-8") as file:
+        file.write(f"$ {shlex.join(command)}\n")
+    program = process.find(command[0], environ.get("PATH"))
+    if program is None:
+        return Ran(127, (), 0.0, f"there is no program `{command[0]}` in the environment or on PATH")
+    progress.step(title)
+    watcher, start = _Watcher(progress, title, expected), time.monotonic()
+    full = {**environ, "NINJA_STATUS": NINJA_STATUS}
+    ended = process.stream([program, *command[1:]], watcher, log=log, environment=full, folder=folder)
+    seconds = time.monotonic() - start
+    if isinstance(ended, Missing):
+        return Ran(127, (), seconds, ended.reason)
+    return Ran(ended, tuple(watcher.lines), seconds)
+
+
+def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable) -> Finding:
+    """Return the finding for a program that failed: the cause that the table knows, else its first error.
+
+    Args:
+        ran: The program.
+        code: The code of a failure whose cause is not known.
+        what: What failed, in words.
+        log: Where its log is.
+        table: The known causes.
+    """
+    if ran.status == 0 and not ran.reason:
+        raise BugError(f"{what} has not failed")
+    found = diagnose([*ran.lines, "ninja: build stopped: subcommand failed."], table)
+    if ran.reason:
+        return build_finding(code, what, f"can't be done: {ran.reason}", str(log), "", f"see {log}")
+    if found.cause is not None:
+        return found.cause.finding()
+    if -ran.status in (9, 15) or ran.status in (137, 143):
+        message = f"was ended by signal {-ran.status if ran.status < 0 else ran.status - 128}"
+        fix = "`dmesg | tail` tells whether memory ran out; `MAX_JOBS=1 tenv build` takes the least of it"
+        return build_finding(code, what, message, str(log), "signal(7)", fix)
+    error = found.error or found.step
+    tail = " | ".join(line for line in ran.lines[-_TAIL:] if line)
+    said = f"line {error.number}: {error.text.strip()}" if error else f"the last lines: {tail}"
+    message = f"ended with status {ran.status}; tenv does not know the cause"
+    return build_finding(code, what, message, f"{log}: {said}", "", f"read {log}, then run the same command again")

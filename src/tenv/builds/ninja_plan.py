@@ -1,0 +1,74 @@
+"""What Ninja would do: the tasks of a build that are not done yet, and what tasks took that are."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tenv.builds.task_costs import Task, TaskKind, kind_of
+from tenv.core import process
+from tenv.core.missing import Missing
+
+__all__ = ["measured", "remaining", "targets"]
+
+_STATUS = re.compile(r"^\[ *\d+/\d+\] ")
+_SECONDS = 300.0
+_OBJECT = re.compile(r"\.(cu|cpp|cc|cxx|c|S|s|asm)\.o(bj)?$")
+_KINDS = {"cu": TaskKind.CUDA, "c": TaskKind.C, "S": TaskKind.C, "s": TaskKind.C, "asm": TaskKind.C}
+
+
+def remaining(folder: Path, names: Iterable[str], environ: Mapping[str, str]) -> tuple[Task, ...] | None:
+    """Return what Ninja has still to do for some of its targets; None where that can't be asked.
+
+    The build file is named by its whole path: Ninja then does not know it for what CMake makes, and tells of the tasks
+    instead of ending at "Re-running CMake", as PyTorch's globs would have it do each time. Where another generator was
+    used, the compile commands are counted.
+    """
+    program = process.find("ninja", environ.get("PATH"))
+    if program and (folder / "build.ninja").is_file():
+        plain = {**environ, "NINJA_STATUS": "[%f/%t] "}
+        words = [program, "-n", "-f", str(folder / "build.ninja"), *names]
+        said = process.run(words, environment=plain, folder=folder, timeout=_SECONDS)
+        if not isinstance(said, Missing) and said.status == 0:
+            rows = [_STATUS.sub("", line) for line in said.stdout.splitlines() if _STATUS.match(line)]
+            return tuple(task for row in rows if (task := kind_of(row)))
+    return _commands(folder)
+
+
+def _commands(folder: Path) -> tuple[Task, ...] | None:
+    try:
+        rows = json.loads((folder / "compile_commands.json").read_text(encoding="utf-8"))
+        outputs = [str(row.get("output") or f"{row['file']}.o") for row in rows]
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+    return tuple(Task(_kind(output), output) for output in outputs)
+
+
+def _kind(output: str) -> TaskKind:
+    match = _OBJECT.search(output)
+    return _KINDS.get(match[1], TaskKind.CXX) if match else TaskKind.OTHER
+
+
+def measured(folder: Path) -> dict[str, float]:
+    """Return the seconds that each object took when it was last compiled, as Ninja's log has them."""
+    try:
+        lines = (folder / ".ninja_log").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    found = {}
+    for line in lines:
+        fields = line.split("\t")
+        if len(fields) >= 4 and fields[0].isdigit() and fields[1].isdigit() and _OBJECT.search(fields[3]):  # noqa: PLR2004
+            found[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
+    return found
+
+
+def targets(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of what Ninja can make."""
+    program = process.find("ninja", environ.get("PATH"))
+    if program is None or not (folder / "build.ninja").is_file():
+        return frozenset()
+    said = process.run([program, "-t", "targets", "all"], environment=environ, folder=folder, timeout=_SECONDS)
+    if isinstance(said, Missing) or said.status:
+        return frozenset()
+    return frozenset(line.rpartition(": ")[0] for line in said.stdout.splitlines())

@@ -1,0 +1,182 @@
+"""Step `probe`: in seconds, whether the environment has the toolkit, the libraries and the tools that a build needs."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tenv.builds.build_job import BuildJob
+from tenv.builds.step_report import Done, build_finding
+from tenv.builds.switches import is_off, is_on
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.checks.rules.whole_toolkit import cmake_targets
+from tenv.core import process
+from tenv.host.machine import current_platform
+from tenv.toolchain import smoke_tests
+from tenv.toolchain.discover import Toolchain
+from tenv.toolchain.smoke_tests import Outcome
+
+__all__ = ["check_probe", "run_time_requirements"]
+
+_SKIPPED = ("python", "nvcc")
+"""Probes that ask more than a build does: every module imported, a kernel run."""
+_MISSING = re.compile(r"FindCUDAToolkit finds no (CUDA::[\w:, ]+?) with")
+_LIBRARIES = {
+    "USE_CUDNN": ("cudnn", "cuDNN", "nvidia-cudnn-cu{major}"),
+    "USE_CUSPARSELT": ("cusparselt", "cuSPARSELt", "nvidia-cusparselt-cu{major}"),
+    "USE_SYSTEM_NCCL": ("nccl", "NCCL", "nvidia-nccl-cu{major}"),
+    "USE_STATIC_MKL": ("mkl", "MKL", "mkl-static"),
+}
+_REQUIREMENTS = re.compile(r"^\s*install_requires\s*=\s*\[(.*?)^\s*\]", re.MULTILINE | re.DOTALL)
+_REQUIREMENT = re.compile(r"^\s*[\"']([A-Za-z0-9][\w.-]*)\s*([^\"']*)[\"']\s*,", re.MULTILINE)
+
+
+def check_probe(job: BuildJob) -> Done:
+    """Try what the build needs before it is configured."""
+    toolchain = job.toolchain
+    assert toolchain is not None  # noqa: S101 (the step before has made the environment)
+    findings = [*_programs(job), *_libraries(job, toolchain)]
+    outcomes = _try(job, toolchain)
+    findings += [found for outcome in outcomes if not outcome.ok for found in _failed(job, outcome)]
+    findings += _requirements(job, toolchain)
+    facts = {"probes": [{"name": one.name, "ok": one.ok, "seconds": one.seconds} for one in outcomes]}
+    names = ", ".join(one.name for one in outcomes if one.ok)
+    log = _write(job, outcomes)
+    return Done(findings, facts, log, (f"works: {names}",) if names else ())
+
+
+def _programs(job: BuildJob) -> Iterator[Finding]:
+    for name, package in (("cmake", "cmake"), ("ninja", "ninja")):
+        if process.find(name, job.environ.get("PATH")) is None:
+            yield build_finding(
+                "TE922",
+                name,
+                "is neither in the environment nor on PATH",
+                f"PATH of {job.environment.prefix}",
+                "README.md of github.com/pytorch/pytorch",
+                f'add {package} = "*" to [pypi-dependencies] of {job.target.name}, then `tenv lock {job.target.name}`',
+                Severity.ERROR if name == "cmake" else Severity.WARNING,
+            )
+
+
+def _libraries(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:
+    """Yield the libraries that a switch asks for and that the environment does not hold."""
+    with_cuda = not is_off(job.environ.get("USE_CUDA", "1")) and toolchain.cuda_version is not None
+    major = str(toolchain.cuda_version or "").partition(".")[0]
+    for switch, (field, library, package) in _LIBRARIES.items():
+        wanted = is_on(job.environ.get(switch, "")) and (with_cuda or field == "mkl")
+        if wanted and getattr(toolchain, field) is None:
+            yield build_finding(
+                "TE921",
+                library,
+                f"is not in the environment, and {switch}={job.environ[switch]} asks for it",
+                f"{toolchain.prefix}: no header of it",
+                f"{switch} of the target, or of your shell",
+                f"add {package.format(major=major)} to [pypi-dependencies] of {job.target.name}, or {switch}=0",
+            )
+
+
+def _try(job: BuildJob, toolchain: Toolchain) -> list[Outcome]:
+    parts: tuple[str, ...] = ()
+    if toolchain.cuda_version is not None:
+        manifest = job.target.manifest.on(current_platform())
+        parts = cmake_targets(manifest, job.context.facts(), toolchain.cuda_version, job.environ)
+    planned = [
+        probe
+        for probe in smoke_tests.plan(toolchain, job.environ, (), gpu=False, parts=parts)
+        if probe.name not in _SKIPPED
+    ]
+    job.context.progress.step("trying the environment's tools", len(planned))
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return list(pool.map(lambda probe: smoke_tests.run(probe, job.environ, bound=False), planned))
+
+
+def _failed(job: BuildJob, outcome: Outcome) -> Iterator[Finding]:
+    match = _MISSING.search(outcome.log)
+    repair = f"`tenv create {job.target.name} --repair` installs again what was changed; `tenv verify` looks further"
+    if match:
+        for name in match[1].split(", "):
+            package = name.removeprefix("CUDA::").replace("_", "-")
+            yield build_finding(
+                "TE921",
+                name,
+                f"target was not found by find_package(CUDAToolkit), and PyTorch links it (package {package})",
+                outcome.log.splitlines()[-1],
+                "FindCUDAToolkit of CMake; src/tenv/facts/data/cuda_parts.toml",
+                repair,
+            )
+        return
+    last = next((line for line in reversed(outcome.log.splitlines()) if "error" in line.lower()), "")
+    yield build_finding(
+        "TE922",
+        outcome.name,
+        "does not work in this environment",
+        last or outcome.log.splitlines()[-1],
+        f"the probe `{outcome.name}` of `tenv verify`",
+        repair,
+    )
+
+
+def _write(job: BuildJob, outcomes: list[Outcome]) -> Path | None:
+    if job.dry:
+        return None
+    log = job.log("probe")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("\n\n".join(f"# {one.name}\n{one.log}" for one in outcomes) + "\n", encoding="utf-8")
+    return log
+
+
+def run_time_requirements(job: BuildJob) -> tuple[str, ...]:
+    """Return what torch requires when it runs, as PEP 508 lines: of pyproject.toml, else of setup.py."""
+    import tomli
+
+    try:
+        project = tomli.loads((job.checkout / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    except (OSError, ValueError, RecursionError):
+        project = {}
+    declared = project.get("dependencies") if isinstance(project, dict) else None
+    if isinstance(declared, list):
+        return tuple(row for row in declared if isinstance(row, str))
+    try:
+        setup = (job.checkout / "setup.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    match = _REQUIREMENTS.search(setup)
+    return tuple(f"{name}{rest}" for name, rest in _REQUIREMENT.findall(match[1])) if match else ()
+
+
+def _requirements(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:
+    """Yield what torch requires when it runs and the environment lacks: the import would say so after the hours."""
+    from importlib.metadata import Distribution, distributions  # late: for those who build
+
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    there: dict[str, Distribution] = {
+        canonicalize_name(one.name): one for one in distributions(path=[str(toolchain.site_packages)]) if one.name
+    }
+    missing: dict[str, str] = {}
+    for line in run_time_requirements(job):
+        try:
+            asked = Requirement(line)
+        except InvalidRequirement:
+            continue
+        found = there.get(canonicalize_name(asked.name))
+        if asked.marker is not None and not asked.marker.evaluate():
+            continue
+        if found is None or not asked.specifier.contains(found.version, prereleases=True):
+            missing[asked.name] = f"{asked.specifier or '*'}"
+    if missing:
+        names = ", ".join(missing)
+        rows = "; ".join(f'{name} = "{version}"' for name, version in missing.items())
+        yield build_finding(
+            "TE923",
+            names,
+            "is required when torch runs, and the environment does not hold it"
+            if len(missing) == 1
+            else "are required when torch runs, and the environment does not hold them",
+            str(toolchain.site_packages),
+            f"{job.checkout}: dependencies of torch",
+            f"add to [pypi-dependencies] of {job.target.name}: {rows}; then `tenv lock {job.target.name}`",
+            Severity.WARNING,
+        )

@@ -1,0 +1,118 @@
+"""Where a build came from: target, lock, switches, compilers and commit, kept beside the build and in the package."""
+
+import json
+import time
+import zipfile
+from importlib.metadata import PathDistribution, distributions
+from pathlib import Path
+from typing import Any
+
+from tenv import __version__
+from tenv.builds.build_job import BuildJob
+from tenv.builds.cmake_cache import read_cache
+from tenv.builds.switches import set_switches
+from tenv.core.files import write_atomic
+
+__all__ = ["PROVENANCE", "installed_torch", "provenance", "write_provenance"]
+
+PROVENANCE = "tenv-build.json"
+"""The name of the file, in the notes of the build and among the metadata of the package."""
+
+_SCHEMA = 1
+_COMPILERS = ("CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CMAKE_BUILD_TYPE", "CUDA_VERSION")
+
+
+def provenance(job: BuildJob) -> dict[str, Any]:
+    """Return where the build came from, as plain values."""
+    cache = read_cache(job.folder / "CMakeCache.txt")
+    state = job.environment.state()
+    switches = {**set_switches(job.environ), **job.switches}
+    archs = job.environ.get("TORCH_CUDA_ARCH_LIST", "")
+    return {
+        "schema": _SCHEMA,
+        "tenv": __version__,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "target": job.target.name,
+        "lock": state.lock if state else "",
+        "prefix": str(job.environment.prefix),
+        "checkout": str(job.checkout),
+        "commit": _commit(job),
+        "version": job.tree.version.value,
+        "way": job.found.way.value,
+        "switches": switches | ({"TORCH_CUDA_ARCH_LIST": archs} if archs else {}),
+        "build": {name: cache[name] for name in _COMPILERS if name in cache},
+        "summary": job.summary,
+    }
+
+
+def _commit(job: BuildJob) -> str:
+    from tenv.core.errors import UsageError
+    from tenv.core.git import find_repository
+
+    if not (job.checkout / ".git").exists():
+        return ""
+    try:
+        repository = find_repository(job.checkout, job.context.environ)
+    except UsageError:
+        return ""
+    commit = repository.commit("HEAD") or ""
+    changed = repository.ask("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+    return f"{commit}+changes" if commit and changed else commit
+
+
+def installed_torch(job: BuildJob) -> PathDistribution | None:
+    """Return the metadata of the torch that the environment's Python imports; None where there is none."""
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    for found in distributions(name="torch", path=[str(job.toolchain.site_packages), str(job.checkout)]):
+        if isinstance(found, PathDistribution):
+            return found
+    return None
+
+
+def write_provenance(job: BuildJob) -> list[Path]:
+    """Write where the build came from, and return the files that say so."""
+    text = json.dumps(provenance(job), indent=1, sort_keys=True) + "\n"
+    written = [job.notes / PROVENANCE]
+    write_atomic(written[0], text)
+    if job.request.wheel is not None:
+        newest = max(job.request.wheel.glob("torch-*"), key=lambda path: path.stat().st_mtime, default=None)
+        return [*written, _into_wheel(newest, text)] if newest else written
+    found = installed_torch(job)
+    folder = Path(str(found._path)) if found else None  # noqa: SLF001 (importlib.metadata names no folder otherwise)
+    if folder is not None and folder.is_dir():
+        write_atomic(folder / PROVENANCE, text)
+        written.append(folder / PROVENANCE)
+    _constrain(job, found)
+    return written
+
+
+def _constrain(job: BuildJob, found: PathDistribution | None) -> None:
+    """Keep pip from replacing the torch that was built: a pip.conf of the environment names it as a constraint."""
+    if found is None:
+        return
+    prefix = job.environment.prefix
+    constraint = prefix / "tenv-meta" / "built-torch.txt"
+    write_atomic(constraint, f"torch=={found.version}\n")
+    conf = prefix / "pip.conf"  # read by the pip of this environment, whatever shell it is called from
+    if not conf.exists() or str(constraint) in conf.read_text(encoding="utf-8", errors="replace"):
+        write_atomic(conf, f"[install]\nconstraint = {constraint}\n")
+
+
+def _into_wheel(wheel: Path, text: str) -> Path:
+    """Add the file to a wheel, with its row of RECORD: a member that RECORD does not name is refused by installers."""
+    import base64
+    import hashlib
+
+    aside = wheel.with_suffix(".tmp")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as new:
+        record = next(name for name in old.namelist() if name.endswith("/RECORD"))
+        member = f"{record.rpartition('/')[0]}/{PROVENANCE}"
+        for entry in old.infolist():
+            data = old.read(entry)
+            if entry.filename == record:
+                data += f"{member},sha256={digest},{len(text.encode())}\n".encode()
+            new.writestr(entry, data, zipfile.ZIP_DEFLATED)
+        new.writestr(member, text)
+    aside.replace(wheel)
+    return wheel

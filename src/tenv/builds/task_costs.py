@@ -1,0 +1,125 @@
+"""What the tasks of a build cost: seconds of a core, memory, disk.
+
+Measured with a trunk of June 2026 on a 2-core cloud machine (2.5 GHz class): FillKernel.cu 51 s for one architecture
+and 161 s for six and PTX, ActivationGeluKernel.cu 55 s, ReduceMomentKernel.cu 109 s, Sort.cu 234 s; Conv_v8.cpp 100 s
+and 2.3 GiB, CUDABlas.cpp 47 s, SpectralOps.cpp 14 s; peaks of `.cu` 0.7 to 1.1 GiB. Attention kernels need about
+4.5 GiB (pytorch/pytorch#124018). `tenv build` corrects the seconds by the compiles of its canary.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["DISK", "Task", "TaskKind", "kind_of", "links_at_once", "memory_jobs", "seconds_of", "total_seconds"]
+
+_GIB = 1 << 30
+
+
+class TaskKind(StrEnum):
+    """What a task of a build is."""
+
+    CXX = "C++"
+    C = "C"
+    CUDA = "CUDA"
+    LINK = "link"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of Ninja.
+
+    Attributes:
+        kind: What it is.
+        output: What it makes, as Ninja names it.
+    """
+
+    kind: TaskKind
+    output: str
+
+
+_KINDS = (
+    (re.compile(r"^Building CUDA object (\S+)|^Building NVCC \(Device\) object (\S+)"), TaskKind.CUDA),
+    (re.compile(r"^Building CXX object (\S+)"), TaskKind.CXX),
+    (re.compile(r"^Building (?:C|ASM\S*) object (\S+)"), TaskKind.C),
+    (
+        re.compile(r"^Linking \S+ (?:shared library|static library|shared module|executable|device code) (\S+)"),
+        TaskKind.LINK,
+    ),
+)
+_CUDA_FIRST, _CUDA_MORE = 33.0, 18.3
+"""Seconds of a CUDA file: (161 - 51) / 6 for each architecture, and what is left of 51 for the host part."""
+_SECONDS = {TaskKind.C: 1.5, TaskKind.LINK: 3.0, TaskKind.OTHER: 0.5}
+_CXX_SECONDS = (
+    (re.compile(r"third_party|/_deps/"), 4.0),
+    (re.compile(r"cudnn/Conv_v\d"), 100.0),
+    (re.compile(r"torch_python\.dir"), 22.0),
+    (re.compile(r"VariableType_|TraceType_|python_torch_functions|Functions_\d|RegisterCPU|\bRegister\w+\.cpp"), 40.0),
+    (re.compile(r"\.(AVX2|AVX512|DEFAULT|SVE256|ZVECTOR)\.cpp"), 30.0),
+    (re.compile(r"torch_cpu\.dir|torch_cuda\.dir|ATen"), 14.0),
+    (re.compile(r"test_|_test|benchmark"), 12.0),
+)
+_CXX_OTHER = 6.0
+_HEAVY = re.compile(r"flash_attn|flash_fwd|flash_bwd|mem_eff_attention|cutlass[BF]_")
+_MEMORY = {"heavy": 4.5 * _GIB, TaskKind.CUDA: 1.1 * _GIB, TaskKind.CXX: 1.0 * _GIB}
+_LINK = {"Release": 2 * _GIB, "RelWithDebInfo": 6 * _GIB, "Debug": 8 * _GIB}
+"""Memory of linking libtorch_cpu or libtorch_cuda: an estimate of ours; debug information is most of it."""
+
+DISK = {
+    "Release": {TaskKind.CXX: 1.5e6, TaskKind.CUDA: 6e6, TaskKind.C: 2e5},
+    "RelWithDebInfo": {TaskKind.CXX: 9e6, TaskKind.CUDA: 12e6, TaskKind.C: 1e6},
+    "Debug": {TaskKind.CXX: 12e6, TaskKind.CUDA: 15e6, TaskKind.C: 1e6},
+}
+"""Bytes of a build folder per object, the libraries made of them counted in: an estimate of ours."""
+
+
+def kind_of(description: str) -> Task | None:
+    """Return the task that a line of Ninja describes; None for a line of another kind."""
+    for pattern, kind in _KINDS:
+        if match := pattern.match(description):
+            return Task(kind, next(group for group in match.groups() if group))
+    return Task(TaskKind.OTHER, description) if description else None
+
+
+def seconds_of(task: Task, architectures: int) -> float:
+    """Return the seconds of a core that a task takes on the machine on which they were measured."""
+    if task.kind is TaskKind.CUDA:
+        factor = 3.0 if _HEAVY.search(task.output) else 1.0
+        return (_CUDA_FIRST + _CUDA_MORE * max(architectures, 1)) * factor
+    if task.kind is TaskKind.CXX:
+        return next((cost for pattern, cost in _CXX_SECONDS if pattern.search(task.output)), _CXX_OTHER)
+    return _SECONDS[task.kind]
+
+
+def memory_jobs(tasks: Iterable[Task], cores: int, memory: int | None) -> tuple[int, str]:
+    """Return how many jobs the memory carries, and what limits them.
+
+    Args:
+        tasks: What is to be compiled.
+        cores: The processors.
+        memory: Bytes; None where they are not known.
+    """
+    kinds = {task.kind for task in tasks}
+    worst = TaskKind.CUDA if TaskKind.CUDA in kinds else TaskKind.CXX
+    if any(_HEAVY.search(task.output) for task in tasks if task.kind is TaskKind.CUDA):
+        each, what = _MEMORY["heavy"], "attention kernels"
+    else:
+        each, what = _MEMORY[worst], f"{worst.value} files"
+    if memory is None:
+        return cores, f"{cores} cores; the memory is not known"
+    fit = max(1, int(memory / each))
+    reason = f"{cores} cores, {memory / _GIB:.1f} GiB of memory at {each / _GIB:.1f} GiB for {what}"
+    return min(cores, fit), reason
+
+
+def links_at_once(memory: int | None, build_type: str) -> int:
+    """Return how many large libraries may be linked at a time."""
+    if memory is None:
+        return 1
+    return max(1, int(memory / _LINK.get(build_type, _LINK["Release"])))
+
+
+def total_seconds(tasks: Iterable[Task], architectures: int, factor: Mapping[TaskKind, float]) -> float:
+    """Return the seconds of a core that tasks take on this machine."""
+    return sum(seconds_of(task, architectures) * factor.get(task.kind, 1.0) for task in tasks)

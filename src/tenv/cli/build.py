@@ -1,0 +1,183 @@
+"""``tenv plan`` and ``tenv build``."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, format_seconds, out, paint, print_findings
+from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tenv.builds.build_job import BuildRequest
+    from tenv.builds.step_report import StepReport
+    from tenv.project.context import Context
+    from tenv.verbs.build import Built
+
+__all__ = ["build", "plan"]
+
+_pytorch = click.option(
+    "--pytorch", type=click.Path(path_type=Path), metavar="DIR", help="The PyTorch checkout; the working folder's."
+)
+_allow = click.option(
+    "--allow", multiple=True, metavar="NAME", help="Go on although NAME, a switch or a code, was found (repeatable)."
+)
+_define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="A variable of CMake (repeatable).")
+_offline = click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+
+
+@command("plan", short_help="Print the plan of a PyTorch build.")
+@click.argument("target", required=False)
+@_pytorch
+@click.option("--configure", "configured", is_flag=True, help="Make the environment, configure, and estimate.")
+@_allow
+@_define
+@_offline
+def plan(
+    voice: Voice,
+    *,
+    target: str | None,
+    pytorch: Path | None,
+    configured: bool,
+    allow: tuple[str, ...],
+    defines: tuple[str, ...],
+    offline: bool,
+) -> Result:
+    """Say what `tenv build` would do with TARGET: the checkout, the target, the commands. Nothing is written.
+
+    With --configure the environment is made, the checkout configured and the hours are estimated. A folder in TARGET's
+    place is the checkout. Status 1 when a step found an error.
+    """
+    from tenv.verbs.build import plan as work
+
+    request = _request(target, pytorch, allow=allow, defines=defines)
+    return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured), printed=True)
+
+
+@command("build", short_help="Build a PyTorch checkout, up to `import torch`.")
+@click.argument("target", required=False)
+@_pytorch
+@_allow
+@click.option("--fresh", is_flag=True, help="Configure anew; what is compiled stays.")
+@click.option("--clean", is_flag=True, help="Remove the build folder first.")
+@click.option("--only", default="", metavar="NINJA_TARGET", help="Build this alone, and no package.")
+@_define
+@click.option("--wheel", type=click.Path(path_type=Path), metavar="DIR", help="Make a wheel there; install nothing.")
+@click.option("--debug", is_flag=True, help="Compile with debug information and without optimization.")
+@click.option("--rel-with-deb-info", is_flag=True, help="Compile with debug information and optimization.")
+@click.option("--debug-files", default="", metavar="FILES", help="Debug information for these sources, by commas.")
+@_offline
+def build(
+    voice: Voice,
+    *,
+    target: str | None,
+    pytorch: Path | None,
+    allow: tuple[str, ...],
+    defines: tuple[str, ...],
+    offline: bool,
+    debug: bool,
+    rel_with_deb_info: bool,
+    debug_files: str,
+    **settings: Any,
+) -> Result:
+    """Build the PyTorch checkout with TARGET, by named steps.
+
+    They are checkout, target, create, probe, configure, summary, estimate, canary, build, import. What stops it is a
+    finding of its step, with the command that mends it.
+
+    Without TARGET it is the default of `tenv.toml`, else the best one for this machine. A folder in TARGET's place is
+    the checkout. What is configured and compiled already is not done again; a build that was interrupted goes on.
+    Status 1 when a step failed; when the environment can't be made, the status of `tenv create`.
+    """
+    from tenv.builds.build_job import DebugKind
+    from tenv.verbs.build import build as work
+
+    if debug and rel_with_deb_info:
+        raise UsageError("--debug and --rel-with-deb-info exclude each other", hint="take one of them")
+    kind = DebugKind.DEBUG if debug else DebugKind.REL_WITH_DEB_INFO if rel_with_deb_info else DebugKind.NONE
+    files = tuple(name for name in debug_files.split(",") if name)
+    if settings["wheel"] is not None:
+        settings["wheel"] = settings["wheel"].absolute()
+    request = _request(target, pytorch, allow=allow, defines=defines, debug=kind, debug_files=files, **settings)
+    return _run(voice, offline, lambda context, say: work(context, request, say))
+
+
+def _request(
+    target: str | None, pytorch: Path | None, *, allow: tuple[str, ...], defines: tuple[str, ...], **settings: Any
+) -> "BuildRequest":
+    from tenv.builds.build_job import BuildRequest
+    from tenv.builds.target_step import named_target
+    from tenv.verbs.build import find_checkout
+
+    if target is not None and pytorch is None and _is_folder(target):
+        pytorch, target = Path(target), None
+    if pytorch is not None and not pytorch.is_dir():
+        raise UsageError(f"there is no folder {pytorch}", hint="`--pytorch DIR` names a PyTorch checkout")
+    start = Path(os.path.abspath(pytorch or Path.cwd()))  # noqa: PTH100 (links stay as they are)
+    checkout = start if pytorch is not None else find_checkout(start)
+    name = target or named_target(checkout)
+    pairs = dict(_pair(text) for text in defines)
+    return BuildRequest(checkout, name, frozenset(allow), defines=pairs, **settings)
+
+
+def _is_folder(word: str) -> bool:
+    """Tell whether a word in the target's place is a checkout; a folder that a target is called after is none."""
+    from tenv.verbs.build import is_checkout
+
+    folder = Path(word)
+    return folder.is_dir() and (os.sep in word or word in (".", "..") or is_checkout(folder))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    name = name.partition(":")[0]
+    if not separator or not name:
+        raise UsageError(f"-D {text}: is no NAME=VALUE", hint="for example: tenv build -D USE_MPI=0")
+    return name, value
+
+
+def _run(
+    voice: Voice,
+    offline: bool,
+    work: "Callable[[Context, Callable[[StepReport], None]], Built]",
+    *,
+    printed: bool = False,
+) -> Result:
+    """Do the work, and say what each step found out as soon as it has ended; a plan is what is printed itself."""
+    from tenv.project.context import Context
+
+    with Terminal(voice) as progress:
+        context = Context(progress=progress, offline=True) if offline else Context(progress=progress)
+
+        def say(step: "StepReport") -> None:
+            _tell(step, progress.say, sys.stderr)
+
+        found = work(context, (lambda _: None) if printed else say)
+    findings = [finding.to_json() for finding in found.findings]
+    status = Exit.DONE if found.ok else Exit.CHECK
+    return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=findings, status=status)
+
+
+def _tell(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) -> None:
+    word = paint("ok", "32", stream) if step.ok else paint("failed", "1;31", stream)
+    write(f"{step.name.value}: {word}, {format_seconds(step.seconds)}")
+    for line in step.done.lines:
+        write(f"  {line}")
+    if findings := [finding.to_json() for finding in step.done.findings]:
+        print_findings(findings, write, stream)
+        write("")
+    if step.done.log and not step.ok:
+        write(f"log: {step.done.log}")
+
+
+def _print(found: "Built", *, whole: bool) -> None:
+    for step in found.steps if whole else ():
+        _tell(step, out, sys.stdout)
+    if found.torch:
+        out(f"torch {found.torch['version']}  {found.torch['location']}")

@@ -1,0 +1,144 @@
+"""`tenv build` from a checkout to an import, in the ways of all eras, and again with little to do."""
+
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.builds.conftest import Workshop, codes, step
+from tests.support.projects import call
+from tests.support.small_torch import MiniEra, make_checkout
+
+STEPS = ["checkout", "target", "create", "probe", "configure", "summary", "estimate", "canary", "build", "import"]
+
+
+def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
+    data = workshop.build()
+    assert [row["name"] for row in data["steps"]] == STEPS
+    assert all(row["ok"] for row in data["steps"])
+    assert data["torch"]["version"] == "2.9.0a0"
+    assert data["torch"]["location"] == str(workshop.checkout / "torch" / "__init__.py")
+    assert step(data, "summary")["facts"]["rows"]["USE_CUDA"] == "OFF"
+    assert step(data, "estimate")["facts"]["tasks"]["C++"] == 3
+    assert step(data, "canary")["facts"]["targets"] == [
+        "c10",
+        "caffe2/CMakeFiles/torch_python.dir/__/aten/src/ATen/native/BinaryOps.cpp.o",
+    ]
+    python = workshop.prefix / "bin" / "python"
+    said = subprocess.run(
+        [python, "-c", "import torch; print((torch.ones(3, 3) @ torch.ones(3, 3))[0][0])"],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=True,
+    )
+    assert said.stdout == "3.0\n"
+    notes = json.loads((workshop.checkout / ".tenv/builds/tiny/tenv-build.json").read_text())
+    assert (notes["target"], notes["version"], notes["way"]) == ("tiny", "2.9.0a0", "setup.py --cmake-only")
+    assert notes["lock"] == json.loads((workshop.prefix / "tenv-meta/state.json").read_text())["lock"]
+    (kept,) = workshop.prefix.glob("lib/python3*/site-packages/torch-*.dist-info/tenv-build.json")
+    assert json.loads(kept.read_text()) == notes
+    assert "torch==2.9.0a0" in (workshop.prefix / "tenv-meta" / "built-torch.txt").read_text()
+
+
+def test_the_second_build_runs_neither_cmake_nor_a_compiler(workshop: Workshop) -> None:
+    workshop.build()
+    objects = {path: path.stat().st_mtime_ns for path in (workshop.checkout / "build").rglob("*.o")}
+    data = workshop.build()
+    assert step(data, "configure")["facts"]["skipped"] is True
+    assert step(data, "estimate")["facts"]["tasks"]["C++"] == 0
+    assert {path: path.stat().st_mtime_ns for path in objects} == objects
+    call("activate", "tiny")
+    ops = workshop.checkout / "aten/src/ATen/native/BinaryOps.cpp"
+    ops.write_text(ops.read_text().replace("0.0)", "1.0)"))
+    assert workshop.fails() == ("import", ("TE973",)), "what is compiled anew is what is imported"
+    changed = [path.name for path, time in objects.items() if path.stat().st_mtime_ns != time]
+    assert changed == ["BinaryOps.cpp.o"]
+
+
+@pytest.mark.parametrize("era", [era for era in MiniEra if era is not MiniEra.CMAKE_ONLY])
+def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
+    make_checkout(workshop.project.folder / "other", era)
+    workshop.checkout = workshop.project.folder / "other"
+    data = workshop.build()
+    way = step(data, "checkout")["facts"]["way"]
+    assert (
+        way
+        == {
+            MiniEra.SCIKIT: "scikit-build-core",
+            MiniEra.CMAKE: "cmake",
+            MiniEra.BUILD_DEPS: "setup.py build_deps",
+            MiniEra.LIBRARIES: "setup.py build_deps",
+        }[era]
+    )
+    assert data["torch"]["version"] == "2.9.0a0"
+    if era is MiniEra.SCIKIT:
+        assert data["folder"] == str(workshop.checkout / ".tenv" / "build" / "tiny")
+        assert str(workshop.prefix) in data["torch"]["location"]
+
+
+def test_a_wheel_holds_where_it_came_from(workshop: Workshop, tmp_path: Path) -> None:
+    data = workshop.build("--wheel", str(tmp_path / "out"))
+    (wheel,) = (tmp_path / "out").glob("torch-*")
+    with zipfile.ZipFile(wheel) as archive:
+        (member,) = [name for name in archive.namelist() if name.endswith("tenv-build.json")]
+        assert json.loads(archive.read(member))["target"] == "tiny"
+        record = archive.read(member.replace("tenv-build.json", "RECORD")).decode()
+    assert member in record
+    assert data["torch"] == {}
+
+
+def test_only_one_target_of_ninja(workshop: Workshop) -> None:
+    data = workshop.build("--only", "c10")
+    assert data["steps"][-1]["name"] == "build"
+    assert (workshop.checkout / "build").glob("**/libc10.so")
+    assert not list((workshop.checkout / "build").rglob("_C.so"))
+
+
+def test_a_define_and_debug_reach_cmake(workshop: Workshop) -> None:
+    data = workshop.build("-D", "USE_NUMPY=OFF", "--debug")
+    rows = step(data, "summary")["facts"]["rows"]
+    assert (rows["USE_NUMPY"], rows["Build type"]) == ("OFF", "Debug")
+    assert workshop.fails() == ("checkout", ("TE612",))
+    again = workshop.build("--fresh")
+    assert step(again, "summary")["facts"]["rows"]["Build type"] == "Release"
+
+
+def test_an_unread_switch_is_named_with_the_one_that_was_meant(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USE_GPU", "1")
+    monkeypatch.setenv("NO_CUDA", "1")
+    monkeypatch.setenv("BUILD_NUMBER", "7")
+    row = step(workshop.build("--only", "c10"), "configure")
+    found = {found["subject"]: found for found in row["findings"]}
+    assert set(found) == {"USE_GPU", "NO_CUDA"}
+    assert "USE_CUDA=1 is what it reads" in found["USE_GPU"]["message"]
+    assert "USE_CUDA=0 is what it reads" in found["NO_CUDA"]["message"]
+    assert codes(row, "warning") == ("TE931", "TE931")
+
+
+def test_a_plan_writes_nothing(workshop: Workshop) -> None:
+    before = set(workshop.project.folder.rglob("*"))
+    ended = call("plan", "tiny", "--pytorch", str(workshop.checkout), "--json")
+    assert ended.status == 0, ended.err
+    steps = json.loads(ended.out)["data"]["steps"]
+    assert [row["name"] for row in steps] == ["checkout", "target", "create", "probe", "configure", "estimate", "build"]
+    assert set(workshop.project.folder.rglob("*")) == before
+
+
+def test_a_plan_that_configures_stops_at_the_estimate(workshop: Workshop) -> None:
+    ended = call("plan", "tiny", "--pytorch", str(workshop.checkout), "--configure", "--json")
+    steps = json.loads(ended.out)["data"]["steps"]
+    assert [row["name"] for row in steps] == STEPS[:7]
+    assert steps[-1]["facts"]["seconds"] > 0
+    assert not list((workshop.checkout / "build").rglob("*.o"))
+
+
+def test_a_folder_in_place_of_the_target_is_the_checkout(workshop: Workshop) -> None:
+    (workshop.project.folder / "tenv.toml").write_text('default = "tiny"\n')
+    ended = call("plan", "pytorch", "--json")
+    data = json.loads(ended.out)["data"]
+    assert (data["target"], data["pytorch"]) == ("tiny", str(workshop.checkout))
