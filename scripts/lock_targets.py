@@ -1,13 +1,13 @@
 """Make the locks of conda and archive targets that tenv ships, from package lists and redist manifests in a folder.
 
-    python scripts/lock_targets.py CHANNELS [TARGET]... [--redist FOLDER]
+    python scripts/lock_targets.py CHANNELS [TARGET]... [--redist FOLDER] [--keep]
 
 CHANNELS holds ``CHANNEL/PLATFORM/repodata.json``, each what the channel of that name serves. The lists are served on
 127.0.0.1 as a mirror, so that the locks keep the channels' own URLs; so are NVIDIA's redist manifests,
 ``PRODUCT/redistrib_LABEL.json`` below `--redist` (``../redist`` beside CHANNELS when left out). Each target is solved
-from nothing, without the records whose source left out some of their fields (``less-complete.json``), but for the
-packages that can't be had otherwise. Every record of a new lock is then compared, field by field, with the one in the
-lists. What is printed at the end is a table of what each lock holds.
+from nothing, with `--keep` from the lock that is there. Records whose source left out some of their fields
+(``less-complete.json``) count only for packages that can't be had otherwise. Every record of a new lock is then
+compared, field by field, with the one in the lists. What is printed at the end is a table of what each lock holds.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from tenv.project.context import Context  # noqa: E402
 from tenv.rattler_api.lockfile import read_records  # noqa: E402
 from tenv.rattler_api.network import Network  # noqa: E402
 from tenv.targets.config import Settings  # noqa: E402
+from tenv.targets.layers import with_features  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402
 from tenv.verbs.lock import lock_target  # noqa: E402
 from tests.support.channels import Channels, differences, read_folder, records_of  # noqa: E402
@@ -71,33 +72,44 @@ def read_redist(folder: Path) -> dict[str, bytes | Path]:
     return {f"/compute/{path.parent.name}/redist/{path.name}": path for path in folder.glob("*/redistrib_*.json")}
 
 
-def attempt(target: Target, lists: Mapping[str, Any], redist: Mapping[str, bytes | Path]) -> tuple[Lock, float]:
-    """Lock a target from nothing; return its lock and the seconds that took."""
+def attempt(
+    target: Target, lists: Mapping[str, Any], redist: Mapping[str, bytes | Path], *, keep: bool
+) -> tuple[Lock, float]:
+    """Lock a target; return its lock and the seconds that took.
+
+    Args:
+        target: The target.
+        lists: The package lists.
+        redist: NVIDIA's manifests.
+        keep: Keep the versions of the lock that is there; else the target is locked from nothing.
+    """
     with Channels(lists) as channels, Server(redist) as nvidia, tempfile.TemporaryDirectory() as cache:
         os.environ["RATTLER_CACHE_DIR"] = cache
         mirrors = {**channels.mirrors(), "https://developer.download.nvidia.com": (nvidia.url,)}
         context = Mirrored(mirrors=mirrors)
         start = time.perf_counter()
-        lock_target(context, target, upgrade=None)
+        lock_target(context, target, upgrade=() if keep else None)
         seconds = time.perf_counter() - start
     return read_lock(target.lock_home, target.name), seconds
 
 
-def solve(target: Target, folder: Path, redist: Mapping[str, bytes | Path]) -> tuple[Lock, float, list[str]]:
+def solve(
+    target: Target, folder: Path, redist: Mapping[str, bytes | Path], *, keep: bool
+) -> tuple[Lock, float, list[str]]:
     """Lock a target; return its lock, the seconds, and the packages for which incomplete records had to do."""
     try:
-        return *attempt(target, read_folder(folder, ()), redist), []
+        return *attempt(target, read_folder(folder, ()), redist, keep=keep), []
     except NoSolutionError:
-        lock, _ = attempt(target, read_folder(folder), redist)
+        lock, _ = attempt(target, read_folder(folder), redist, keep=keep)
     needed = sorted(name for name in incomplete(lock, folder))
     for name in list(needed):
         fewer = [other for other in needed if other != name]
         try:
-            attempt(target, read_folder(folder, fewer), redist)
+            attempt(target, read_folder(folder, fewer), redist, keep=keep)
         except NoSolutionError:
             continue
         needed = fewer
-    return *attempt(target, read_folder(folder, needed), redist), needed
+    return *attempt(target, read_folder(folder, needed), redist, keep=keep), needed
 
 
 def incomplete(lock: Lock, folder: Path) -> set[str]:
@@ -142,6 +154,7 @@ def main() -> int:
     parser.add_argument("channels", type=Path, help="the folder with the package lists")
     parser.add_argument("targets", nargs="*", help="all with conda packages or archives when left out")
     parser.add_argument("--redist", type=Path, help="the folder with NVIDIA's redist manifests")
+    parser.add_argument("--keep", action="store_true", help="keep the versions of the locks that still fit")
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     arguments = parser.parse_args()
     os.chdir(ROOT)
@@ -151,11 +164,12 @@ def main() -> int:
     table, failed = [["target", "platform", "packages", *COLUMNS, "seconds"]], 0
     for name in arguments.targets or list(places.names()):
         target = places.find(name)
-        views = [target.manifest.on(platform) for platform in target.manifest.platforms]
+        whole = with_features(target.manifest)
+        views = [whole.on(platform) for platform in whole.platforms]
         if not any(view.dependencies or view.archives for view in views):
             continue
         try:
-            lock, seconds, lacking = solve(target, arguments.channels, redist)
+            lock, seconds, lacking = solve(target, arguments.channels, redist, keep=arguments.keep)
         except TenvError as error:
             failed += 1
             print(f"{name}: not locked: {error.message}\n  {error.hint}", file=sys.stderr)

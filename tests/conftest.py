@@ -21,6 +21,7 @@ from tenv.checks import before_create as precheck
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
 from tenv.host.report import HostReport
+from tenv.install import make
 from tenv.project.context import Context
 from tests.support.channels import Channels
 from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
@@ -67,6 +68,8 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(socket.socket, "connect", _connect)
+    if request.path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
+        monkeypatch.setattr(make, "flush", lambda _: None)
     _stand_in(monkeypatch, home)
     if request.path.name not in _ABOUT_MACHINES:
         monkeypatch.setattr(precheck, "report", _this_machine)
@@ -184,6 +187,7 @@ def empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project without a target; the test stands in its folder."""
     folder = tmp_path / "project"
     (folder / "manifests").mkdir(parents=True)
+    (folder / "tenv.toml").touch()
     _stand_in(monkeypatch, folder)
     return folder
 

@@ -44,6 +44,19 @@ def values(toolchain: Toolchain, **variables: str) -> dict[str, Change]:
     return {change.name: change for change in derive(manifest, toolchain, MACHINE).changes}
 
 
+def test_headers_and_programs_of_the_environment_are_found_outside_cmake() -> None:
+    programs, headers = (PREFIX / "magma/bin",), (PREFIX / "include", PREFIX / "magma/include")
+    found = values(replace(WHOLE, programs=programs, headers=headers))
+    assert found["PATH"].value == "/env/bin:/env/cuda/bin:/env/magma/bin"
+    for name in ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"):
+        assert found[name].action is Action.PREPEND
+        assert found[name].value == "/env/cuda/include:/env/include:/env/magma/include"
+        assert found[name].on("/mine") == "/env/cuda/include:/env/include:/env/magma/include:/mine"
+    assert "C_INCLUDE_PATH" not in values(BARE)
+    system = replace(BARE, cuda=Path("/usr"), mkl=Path("/opt/intel/mkl"))
+    assert values(system)["CPLUS_INCLUDE_PATH"].value == "/opt/intel/mkl/include"
+
+
 def test_a_whole_toolchain_sets_what_a_pytorch_build_reads() -> None:
     found = values(WHOLE)
     assert {name: found[name].value for name in ("CUDA_HOME", "CUDA_PATH", "CUDNN_ROOT", "NCCL_ROOT")} == dict.fromkeys(
@@ -70,7 +83,7 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     found = values(WHOLE, MAX_JOBS="3", USE_MPI="0")
     assert found["MAX_JOBS"].value == "3"
     assert "instead of `14`" in found["MAX_JOBS"].reason
-    assert found["USE_MPI"].reason == "the manifest of cuda130 says so ([activation.env])"
+    assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env])"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +138,7 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
         path.write_text(text)
     with pytest.raises(EnvironmentBrokenError, match="can't be read") as raised:
         read_activation(path)
-    assert raised.value.hint == "`tenv create TARGET --repair` makes it again"
+    assert raised.value.hint == "`tenv create TARGET --repair` creates it again"
 
 
 @pytest.mark.parametrize(

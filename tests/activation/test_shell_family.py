@@ -19,6 +19,7 @@ from tenv.activation import shells
 from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
 from tenv.activation.shells.interface import SHELLS, Shell, find_shell, known_shells
 from tests.support.dialect import AWKWARD, Dialect
+from tests.support.marked import mark
 from tests.support.projects import Project, call
 from tests.support.shells import SPOKEN, note_lock
 
@@ -284,6 +285,7 @@ def test_the_line_of_the_docs_defines_a_function_that_activates_without_a_progra
     for shell in SHELLS:
         made = activation("cpu", meta.parent)
         (meta / shell.SCRIPT).write_text(shell.render_activation(made), encoding="utf-8")
+    mark(meta.parent, tmp_path / "data" / "envs")
     line = session.dialect.hook_line(session.name)
     text = (
         f"{line}\n{session.dump('before')}tenv activate cpu\n{session.dump('active')}tenv deactivate\n"

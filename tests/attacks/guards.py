@@ -33,6 +33,10 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
+def _always(*_: object, **__: object) -> bool:
+    return True
+
+
 # Each: where the guard's name is looked up (a function that is imported by name is there in each importer), what
 # stands in for it, and the tests of which at least one must then fail.
 GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
@@ -72,6 +76,25 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
     ),
     "no file through a link": (
         ("tenv.core.files.refuse_link",), _nothing, "test_links.py",
+    ),
+    "marks of environments": (
+        ("tenv.environment.trust._of_place",), _nothing, "test_foreign.py -k 'clone or older or copy or user or moved'",
+    ),
+    "what is most necessary": (
+        ("tenv.environment.trust._gutted",), _nothing, "test_foreign.py -k gutted",
+    ),
+    "records are vouched for": (
+        ("tenv.install.make.record_files",), _no_faults, "test_verify_proves.py",
+    ),
+    "only the owner writes a safe folder": (
+        ("tenv.environment.marks._others_write",), _nothing, "test_foreign.py -k others_can_write",
+    ),
+    "links on the way to an environment": (
+        ("tenv.environment.trust.spelled", "tenv.environment.state.spelled"), os.path.realpath,
+        "test_foreign.py -k link_leads",
+    ),
+    "folders of other users": (
+        ("tenv.targets.project_folder._is_own",), _always, "../targets/test_search.py -k another_user",
     ),
     "wheels answer their manifest": (
         ("tenv.locks.satisfaction.wheel_faults",), _no_faults, "test_lock_answers.py -k wheels",

@@ -56,5 +56,5 @@ def test_no_lock_is_written_into_a_folder_that_a_link_leads_to(project: Project,
     elsewhere = project.folder.parent / "victim"
     elsewhere.mkdir()
     (project.folder / "locks").symlink_to(elsewhere)
-    assert "so nothing is written through it" in project.fails(8, "storage", "lock", "tiny")
+    assert "tenv does not write through links" in project.fails(8, "storage", "lock", "tiny")
     assert not list(elsewhere.iterdir())

@@ -192,6 +192,7 @@ def attacked(project: Project, served: Server, texts: dict[str, str]) -> Project
 def test_the_lock_that_is_attacked_is_in_order(attacked: Project) -> None:
     attacked.ok("lock", "tiny", "--check")
     attacked.ok("create", "tiny", "--locked")
+    assert attacked.state()["state"] == "ready"
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)

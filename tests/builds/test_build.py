@@ -142,3 +142,13 @@ def test_a_folder_in_place_of_the_target_is_the_checkout(workshop: Workshop) -> 
     ended = call("plan", "pytorch", "--json")
     data = json.loads(ended.out)["data"]
     assert (data["target"], data["pytorch"]) == ("tiny", str(workshop.checkout))
+
+
+def test_a_checkout_keeps_its_environments_itself(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workshop.checkout / "torch")
+    monkeypatch.setenv("PWD", str(workshop.checkout / "torch"))
+    made = call("create", "tiny", "--json")
+    assert made.data["prefix"] == str(workshop.prefix)
+    assert call("activate", "tiny").out == f". {workshop.prefix}/tenv-meta/activate.sh\n"
+    assert (workshop.checkout / ".tenv" / ".gitignore").read_text() == "*\n"
+    assert not workshop.project.prefix.exists()

@@ -167,7 +167,7 @@ def test_the_era_of_scikit_build_core(tmp_path: Path) -> None:
     assert tree.python == SourceRequirement(Range(">=3.11"), "pyproject.toml")
     assert tree.cmake_min == SourceRequirement(Version("3.27"), "pyproject.toml")
     assert tree.gcc_min == SourceRequirement(Version("11.3"), "CMakeLists.txt:4")
-    assert tree.clang_min == Missing("nothing checks the version of clang")
+    assert tree.clang_min == Missing("no file checks the version of clang")
     assert tree.cuda_min == SourceRequirement(Version("12.6"), "cmake/public/cuda.cmake:1")
     assert tree.cxx_standard == SourceRequirement(20, "CMakeLists.txt:3")
     assert tree.build_backend == SourceRequirement("scikit-build-core", "pyproject.toml")
@@ -223,10 +223,10 @@ def test_a_range_that_can_t_be_read_is_passed_over(tmp_path: Path) -> None:
     [
         ({}, "has no version.txt, so it is not a checkout of PyTorch"),
         ({"version.txt": "\n"}, "has no version.txt, so it is not a checkout of PyTorch"),
-        ({"version.txt": "main\n"}, "has no version in it, but `main`"),
-        ({"version.txt": f"2.{'9' * 5000}\n"}, f"has no version in it, but `2.{'9' * 38}`"),
-        ({"version.txt": "1.0\n"}, "has a version.txt, but its CMakeLists.txt is not that of PyTorch"),
-        ({"version.txt": "1.0\n", "CMakeLists.txt": "project(vision)\n"}, "CMakeLists.txt is not that of PyTorch"),
+        ({"version.txt": "main\n"}, "holds no version but `main`"),
+        ({"version.txt": f"2.{'9' * 5000}\n"}, f"holds no version but `2.{'9' * 38}`"),
+        ({"version.txt": "1.0\n"}, "has a version.txt, but its CMakeLists.txt is not PyTorch's"),
+        ({"version.txt": "1.0\n", "CMakeLists.txt": "project(vision)\n"}, "CMakeLists.txt is not PyTorch's"),
     ],
 )
 def test_a_folder_that_is_no_checkout(tmp_path: Path, files: dict[str, str], reason: str) -> None:
@@ -263,7 +263,7 @@ def test_to_json(tmp_path: Path) -> None:
     assert data["root"] == str(tmp_path)
     assert data["cuda_min"] == {"value": "12.6", "origin": "cmake/public/cuda.cmake:1"}
     assert data["cxx_standard"] == {"value": 20, "origin": "CMakeLists.txt:3"}
-    assert data["clang_min"] == {"missing": "nothing checks the version of clang"}
+    assert data["clang_min"] == {"missing": "no file checks the version of clang"}
     assert data["abi"]["value"] == "compiler"
     assert data["missing_submodules"] == []
 

@@ -60,7 +60,7 @@ def test_the_docs_and_the_help_have_every_command(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_ends_as_all_do(name: str, empty_project: Path) -> None:
-    assert not list(empty_project.rglob("*.toml"))
+    assert not list(empty_project.glob("manifests/*.toml"))
     plain = call(name, "--no-such-option")
     assert (plain.status, plain.out) == (2, "")
     assert plain.err.splitlines()[0].startswith("error[usage]: ")

@@ -98,11 +98,11 @@ def test_files_without_a_certificate_add_nothing(authority: Authority, tmp_path:
 REFUSALS = [
     (  # OpenSSL
         "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate (_ssl.c:1)",
-        "the certificate of https://h:8443 is not signed by an authority that is trusted here",
+        "the certificate of https://h:8443 is not signed by a trusted authority",
     ),
     (
         "certificate verify failed: self-signed certificate in certificate chain (_ssl.c:1006)",
-        "the certificate of https://h:8443 is not signed by an authority that is trusted here",
+        "the certificate of https://h:8443 is not signed by a trusted authority",
     ),
     (
         "certificate verify failed: certificate has expired (_ssl.c:1006)",
@@ -115,7 +115,7 @@ REFUSALS = [
     (  # rustls, by way of rattler
         "error sending request for url (https://me:x@h:8443/a)\nCaused by: client error (Connect)\n"
         "Caused by: invalid peer certificate: UnknownIssuer",
-        "the certificate of https://h:8443 is not signed by an authority that is trusted here",
+        "the certificate of https://h:8443 is not signed by a trusted authority",
     ),
     (  # and of uv, which breaks lines
         "Failed to fetch: `https://h:8443/simple/`\n  cause: error sending request\n  cause: invalid peer\n"
@@ -144,9 +144,8 @@ def test_a_setting_that_names_nothing_is_what_the_sentence_is_about(tmp_path: Pa
     for error in (named.refusal(said, "https://h"), named.nothing_found()):
         assert error is not None
         assert error.message == (
-            f"SSL_CERT_FILE names {tmp_path}/nowhere.pem, which does not exist: "
-            "the certificate of no server can be verified"
+            f"SSL_CERT_FILE names {tmp_path}/nowhere.pem, which does not exist: no server can be verified"
         )
     of_the_system = Authorities("UV_SYSTEM_CERTS", system=True).refusal(said, "https://h")
     assert of_the_system is not None
-    assert of_the_system.message.endswith("an authority that UV_SYSTEM_CERTS names: those of the operating system")
+    assert of_the_system.message.endswith("an authority in UV_SYSTEM_CERTS: those of the operating system")

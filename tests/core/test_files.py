@@ -87,10 +87,10 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
         (errno.EDQUOT, "the disk quota is used up: free some space, then run the same command again"),
         (
             errno.EROFS,
-            "the file system is read-only; choose a folder that you may write (for an environment with `--prefix`)",
+            "the file system is read-only; choose a writable folder (for an environment, with `--prefix`)",
         ),
-        (errno.EACCES, "choose a folder that you may write (for an environment with `--prefix`)"),
-        (errno.EPERM, "choose a folder that you may write (for an environment with `--prefix`)"),
+        (errno.EACCES, "choose a writable folder (for an environment, with `--prefix`)"),
+        (errno.EPERM, "choose a writable folder (for an environment, with `--prefix`)"),
         (errno.EIO, ""),
     ],
 )
@@ -201,7 +201,7 @@ def test_removes_links_and_not_what_they_lead_to(tmp_path: Path) -> None:
 
 def test_leaves_what_tenv_did_not_make(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    with pytest.raises(ForeignFolderError, match="was not made by tenv"):
+    with pytest.raises(ForeignFolderError, match="is not managed by tenv"):
         files.remove_tree(tmp_path / "mine", "mark")
     assert (tmp_path / "mine").is_dir()
 

@@ -260,7 +260,7 @@ def test_a_named_authority_stands_in_place_of_the_usual_ones(
 
 def test_a_redirect_from_https_to_http_is_not_followed(secure: Server, authority: Authority, server: Server) -> None:
     secure.redirect = ("/file", with_login(server.url))
-    with pytest.raises(NetworkError, match=r"is redirected to http://127\.0\.0\.1:\d+/file, which is not encrypted"):
+    with pytest.raises(NetworkError, match=r"redirects to http://127\.0\.0\.1:\d+/file, which is not encrypted"):
         http(authorities=Authorities("X", files=(authority.file,))).get(f"{secure.url}/file")
     assert server.asked == []
 

@@ -143,6 +143,7 @@ def test_a_child_does_not_outlive_a_killed_parent(tmp_path: Path, starter: str) 
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     until(lambda: _gone(child), seconds=5)
+    assert _gone(child)
 
 
 def _gone(pid: int) -> bool:

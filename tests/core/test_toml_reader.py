@@ -87,7 +87,7 @@ def test_nearest_says_nothing_where_nothing_is_near() -> None:
     [
         (b"\xff", "m.toml: not UTF-8 text (byte 0)"),
         (b"a = ", "m.toml: not TOML: Invalid value (at end of document)"),
-        (b"a = " + b"1" * 5000, "m.toml: holds a number of thousands of digits"),
+        (b"a = " + b"1" * 5000, "m.toml: has a number with thousands of digits"),
     ],
 )
 def test_a_file_that_is_no_toml_is_told(tmp_path: Path, content: bytes, message: str) -> None:

@@ -39,7 +39,7 @@ def test_brackets_in_comments_and_texts_do_not_count() -> None:
         ("a: &x [1]\nb: *x", "uses a YAML alias (`*x`) (line 2)"),
         ("a: &x {b: 1}\nc:\n  <<: *x", "uses a merge key (`<<`) (line 3)"),
         ("a: &x b\n*x : c", "uses a YAML alias (`*x`) (line 2)"),
-        ("a: 1\nb: 2\na: 3", "the key `a` is there twice (line 3)"),
+        ("a: 1\nb: 2\na: 3", "the key `a` is duplicated (line 3)"),
         ("? [a]\n: b", "a key is not a text (line 1)"),
         ("a: 1\n---\nb: 2", "a second document (line 2)"),
         ("[" * 60 + "]" * 60, "nested too deep (line 1)"),

@@ -82,7 +82,7 @@ def test_one_that_is_not_ready_is_refused(environment: Environment, status: Stat
     with pytest.raises(EnvironmentBrokenError) as caught:
         environment.require_ready("tiny")
     assert caught.value.message == f"the environment `tiny` is not ready (its state is `{status}`)"
-    assert caught.value.hint == "`tenv create tiny` repairs it"
+    assert caught.value.hint == "`tenv create tiny` finishes or repairs it"
 
 
 def test_a_missing_one_is_told_with_the_nearest_that_is_there(environment: Environment) -> None:
@@ -105,6 +105,8 @@ def test_a_new_an_empty_and_an_own_folder_may_be_taken(environment: Environment,
     (tmp_path / "empty" / "tenv-meta").mkdir()  # all that a create has done that was killed at once
     (tmp_path / "empty" / ".tenv.lock").write_text("")
     Environment(tmp_path / "empty").check_ours()
+    assert not (tmp_path / "new").exists(), "a check makes nothing"
+    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == [".tenv.lock", "tenv-meta"]
 
 
 def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
@@ -114,13 +116,17 @@ def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("/nowhere")
     for name, said in (
-        ("mine", "is not an environment of tenv and holds files (such as a)"),
-        ("file", "is not an environment of tenv and holds files (such as file)"),
-        ("link", "is a symbolic link, so tenv writes nothing there"),
+        ("mine", "holds something else (such as a), so nothing is installed there"),
+        ("file", "holds something else (such as file), so nothing is installed there"),
     ):
         with pytest.raises(ForeignFolderError) as caught:
             Environment(tmp_path / name).check_ours()
         assert caught.value.message == f"{tmp_path / name} {said}"
+    with pytest.raises(ForeignFolderError) as caught:
+        Environment(tmp_path / "link").check_ours()
+    assert caught.value.message == (
+        f"a link leads from {tmp_path / 'link'} to /nowhere, so nothing is written or removed there"
+    )
 
 
 def test_the_last_three_locks_are_kept_and_the_same_one_once(environment: Environment) -> None:

@@ -21,7 +21,7 @@ DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
 NAMES = list(LAYOUTS)
 NOT_CONFIRMED = {
     "cuda_driver": 3,
-    "cuda_gpu_arch": 25,
+    "cuda_gpu_arch": 27,
     "gpu_driver": 12,
     "gpu_pci": 0,
     "cuda_host_compiler": 13,
@@ -305,6 +305,8 @@ def test_what_fails_with_a_revision_is_one_open_or_closed_range(facts: Facts) ->
         ("cuda", "11.4", "2.5.1", "cuda-11.4-torch-2.3", True),
         ("cuda", "11.4", "2.2.2", "", False),
         ("cuda", "11.5", "1.10.1", "cuda-11.5-torch-1.10", True),
+        ("cuda", "10.2", "1.13.1", "", False),  # a Jetson with JetPack 4.6 builds it
+        ("cuda", "10.2", "1.12.1", "", False),
         ("cuda", "11.4", "1.10.1", "", False),
         ("cuda", "12.6", "2.4.1", "", False),
         ("python", "3.14", "2.8.0", "python-3.14", True),
@@ -323,3 +325,23 @@ def test_what_fails_with_a_revision_is_one_open_or_closed_range(facts: Facts) ->
 def test_what_is_known_to_fail(facts: Facts, part: str, version: str, torch: str, row: str, sure: bool) -> None:
     found = facts.pytorch_tried.find(Part(part), Version(version), torch, "linux-64")
     assert (found[0].id if found else "", bool(found and found[1])) == (row, sure)
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("NVIDIA T1200", "7.5"),
+        ("NVIDIA T500", "7.5"),
+        ("T400", "7.5"),
+        ("RTX PRO 500 Blackwell", "12.0"),
+        ("NVIDIA A800 40GB Active", "8.0"),
+        ("Jetson T5000", "11.0"),
+        ("NVIDIA H100 80G...", "9.0"),
+        ("GeForce RTX 4090 Laptop GPU", "8.9"),
+        ("NVIDIA GeForce ...", None),
+        ("GeForce GT 730", None),  # sold with chips of three compute capabilities
+    ],
+)
+def test_names_of_gpus_as_lists_and_old_tools_write_them(facts: Facts, name: str, capability: str | None) -> None:
+    found = find_by_name(name, facts)
+    assert (str(found.capability) if found else None) == capability

@@ -1,4 +1,4 @@
-"""The user's files add rows and replace them; a broken one is told with its line."""
+"""The user's files add rows and replace them; an invalid one is reported with its line."""
 
 from pathlib import Path
 
@@ -166,10 +166,10 @@ def test_a_file_of_an_unknown_table(tmp_path: Path) -> None:
     file = write(tmp_path, "", "cuda_drivers.toml")
     with pytest.raises(FactsError) as caught:
         load_facts([tmp_path])
-    assert caught.value.message == f"{file}: there is no table of facts of that name"
+    assert caught.value.message == f"{file}: unknown table of facts"
     assert caught.value.hint == "did you mean `cuda_driver`?"
 
 
 def test_a_place_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FactsError, match="there is no such file or folder"):
+    with pytest.raises(FactsError, match="no such file or folder"):
         load_facts([tmp_path / "nowhere"])

@@ -50,7 +50,9 @@ def create(project: Project, *words: str) -> None:
     assert project.run("create", "tiny", "--frozen", *words).status == 0
 
 
-def kill_often(project: Project, kills: int, *, cold: bool) -> None:
+def kill_often(project: Project, kills: int, *, cold: bool) -> int:
+    """Kill a create at random moments and return after how many of them the next create made the same environment."""
+    repaired = 0
     create(project)
     clean = snapshot(project.prefix)
     (project.prefix / "notes.txt").write_text("mine")
@@ -78,17 +80,19 @@ def kill_often(project: Project, kills: int, *, cold: bool) -> None:
             assert (project.prefix / "notes.txt").read_text() == "mine", number
             (project.prefix / "notes.txt").unlink()
         assert snapshot(project.prefix) == clean, number
+        repaired += 1
     create(project, "--offline")
+    return repaired
 
 
 def test_kills_at_any_moment_leave_what_the_next_create_repairs(conda: Project) -> None:
-    kill_often(conda, 2, cold=False)
+    assert kill_often(conda, 2, cold=False) == 2
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("cold", [False, True])
 def test_thirty_kills(conda: Project, *, cold: bool) -> None:
-    kill_often(conda, 30, cold=cold)
+    assert kill_often(conda, 30, cold=cold) == 30
 
 
 # Each of them loads rattler, so that eight take a while.

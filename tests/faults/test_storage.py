@@ -1,4 +1,4 @@
-"""Disks that are full and folders that can't be written: told as such, and never a ready environment."""
+"""Full disks and unwritable folders are reported and never leave a ready environment."""
 
 import os
 import shutil
@@ -86,7 +86,7 @@ def test_a_read_only_disk_is_told(locked: Project, tmp_path: Path) -> None:
     ended = locked.run("create", "tiny", "--prefix", str(disk / "env"), wrapped=wrapped)
     check(ended)
     assert (
-        "hint: the file system is read-only; choose a folder that you may write (for an environment with `--prefix`)"
+        "hint: the file system is read-only; choose a writable folder (for an environment, with `--prefix`)"
         in ended.err
     )
 
@@ -108,7 +108,7 @@ def users(locked: Project) -> Project:
 def test_a_home_that_can_not_be_written_is_told(users: Project) -> None:
     ended = users.run("create", "tiny", wrapped=PLAIN)
     check(ended)
-    assert "hint: choose a folder that you may write (for an environment with `--prefix`)" in ended.err
+    assert "hint: choose a writable folder (for an environment, with `--prefix`)" in ended.err
 
 
 def test_a_home_that_can_not_be_written_is_no_obstacle_to_a_prefix(users: Project, tmp_path: Path) -> None:

@@ -56,18 +56,18 @@ def test_what_a_variable_names_comes_first() -> None:
 
 
 def test_each_toolkit_that_falls_out_has_its_reason() -> None:
-    no_nvcc = ToolkitProblem(ProblemKind.NO_NVCC, "there is no bin/nvcc in it")
-    headers = ToolkitProblem(ProblemKind.HEADERS, "the headers are those of 12.3, nvcc is of 12.1")
+    no_nvcc = ToolkitProblem(ProblemKind.NO_NVCC, "it has no bin/nvcc")
+    headers = ToolkitProblem(ProblemKind.HEADERS, "the headers are from 12.3, nvcc is from 12.1")
     bare = Toolkit("/b", led("/b"), Version("12.1"), (), (no_nvcc,), compiles=False)
     mixed = toolkit("/m", "12.1", problem=headers)
     no_runtime = Toolkit("/r", led("/r"), Version("12.1"), (("cuda_nvcc", "12.1.105"),))
     unknown = Toolkit("/u", led("/u"), None)
     refused = choose_toolkit((bare, mixed, no_runtime, unknown, NEW), Range("12.1.*")).refused
     assert refused == (
-        "/b: there is no bin/nvcc in it",
-        "/m: the headers are those of 12.3, nvcc is of 12.1",
-        "/r: there is no libcudart in it",
-        "/u: its version is not known",
+        "/b: it has no bin/nvcc",
+        "/m: the headers are from 12.3, nvcc is from 12.1",
+        "/r: it has no libcudart",
+        "/u: its version is unknown",
         "/usr/local/cuda-13.0: 13.0 is not 12.1.*",
     )
 
@@ -107,8 +107,8 @@ def test_each_gcc_that_falls_out_has_its_reason() -> None:
         gcc("10.2.0", "/gcc-10", "gcc"),
     ]
     assert choose_gcc(compilers, Range(">=9.4"), most=12).refused == (
-        "/usr/bin/g++-13: 13.2.0 is newer than what the nvcc taken accepts (GCC 12 at most)",
+        "/usr/bin/g++-13: 13.2.0 is newer than the selected nvcc accepts (GCC 12 at most)",
         "/usr/bin/g++-8: 8.4.0 is not >=9.4",
-        "/g++-11: there is no gcc 11.3.0 beside it",
-        "/gcc-10: there is no g++ 10.2.0 beside it",
+        "/g++-11: it has no matching gcc 11.3.0",
+        "/gcc-10: it has no matching g++ 10.2.0",
     )

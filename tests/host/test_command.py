@@ -1,4 +1,4 @@
-"""``tenv host``, as a person and as a program asks for it."""
+"""``tenv host``, for users and for programs."""
 
 import io
 import json
@@ -97,7 +97,7 @@ def test_hosts_that_are_not_this_one(file: Path, monkeypatch: pytest.MonkeyPatch
     words = ("--host-report", str(file), "--assume-driver", "535.104.12", "--assume-gpu", "gtx 1660 ti", "--json")
     data = host(*words).data
     assert data["driver"] == {"value": "535.104.12", "origin": "assumed", "kind": "assumed"}
-    assert data["cuda"] == {"missing": "driver 535.104.12 is assumed, and nobody asked it", "kind": "assumed"}
+    assert data["cuda"] == {"missing": "driver 535.104.12 is assumed, so it was not asked", "kind": "assumed"}
     (gpu,) = data["gpus"]["value"]
     assert (gpu["name"], gpu["compute_capability"]) == ("GeForce GTX 1660 Ti", "7.5")
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.2")
@@ -114,7 +114,7 @@ def test_the_override_may_deny_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "code", "said"),
     [
         (("--assume-driver", "new"), "usage", "`new` is not a dotted version"),
-        (("--assume-gpu", "Voodoo 2"), "usage", "no GPU is known by the name `Voodoo 2`"),
+        (("--assume-gpu", "Voodoo 2"), "usage", "unknown GPU: `Voodoo 2`"),
         (("--assume-driver", "58\u0660.1"), "usage", r"`58\u0660.1` is not a dotted version"),
         (("--assume-driver", ""), "usage", "Invalid value for '--assume-driver': the value is empty"),
         (("--assume-gpu", ""), "usage", "Invalid value for '--assume-gpu': the value is empty"),

@@ -107,7 +107,7 @@ def test_the_variables_decide(tmp_path: Path) -> None:
 def test_a_variable_that_names_nothing(tmp_path: Path) -> None:
     found = probe(places(tmp_path, CXX="g++-99", CC='"'))
     assert found.value == ()
-    assert found.origin.endswith('; CC names ", which is not there; CXX names g++-99, which is not there')
+    assert found.origin.endswith('; CC names ", which does not exist; CXX names g++-99, which does not exist')
 
 
 def test_gcc_that_is_ccache(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_compiler_that_fails_is_left_out_and_told(tmp_path: Path) -> None:
     found = probe(places(tmp_path, timeout=1.0))
     assert rows(found.value) == {("gcc", "gcc", "12.2.0", False, "gcc on PATH")}
     for said in (
-        "bin/gcc-9 is left out: exit status 127, `error while loading shared libraries: libmpc.so.3`",
+        "bin/gcc-9 is skipped: exit status 127, `error while loading shared libraries: libmpc.so.3`",
         "bin/gcc-8 gave no answer within 1 s",
-        "bin/cc is left out: neither GCC nor clang",
+        "bin/cc is skipped: neither GCC nor clang",
     ):
         assert said in found.origin
 

@@ -19,8 +19,8 @@ def libcuda(root: Path, body: str) -> Path:
         ("12.4", Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
         ("12", Fact(Version("12"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
         ("", Missing("CONDA_OVERRIDE_CUDA is empty, which means no CUDA", ReasonKind.NO_CUDA)),
-        ("new", Missing("CONDA_OVERRIDE_CUDA is `new`, which is no version", ReasonKind.NO_VERSION)),
-        ("9" * 5000, Missing(f"CONDA_OVERRIDE_CUDA is `{'9' * 5000}`, which is no version", ReasonKind.NO_VERSION)),
+        ("new", Missing("CONDA_OVERRIDE_CUDA is `new`, which is not a version", ReasonKind.NO_VERSION)),
+        ("9" * 5000, Missing(f"CONDA_OVERRIDE_CUDA is `{'9' * 5000}`, which is not a version", ReasonKind.NO_VERSION)),
     ],
 )
 def test_the_override_wins(tmp_path: Path, said: str, expected: object) -> None:
@@ -58,7 +58,7 @@ def test_no_gpu_is_hidden_from_libcuda(tmp_path: Path) -> None:
         ("*(volatile int *)8 = 1; return 0;", "libcuda.so.1 crashed (signal 11)"),
         ("_exit(4);", "libcuda: exit status 4"),
         ("return 803;", "libcuda: cuDriverGetVersion fails with CUDA error 803"),
-        ("*version = 7; return 0;", "libcuda: 7 is no CUDA version"),
+        ("*version = 7; return 0;", "libcuda: 7 is not a CUDA version"),
     ],
 )
 def test_libcuda_that_fails(tmp_path: Path, body: str, said: str) -> None:

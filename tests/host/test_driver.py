@@ -128,7 +128,7 @@ def test_smi_is_asked_before_the_files(tmp_path: Path) -> None:
 def test_the_loaded_module_wins_over_an_smi_of_another_driver(tmp_path: Path) -> None:
     put(tmp_path / "sys/module/nvidia/version", text("sys"))
     smi(tmp_path, f"cat '{HOSTS}/query-laptop.csv'")
-    origin = "/sys/module/nvidia/version, where nvidia-smi says 550.54.15"
+    origin = "/sys/module/nvidia/version; nvidia-smi reports 550.54.15"
     assert probe(places(tmp_path)) == Fact(Version("570.133.20"), origin, OriginKind.KERNEL)
 
 
@@ -161,7 +161,7 @@ def test_a_failed_smi_leaves_it_to_the_files(tmp_path: Path) -> None:
         ("echo ERR!", "nvidia-smi: no driver version in `ERR!`;"),
         ("echo 'No devices were found'; exit 6", "no driver version in `No devices were found` (exit status 6);"),
         ("echo 'no such library' >&2; exit 127", "no driver version in `no such library` (exit status 127);"),
-        ("exit 9", "nvidia-smi: gave nothing (exit status 9);"),
+        ("exit 9", "nvidia-smi: empty answer (exit status 9);"),
         (r"printf '\377\376\000'", "nvidia-smi: no driver version in `"),
         (r"printf 'a\033[31mb'", "nvidia-smi: no driver version in `a\ufffd[31mb`"),
     ],

@@ -33,7 +33,7 @@ def test_a_bus_without_a_gpu_is_certain(tmp_path: Path) -> None:
 def test_no_bus_is_not(tmp_path: Path) -> None:
     found = probe(places(tmp_path))
     assert isinstance(found, Missing)
-    assert found.reason.endswith("/sys/bus/pci/devices: there is no such folder")
+    assert found.reason.endswith("/sys/bus/pci/devices: no such folder")
     assert found.kind is ReasonKind.HIDDEN
 
 
@@ -66,7 +66,7 @@ def test_a_gpu_that_smi_lost_is_taken_from_the_bus(tmp_path: Path) -> None:
         ("NVIDIA GeForce RTX 3090", "0000:5e:00.0"),
         ("", "0000:3b:00.0"),
     ]
-    assert found.origin.startswith("nvidia-smi, which also says: Unable to determine the device handle")
+    assert found.origin.startswith("nvidia-smi, which also reports: Unable to determine the device handle")
 
 
 @needs_compiler
@@ -84,7 +84,7 @@ def test_a_gpu_that_the_driver_does_not_have(tmp_path: Path) -> None:
     pci(tmp_path, "0000:01:00.0", "0x2182")
     found = probe(places(tmp_path, library=nvml(tmp_path)))
     assert isinstance(found, Fact)
-    assert (found.origin, found.kind) == ("/sys/bus/pci/devices, where NVML finds none", OriginKind.PCI)
+    assert (found.origin, found.kind) == ("/sys/bus/pci/devices; NVML finds none", OriginKind.PCI)
 
 
 @pytest.mark.parametrize(

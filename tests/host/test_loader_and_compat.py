@@ -98,7 +98,7 @@ def test_compat_without_its_number_goes_by_its_neighbours(tmp_path: Path) -> Non
     real = elf(tmp_path / "opt/compat/libcuda.so.1")
     environ = {"LD_LIBRARY_PATH": str(real.parent)}
     assert probe(Loader(places(tmp_path, variables=environ)), DRIVER) == Missing(
-        f"{real} is cuda-compat's, but no file beside it tells its version", ReasonKind.UNREADABLE
+        f"{real} belongs to cuda-compat, but no file next to it has its version", ReasonKind.UNREADABLE
     )
     put(real.with_name("libnvidia-ptxjitcompiler.so.570.86.10"))
     assert probe(Loader(places(tmp_path, variables=environ)), DRIVER) == Fact(
@@ -109,7 +109,7 @@ def test_compat_without_its_number_goes_by_its_neighbours(tmp_path: Path) -> Non
 def test_a_library_of_another_driver(tmp_path: Path) -> None:
     real = cuda(tmp_path, "usr/lib64", "570.124.06")
     found = probe(loader(tmp_path), DRIVER)
-    origin = "/usr/lib64, where the kernel driver is 535.183.01"
+    origin = "/usr/lib64; the kernel driver is 535.183.01"
     assert found == Fact(Compat(str(real), Version("570.124.06"), LibcudaKind.OTHER), origin, LOADER)
 
 

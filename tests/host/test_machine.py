@@ -67,7 +67,7 @@ def test_odd_groups_do_no_harm(tmp_path: Path, text: str) -> None:
 
 
 def test_no_meminfo_is_told(tmp_path: Path) -> None:
-    assert probe(tmp_path).memory == Missing("/proc/meminfo says nothing of MemTotal", ReasonKind.NONE)
+    assert probe(tmp_path).memory == Missing("/proc/meminfo has no MemTotal", ReasonKind.NONE)
 
 
 def test_this_host_has_a_platform_and_a_c_library() -> None:

@@ -144,7 +144,7 @@ def test_wsl2_whose_driver_is_unwell(tmp_path: Path) -> None:
     program(tmp_path / "usr/lib/wsl/lib/nvidia-smi", "echo ERR!")
     found = report(places(tmp_path))
     assert "nvidia-smi: no driver version in `ERR!`" in value(found.driver)
-    assert value(found.gpus).endswith("/sys/bus/pci/devices: under WSL it does not show the GPU")
+    assert value(found.gpus).endswith("/sys/bus/pci/devices: under WSL, it does not show the GPU")
 
 
 def test_jetson(tmp_path: Path) -> None:

@@ -210,8 +210,8 @@ def test_an_assumed_driver_brings_its_own_libraries(report: HostReport) -> None:
     data["compat"] = {"value": {"path": "/usr/lib64/libcuda.so.570.1", "version": "570.1"}, "origin": "ldconfig -p"}
     found = assume_driver(from_json(data), Version("535.104.12"))
     assert found.driver == Fact(Version("535.104.12"), "assumed", OriginKind.ASSUMED)
-    assert found.cuda == Missing("driver 535.104.12 is assumed, and nobody asked it", ReasonKind.ASSUMED)
-    assert found.compat == Missing("driver 535.104.12 is assumed, with libraries of its own", ReasonKind.ASSUMED)
+    assert found.cuda == Missing("driver 535.104.12 is assumed, so it was not asked", ReasonKind.ASSUMED)
+    assert found.compat == Missing("driver 535.104.12 is assumed, with its own libraries", ReasonKind.ASSUMED)
 
 
 def test_an_assumed_driver_keeps_what_a_person_gave(report: HostReport) -> None:
@@ -228,5 +228,5 @@ def test_an_assumed_gpu(report: HostReport) -> None:
     assert found.gpus == Fact(
         (Gpu("GeForce GTX 1660 Ti", Version("7.5"), pci_id="10de:2182"),), "assumed", OriginKind.ASSUMED
     )
-    with pytest.raises(UsageError, match="no GPU is known by the name `Voodoo 2`"):
+    with pytest.raises(UsageError, match="unknown GPU: `Voodoo 2`"):
         assume_gpu(report, "Voodoo 2", known.get)

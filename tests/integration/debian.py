@@ -119,7 +119,7 @@ def _source_entry(kind: str, suite: str, components: str) -> str:
 
 
 def _entries() -> Iterator[dict[str, str]]:
-    """Yield the entries of this machine's apt, each as the fields of a deb822 stanza."""
+    """Yield the entries of this host's apt, each as the fields of a deb822 stanza."""
     home = Path("/etc/apt")
     for file in sorted(home.glob("sources.list.d/*.sources")):
         for stanza in re.split(r"\n\s*\n", re.sub(r"^#.*\n", "", file.read_text(), flags=re.MULTILINE)):

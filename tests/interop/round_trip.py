@@ -161,6 +161,6 @@ def releases_of_conda_lock(file: Path) -> list[Release]:
 
 
 def public_locks(name: str) -> list[Path]:
-    """Return the locks of public repositories that a person has put into the folder that TENV_TEST_LOCKS names."""
+    """Return the locks of public repositories in the folder that TENV_TEST_LOCKS names."""
     folder = os.environ.get("TENV_TEST_LOCKS")
     return sorted(Path(folder).rglob(name)) if folder else []

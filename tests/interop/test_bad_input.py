@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("empty_project")
 CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("pixi.lock", "", 7, "lock-corrupt", "expected a mapping, got nothing"),
     ("pixi.lock", b"\xff\xfe\x00", 7, "lock-corrupt", "not UTF-8 text"),
-    ("pixi.lock", "version: 7\n  x: [", 7, "lock-corrupt", "not YAML"),
+    ("pixi.lock", "version: 7\n  x: [", 7, "lock-corrupt", "unsupported YAML"),
     ("pixi.lock", "- " * 60000 + "x", 7, "lock-corrupt", "nested too deep"),
     ("pixi.lock", "a: " + "[" * 60000, 7, "lock-corrupt", "nested too deep"),
     ("pixi.lock", BOMB, 7, "lock-corrupt", "uses a YAML alias (`*a`)"),
@@ -27,9 +27,15 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("pixi.lock", PIXI[: len(PIXI) // 2], 7, "lock-corrupt", "rattler can't read it"),
     ("pixi.lock", PIXI.replace("fe51de61", "zz51de61"), 7, "lock-corrupt", "rattler can't read it"),
     ("pixi.lock", OLD_PIXI.replace("linux-64", "osx-64"), 2, "format", "only for osx-64"),
-    ("conda-lock.yml", CONDA_LOCK.replace("version: 1\n", "version: 3\n", 1), 7, "lock-corrupt", "does not know: 3"),
+    (
+        "conda-lock.yml",
+        CONDA_LOCK.replace("version: 1\n", "version: 3\n", 1),
+        7,
+        "lock-corrupt",
+        "has an unknown version: 3",
+    ),
     ("conda-lock.yml", CONDA_LOCK.replace("  optional: false", ""), 7, "lock-corrupt", "package.0.optional: Field req"),
-    ("conda-lock.yml", CONDA_LOCK.replace("name: libgcc", "name: bzip2"), 7, "lock-corrupt", "described twice"),
+    ("conda-lock.yml", CONDA_LOCK.replace("name: libgcc", "name: bzip2"), 7, "lock-corrupt", "listed twice"),
     (
         "conda-lock.yml",
         CONDA_LOCK.replace("bzip2-1.0.8-hda65f42_8.conda", "x"),
@@ -47,7 +53,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
         "dependencies: [x]\nname: {<<: x}",
         3,
         "manifest",
-        "environment.yml: not YAML that tenv reads: uses a merge key",
+        "environment.yml: unsupported YAML: uses a merge key",
     ),
     (
         "environment.yml",
@@ -60,13 +66,13 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("environment.yml", "dependencies: ['a b c [[']", 3, "manifest", "dependencies: `a b c [[`"),
     ("environment.yml", "dependencies: ['../../x']", 3, "manifest", "dependencies: `../../x`"),
     ("environment.yml", "dependencies: [x]\nvariables: {'A B': 1}", 3, "manifest", "can't be converted to a manifest"),
-    ("environment.yml", "dependencies: [x]\nplatforms: [osx-64]", 2, "format", "is for no platform that tenv knows"),
-    ("requirements.txt", "", 3, "manifest", "asks for nothing"),
+    ("environment.yml", "dependencies: [x]\nplatforms: [osx-64]", 2, "format", "has no platform that tenv supports"),
+    ("requirements.txt", "", 3, "manifest", "has no requests"),
     ("requirements.txt", "numpy ==", 3, "manifest", "requirements.txt:1"),
     ("pylock.toml", "[[", 7, "lock-corrupt", "not TOML"),
     ("pylock.toml", "a = " + "1" * 5000, 7, "lock-corrupt", "not TOML: Exceeds the limit"),
-    ("pylock.toml", 'lock-version = "9.0"', 7, "lock-corrupt", "is no pylock.toml"),
-    ("holiday.jpg", b"\x89PNG", 2, "format", "is no file that tenv can import"),
+    ("pylock.toml", 'lock-version = "9.0"', 7, "lock-corrupt", "invalid pylock.toml"),
+    ("holiday.jpg", b"\x89PNG", 2, "format", "unknown format, by its name and its first bytes"),
 ]
 
 
@@ -86,13 +92,13 @@ def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("import", "nowhere.lock"), "nowhere.lock: there is no such file"),
+        (("import", "nowhere.lock"), "nowhere.lock: no such file"),
         (("import", "manifests"), "manifests: can't be read: is not a regular file"),
         (("import", "pixi.lock", "--name", "../up"), "`../up` is not a name for a target"),
         (("import", "pixi.lock", "--platform", "osx-64"), "unknown platform `osx-64`"),
         (("import", "pixi.lock", "--environment", "nosuch"), "has no environment `nosuch`"),
-        (("import", "pixi.lock", "--format", "pixy"), "there is no format `pixy`"),
-        (("export", "pixy", "cpu"), "there is no format `pixy`"),
+        (("import", "pixi.lock", "--format", "pixy"), "unknown format `pixy`"),
+        (("export", "pixy", "cpu"), "unknown format `pixy`"),
         (("export", "explicit", "cpu"), "cpu has no conda packages"),
         (("export", "pixi", "cpu", "--platform", "osx-64"), "cpu has no platform `osx-64`"),
         (("export", "requirements.txt", "cpu", "--python", "3.8"), "the lock of cpu does not serve Python 3.8"),
@@ -111,7 +117,7 @@ def test_a_wheel_that_no_index_has_is_told() -> None:
     with LockIndex([]) as index, pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", index.url)
         ended = call("export", "pixi", "t", "-o", "out")
-    assert (ended.status, "the indexes in use lack a locked release" in ended.err) == (6, True), ended.err
+    assert (ended.status, "the indexes in use do not have what is locked" in ended.err) == (6, True), ended.err
     with (
         LockIndex([replace(row, sha256=row.sha256[::-1]) for row in WHEELS]) as index,
         pytest.MonkeyPatch.context() as p,

@@ -13,6 +13,12 @@ import yaml
 from tenv.core.jsonc import read, value_of
 from tests.support.projects import Project
 
+NVCC = (
+    "/opt/cuda/bin/nvcc -forward-unknown-to-host-compiler -ccbin=/usr/bin/g++ -DNDEBUG -Xfatbin -compress-all "
+    "-gencode arch=compute_80,code=sm_80 -Xcudafe --diag_suppress=cc_clobber_ignored --expt-relaxed-constexpr "
+    "--expt-extended-lambda -Wno-deprecated-gpu-targets -std=c++17 -Xcompiler=-fPIC -MD -MT x.o -MF x.d"
+)
+
 
 def config(path: str) -> Any:
     return value_of(read(Path(path).read_text()))
@@ -194,3 +200,23 @@ def test_clangd_knows_the_build_and_cuda(with_checkout: Project) -> None:
     assert cuda["If"] == {"PathMatch": r".*\.(cu|cuh)"}
     assert f"--cuda-path={with_checkout.prefix}/cuda" in cuda["CompileFlags"]["Add"]
     assert "--expt-*" in cuda["CompileFlags"]["Remove"]
+
+
+@pytest.mark.skipif(shutil.which("clangd") is None, reason="there is no clangd on this machine")
+def test_clangd_takes_a_command_of_nvcc(with_checkout: Project) -> None:
+    """The header stands for CUDA's own: what is tried is that no option of nvcc is left to clangd."""
+    folder = with_checkout.folder
+    include = with_checkout.prefix / "cuda" / "include"
+    include.mkdir(parents=True)
+    (include / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 12010\n")
+    with_checkout.ok("export", "clangd", "tiny")
+    (folder / "x.cpp").write_text("#include <cuda_runtime_api.h>\nint version = CUDART_VERSION;\n")
+    rows = [{"directory": str(folder), "file": "x.cpp", "command": f"{NVCC} -x cu -c x.cpp -o x.o"}]
+    (folder / "pytorch" / "build").mkdir()
+    (folder / "pytorch" / "build" / "compile_commands.json").write_text(json.dumps(rows))
+    text = Path(".clangd").read_text().replace(r".*\.(cu|cuh)", r".*\.cpp").replace("- -xcuda", "- -xc++")
+    kept = [line for line in text.splitlines() if "--cuda-" not in line and "-nocudalib" not in line]
+    Path(".clangd").write_text("\n".join(kept) + "\n")
+    program = shutil.which("clangd") or ""
+    done = subprocess.run([program, "--enable-config", "--check=x.cpp"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "All checks completed, 0 errors" in done.stderr) == (0, True), done.stderr

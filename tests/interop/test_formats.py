@@ -79,7 +79,7 @@ def test_a_pixi_toml_beside_the_lock_says_what_was_asked_for(tmp_path: Path) -> 
     assert found["platform"]["linux-64"]["dependencies"] == {"python": "~=3.11.2"}
     assert found["platform"]["linux-64"]["pypi-dependencies"] == {"alpha": {"version": ">=1", "extras": ["more"]}}
     assert found["activation"]["env"] == {"USE_MPI": "0"}
-    assert "`nowhere` is asked for in a way that tenv can't" in said
+    assert "`nowhere` has a request that tenv can't express" in said
 
 
 def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path
 def test_the_environments_and_platforms_that_are_not_taken_are_told(tmp_path: Path) -> None:
     file = str(write_pixi(tmp_path / "theirs"))
     said = done("import", file, "--name", "a").err
-    assert "not imported: a target is one environment: `default` is taken, other are not" in said
-    assert "not imported: platforms that are not taken: osx-arm64" in said
+    assert "not imported: a target is one environment: `default` is imported, other are not" in said
+    assert "not imported: skipped platforms: osx-arm64" in said
     done("import", file, "--name", "b", "--environment", "other")
     assert manifest("b")["platforms"] == ["win-64"]
 
@@ -129,7 +129,7 @@ def test_no_file_of_the_project_names_an_index(mixed: Path) -> None:
 def test_a_target_without_a_conda_python_has_no_pixi_lock() -> None:
     said = call("export", "pixi", "cpu", "-o", "out")  # asks no index
     assert said.status == 0
-    assert "pixi.lock is not written: the Python of this target is no conda package" in said.err
+    assert "pixi.lock is not written: pixi requires a Python from conda" in said.err
     assert [path.name for path in Path("out").iterdir()] == ["pixi.toml"]
     assert tomllib.loads(Path("out/pixi.toml").read_text())["dependencies"] == {"python": ">=3.11,<3.15"}
     said = call("export", "conda-lock", "cpu", "-o", "out")
@@ -153,7 +153,7 @@ def test_explicit_lists_hold_urls_and_hashes(mixed: Path) -> None:
     wheels = [line.partition(" @ ") for line in text.splitlines() if line.startswith("# pip ")]
     assert [name for name, _, _ in wheels] == ["# pip alpha", "# pip beta"]
     assert all("/alpha-1.0-" in where or "/beta-" in where for _, _, where in wheels)
-    assert "not exported: what the host must offer can't be held: cuda, glibc" in said
+    assert "not exported: requirements on the host are not exported: cuda, glibc" in said
     done("export", "explicit", "mixed", "-o", "out", "--md5", "--force")
     assert (
         "bzip2-1.0.8-hda65f42_8.conda#51a19bba1b8ebfb60df25cde030b7ebc\n" in Path("out/mixed-linux-64.txt").read_text()
@@ -206,9 +206,9 @@ def test_an_environment_yml_is_read_as_it_is_meant() -> None:
     assert found["pypi-dependencies"] == {"requests": {"version": ">=2", "extras": ["socks"]}}
     assert found["activation"]["env"] == {"USE_CUDA": "1"}
     assert ended.data["lost"] == [
-        "platforms that are not taken: osx-64",
-        "pip's `-e .` can't be held",
-        "an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one",
+        "skipped platforms: osx-64",
+        "pip's `-e .` is not imported",
+        "an environment.yml has no hashes, so no lock is written: `tenv lock` writes one",
     ]
 
 
@@ -217,7 +217,7 @@ def test_requirements_and_pylock_hold_the_wheels(mixed: Path) -> None:
     text = Path("out/requirements.txt").read_text()
     marker = 'sys_platform == "linux" and platform_machine == "x86_64"'
     assert f"alpha==1.0 ; {marker} \\\n    --hash=sha256:{SHA['alpha']}\n" in text
-    assert "not exported: conda packages can't be held: 6 of them are left out" in said
+    assert "not exported: conda packages are not exported: 6 are omitted" in said
     done("export", "pylock.toml", "mixed", "-o", "out")
     from packaging.pylock import Pylock
 
@@ -233,7 +233,7 @@ def test_the_wheels_formats_are_read_as_requests(mixed: Path, name: str) -> None
     ended = done("import", f"out/{name}", "--name", "back", "--json")
     assert set(manifest("back")["pypi-dependencies"]) == {"alpha", "beta"}
     assert manifest("back")["pypi-dependencies"]["alpha"] == "1.0"
-    assert any("no lock is made of it" in line for line in ended.data["lost"])
+    assert any("no lock is written" in line for line in ended.data["lost"])
 
 
 def test_conda_lock_itself_reads_what_is_written(mixed: Path) -> None:
@@ -243,7 +243,7 @@ def test_conda_lock_itself_reads_what_is_written(mixed: Path) -> None:
     found = parse_conda_lock_file(Path("out/conda-lock.yml"))
     assert {package.name for package in found.package if package.manager == "pip"} == {"alpha", "beta"}
     assert [channel.url for channel in found.metadata.channels] == ["conda-forge"]
-    assert "what the host must offer can't be held: cuda, glibc" in ended.data["lost"]
+    assert "requirements on the host are not exported: cuda, glibc" in ended.data["lost"]
     assert json.loads(ended.out)["data"]["files"] == ["out/conda-lock.yml"]
 
 
@@ -263,5 +263,5 @@ def test_conda_lock_without_its_library_names_the_extra(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "conda_lock.lockfile", None)
     said = call("import", str(write_conda_lock(tmp_path / "theirs")))
     assert said.status == 2
-    assert "conda-lock is not installed beside tenv" in said.err
+    assert "conda-lock is not installed in tenv's environment" in said.err
     assert "pip install 'tenv[conda-lock]'" in said.err

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("empty_project")
 
 
 def imported(name: str, text: str, *words: str) -> tuple[dict[str, Any], list[str]]:
-    """Import a file and return the manifest and what is told of it."""
+    """Import a file and return the manifest and the notes about it."""
     Path(name).write_text(text)
     ended = call("import", name, "--name", "made", "--force", "--json", *words)
     assert ended.status == 0, ended.err
@@ -84,10 +84,10 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
         },
     }
     assert lost == [
-        "a target is one environment: `default` is taken, cuda, old are not",
-        "platforms that are not taken: osx-arm64",
-        "`C` can't be held, since a shell would have to evaluate it: $USER",
-        "a pixi.toml has no hashes, so no lock is made of it: `tenv lock` makes a lock",
+        "a target is one environment: `default` is imported, cuda, old are not",
+        "skipped platforms: osx-arm64",
+        "`C` is not imported, since only a shell can evaluate it: $USER",
+        "a pixi.toml has no hashes, so no lock is written: `tenv lock` writes one",
     ]
     assert not Path("locks").exists()
 
@@ -98,9 +98,9 @@ def test_an_environment_has_the_platforms_channels_and_requirements_of_its_featu
     assert found["channels"] == ["nvidia", "conda-forge"]
     assert found["dependencies"] == {"python": "3.12.*", "numpy": ">2,<3", "cuda-version": "13.0.*"}
     assert found["pypi-dependencies"] == {"torch": "2.11.0"}
-    assert "`here` is asked for in a way that tenv can't: {'path': '.'}" in lost
+    assert "`here` has a request that tenv can't express: {'path': '.'}" in lost
     assert any("its index" in line and "UV_INDEX=https://example.org/cu130" in line for line in lost)
-    assert "of pixi.toml are not taken: tasks" in lost
+    assert "of pixi.toml are not imported: tasks" in lost
     found, _ = imported("pixi.toml", WORKSPACE, "--environment", "old")
     assert found["requirements"] == {"cuda": "12", "glibc": "2.17"}
     assert "dependencies" not in found
@@ -115,17 +115,17 @@ def test_a_target_is_called_by_its_workspace_and_environment() -> None:
 def test_a_lock_beside_a_pixi_toml_is_named() -> None:
     Path("pixi.lock").write_text("version: 7\n")
     _, lost = imported("pixi.toml", WORKSPACE)
-    assert lost[-1].endswith("no lock is made of it: `tenv import pixi.lock` takes its lock, too")
+    assert lost[-1].endswith("no lock is written: `tenv import pixi.lock` imports its lock, too")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n", "pixi.toml: is no pixi.toml: it has no [workspace]"),
-        ('[workspace]\nplatforms = ["linux-64"]\n', "tenv can read: `channels` is missing"),
-        ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "is no pixi.toml that tenv can read"),
-        ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv knows, only for osx-arm64"),
-        ('[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[dependencies]\na = 3\n', "is no pixi.toml that"),
+        ("x = 1\n", "pixi.toml: is not a pixi.toml: it has no [workspace]"),
+        ('[workspace]\nplatforms = ["linux-64"]\n', "invalid pixi.toml: `channels` is missing"),
+        ('[workspace]\nchannels = 1\nplatforms = ["linux-64"]\n', "invalid pixi.toml"),
+        ('[workspace]\nchannels = []\nplatforms = ["osx-arm64"]\n', "that tenv supports, only for osx-arm64"),
+        ('[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[dependencies]\na = 3\n', "invalid pixi.toml"),
         ("[workspace\n", "pixi.toml: not TOML: "),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_bad_pixi_toml_is_one_error(text: str, message: str) -> None:
 def test_an_environment_that_is_not_there_is_named_with_those_that_are() -> None:
     ended = refused("pixi.toml", WORKSPACE, "--environment", "nope")
     assert "error[format]: pixi.toml: has no environment `nope`\n" in ended.err
-    assert "hint: name one with `--environment`: default, cuda, old\n" in ended.err
+    assert "hint: pass one with `--environment`: default, cuda, old\n" in ended.err
 
 
 def test_markers_count_on_the_platforms_on_which_they_hold() -> None:
@@ -152,14 +152,14 @@ def test_markers_count_on_the_platforms_on_which_they_hold() -> None:
     assert found["pypi-dependencies"] == {"numpy": "2.1", "odd": "1.0"}
     assert found["platform"]["linux-64"]["pypi-dependencies"] == {"jax": {"version": "0.7.2", "extras": ["cuda12"]}}
     assert found["platform"].keys() == {"linux-64"}
-    assert lost[0] == 'of `odd` tenv can\'t ask for its marker `platform_release >= "5"`'
+    assert lost[0] == 'of `odd` tenv can\'t express its marker `platform_release >= "5"`'
 
 
 def test_versions_that_differ_by_python_are_not_taken_one_for_all() -> None:
     text = 'numpy==2.3 ; python_version >= "3.11"\nnumpy==1.26 ; python_version < "3.11"\nsix==1.17.0\n'
     found, lost = imported("requirements.txt", text, "--platform", "linux-64")
     assert found["pypi-dependencies"] == {"numpy": "*", "six": "1.17.0"}
-    assert "`numpy` is asked for in several versions, by Python or otherwise: any will do now" in lost
+    assert "`numpy` is requested in several versions: any version is accepted now" in lost
 
 
 def test_packages_whose_names_begin_with_an_underscore_can_be_asked_for() -> None:
@@ -248,3 +248,36 @@ def test_an_export_of_tenv_says_which_platform_it_is_for() -> None:
     ended = call("import", "out/environment.yml", "--name", "made", "--json")
     assert tomllib.loads(Path("manifests/made.toml").read_text())["platforms"] == ["win-64"]
     assert not any("names no platforms" in line for line in ended.data["lost"])
+
+
+@pytest.mark.parametrize(
+    ("declared", "dependencies", "cuda"),
+    [
+        ("12", {"cuda-version": "12.4.*"}, "12.4"),
+        ("12", {"cuda-nvcc": "12.6.*"}, "12.6"),
+        ("12", {"cuda-version": "12.4.*", "cuda-toolkit": "12.6.*"}, "12.4"),
+        ("12", {"cuda-version": ">=12.4,<13"}, "12"),
+        ("12", {"numpy": "*"}, "12"),
+        ("12.4", {"cuda-version": "12.4.*"}, "12.4"),
+    ],
+)
+def test_what_a_pixi_toml_declares_of_cuda_is_the_driver_s_bound(
+    declared: str, dependencies: dict[str, str], cuda: str
+) -> None:
+    rows = "".join(f'{name} = "{version}"\n' for name, version in dependencies.items())
+    text = f'[workspace]\nname = "w"\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n[dependencies]\n{rows}'
+    found, lost = imported("pixi.toml", f'{text}[system-requirements]\ncuda = "{declared}"\n')
+    assert found["requirements"]["cuda"] == cuda
+    assert any("drivers must offer CUDA 12" in line for line in lost) is (cuda != declared)
+
+
+def test_an_import_refuses_packages_that_a_check_of_its_lock_would_refuse(tmp_path: Path) -> None:
+    home = "https://conda.anaconda.org/nvidia/linux-64"
+    rows = [f"{home}/cuda-nvcc-12.8.61-0.tar.bz2#{'a' * 64}", f"{home}/cuda-version-12.1-h1d6eff3_3.conda#{'b' * 64}"]
+    Path("mixed.txt").write_text("\n".join(["# platform: linux-64", "@EXPLICIT", *rows]) + "\n")
+    ended = call("import", "mixed.txt", "--name", "made")
+    assert ended.status == 7
+    assert "its packages do not fit together, so nothing is written" in ended.err
+    assert "cuda-nvcc 12.8.61 on linux-64 is of CUDA 12.8 inside a CUDA 12.1 toolkit (TE301)" in ended.err
+    assert not Path("manifests/made.toml").exists()
+    assert call("import", "mixed.txt", "--name", "made", "--no-lock").status == 0

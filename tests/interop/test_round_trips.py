@@ -35,7 +35,7 @@ def conda_lock_trip(file: Path) -> Trip:
 def test_a_pixi_lock_reads_the_same_after_a_round_trip(name: str, tmp_path: Path) -> None:
     file = LOCKS[name](tmp_path) if name in LOCKS else Path(name)
     if not seen_by_rattler(file):
-        assert "has nothing for a platform that tenv knows" in call("import", str(file), "--name", "trip").err
+        assert "has nothing for a platform that tenv supports" in call("import", str(file), "--name", "trip").err
         return
     _told(file, pixi_trip(file))
 
@@ -68,7 +68,7 @@ def test_all_of_a_pixi_lock_can_be_held(tmp_path: Path) -> None:
 def test_what_of_a_conda_lock_can_not_be_held_is_told(tmp_path: Path) -> None:
     trip = conda_lock_trip(write_conda_lock(tmp_path))
     assert [name for _, _, name in trip.left] == ["source-only"]
-    assert "a target has no categories: what is in dev is taken with the rest" in trip.lost
+    assert "a target has no categories: packages in dev are imported with the rest" in trip.lost
 
 
 @pytest.mark.parametrize("form", ["pixi", "conda-lock"])

@@ -1,6 +1,6 @@
 """A machine of the corpus as tenv takes it: a host report, a manifest, and where it needs them a lock or a checkout.
 
-`README.md` describes the keys of a case. A fact that the case lacks is missing in the report too, with `UNTOLD` as
+`README.md` describes the keys of a case. A fact that the case lacks is missing in the report too, with `UNSTATED` as
 reason. A fact that the report's form has no field for stands under a key of its own (`module`, `python`, `l4t` …), and
 a reader that does not know the key leaves it aside.
 """
@@ -23,7 +23,7 @@ Case = dict[str, Any]
 CASES = Path(__file__).parent / "cases"
 LATER = Path(__file__).parent / "later"
 """Machines that were gathered after the rules were written."""
-UNTOLD = "the thread does not say"
+UNSTATED = "the thread does not say"
 
 _TARGET = "machine"
 _PARTS = {
@@ -144,7 +144,7 @@ tenv:
 
 
 def _fact(value: object) -> dict[str, Any]:
-    return _missing(UNTOLD) if value is None else {"value": value, "origin": "the thread"}
+    return _missing(UNSTATED) if value is None else {"value": value, "origin": "the thread"}
 
 
 def _missing(reason: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _compat(case: Case) -> dict[str, Any]:
         return _fact({"path": path, "version": case["libcuda"]})
     compat = case.get("compat", {})
     if not compat.get("first"):
-        return _missing("the driver's own libcuda is loaded" if compat else UNTOLD)
+        return _missing("the driver's own libcuda is loaded" if compat else UNSTATED)
     cuda = compat.get("cuda", case["target"]["cuda"])
     version = compat.get("version") or _driver_of(cuda)
     path = compat.get("path", f"/usr/local/cuda-{_minor(cuda)}/compat/libcuda.so.{version}")

@@ -1,4 +1,4 @@
-"""Conda channels that serve package lists and nothing else, on a free port of 127.0.0.1, and can be told to fail."""
+"""Conda channels that serve package lists and nothing else, on a free port of 127.0.0.1, and can fail on request."""
 
 import hashlib
 import json

@@ -71,7 +71,7 @@ def wheel_of(index: Index, name: str) -> Wheel:
 
 
 def other_lock(conda: Conda, old: str, new: str) -> None:
-    """Change a text in the lock, as a person with an editor would."""
+    """Change a text in the lock, as a user with an editor would."""
     text = conda.project.lock.read_text()
     assert old in text
     conda.project.lock.write_text(text.replace(old, new))

@@ -1,4 +1,4 @@
-"""Small wheels, and a package index that serves them and can be told to fail.
+"""Small wheels, and a package index that serves them and can fail on request.
 
 Nothing here is random: the same call makes the same bytes on every machine.
 """

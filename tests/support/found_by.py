@@ -1,4 +1,4 @@
-"""What leads to the toolkits and compilers of tests, told by its text alone."""
+"""How the toolkits and compilers of tests were found, by text alone."""
 
 from tenv.host.report import FoundBy, Lead
 

@@ -231,6 +231,10 @@ def snapshot(prefix: Path) -> dict[str, str]:
         name = str(path.relative_to(prefix))
         if path.is_symlink():
             found[name] = f"link to {path.readlink()}"
-        elif path.is_file() and "__pycache__" not in name and name not in ("tenv-meta/state.json", ".lock"):
+        elif (
+            path.is_file()
+            and "__pycache__" not in name
+            and name not in ("tenv-meta/state.json", "tenv-meta/id", ".lock")
+        ):
             found[name] = f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
     return found

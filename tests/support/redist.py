@@ -1,6 +1,6 @@
 """A server with the layout of NVIDIA's redist, and archives of every kind, honest and hostile.
 
-The server listens on 127.0.0.1 and can be told to fail; nothing here is random.
+The server listens on 127.0.0.1 and can fail on request; nothing here is random.
 """
 
 import bz2
@@ -207,7 +207,7 @@ class Files:
 
 
 class Server(Service):
-    """A server of some files, which knows Range and If-Range unless it is told not to.
+    """A server of some files, which supports Range and If-Range unless configured otherwise.
 
     Attributes:
         files: What it serves.

@@ -1,4 +1,4 @@
-"""Each shell at hand, spoken to in its own terms: what a step is in it, and how a text is run by it.
+"""The installed shells: the commands of each step, and how each runs a text.
 
 A snapshot is what a program that the shell starts finds in its environment, byte for byte.
 """
@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def crowd(shell: "Spoken", number: int = 200) -> dict[str, str]:
-    """Return an environment of that many variables, as a person's shell has them, hostile ones among them."""
+    """Return an environment of that many variables, as in a user's shell, hostile ones among them."""
     plain = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "TERM": "dumb"}
     kept = {f"OLD_{index:03}": value for index, value in enumerate(HOSTILE) if shell.module.holds(value)}
     rest = {f"FILL_{index:03}": f"{index} " * (index % 7) for index in range(number - len(plain) - len(kept))}

@@ -30,7 +30,7 @@ class Printed(SingleFileSnapshotExtension):
 def steady(value: Any, project: Project) -> Any:
     """Return printed values with what differs named instead."""
     if isinstance(value, dict):
-        if value.get("name") == "MAX_JOBS":  # of this machine's cores and memory
+        if value.get("name") == "MAX_JOBS":  # of this host's cores and memory
             value = {**value, "value": "<jobs>", "reason": "<machine>"}
         return {key: f"<{key}>" if key in _VARYING else steady(item, project) for key, item in value.items()}
     if isinstance(value, list):

@@ -6,6 +6,7 @@ package lists (CHANNEL/PLATFORM/repodata.json), against those.
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,10 +18,12 @@ from tenv.core.progress import Silent
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.locks.lock import Lock
+from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import read_lock
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.sources.conda.choose import Conda
+from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Place, SearchPath, find_places
 from tests.support.channels import EXCERPT, Channels, differences, read_folder, records_of
@@ -31,8 +34,8 @@ from tests.support.trap import MENDED, TRAP, read_trap
 ROOT = Path(__file__).parent.parent.parent
 WHOLE = os.environ.get("TENV_TEST_CHANNELS", "")
 LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129")
-NOT_LOCKED = ("pydebug",)
 
+FEATURE = re.compile(r"^\[feature\..*?(?=^\[(?!feature)|\Z)", re.MULTILINE | re.DOTALL)
 NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
 
 CUDA_12_1 = {
@@ -105,11 +108,8 @@ def test_a_lock_names_no_mirror(name: str) -> None:
     assert all(url.startswith("https://conda.anaconda.org/") for url in urls)
 
 
-def test_the_targets_that_can_not_be_locked_say_so_and_why() -> None:
-    rows = {row["name"]: row for row in call("targets", "--json").data}
-    assert {name for name in (*LOCKED, *NOT_LOCKED) if not rows[name]["locked"]} == set(NOT_LOCKED)
-    for name in NOT_LOCKED:
-        assert "## What is missing" in (ROOT / "docs" / "targets" / f"{name}.md").read_text()
+def test_every_shipped_target_is_locked() -> None:
+    assert [row["name"] for row in call("targets", "--json").data if not row["locked"]] == []
 
 
 def test_every_target_has_a_page() -> None:
@@ -215,20 +215,25 @@ def test_cuda121_is_locked_the_same_when_nvidia_s_own_list_is_there(
 ) -> None:
     project = tmp_path / "project"
     shutil.copytree(ROOT / "manifests", project / "manifests")
+    for path in (project / "manifests").glob("*.toml"):  # the wheels of features are not to be had here
+        path.write_text(
+            re.sub(r"^\[feature\..*?(?=^\[(?!feature)|\Z)", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        )
     (project / "locks").mkdir()
     shutil.copy(ROOT / "locks" / "cuda121.lock", project / "locks")
     text = (ROOT / "tests" / "data" / "redistrib_0.5.2.json").read_bytes()
-    path = "/compute/cusparselt/redist/redistrib_0.5.2.json"
+    listed_at = "/compute/cusparselt/redist/redistrib_0.5.2.json"
     monkeypatch.chdir(project)
     monkeypatch.setenv("PWD", str(project))
-    with Server({path: text}) as server:
+    with Server({listed_at: text}) as server:
         write_config(f'{real.settings()}"https://developer.download.nvidia.com" = ["{server.url}"]\n')
         ended = call("update", "cuda121", "cusparselt", "--json")
         assert ended.status == 0, ended.err
-        assert server.paths() == [path]
-    assert (project / "locks" / "cuda121.lock").read_bytes() == (ROOT / "locks" / "cuda121.lock").read_bytes()
+        assert server.paths() == [listed_at]
+    ours, own = read_lock(project / "locks" / "cuda121.lock", "cuda121"), take(shipped("cuda121"))
+    assert (ours.archives, ours.conda) == (own.archives, own.conda)
     listed = json.loads(text)["libcusparse_lt"]["linux-x86_64"]
-    (archive,) = shipped("cuda121").archives["linux-64"]
+    (archive,) = take(shipped("cuda121")).archives["linux-64"]
     assert (listed["sha256"], int(listed["size"])) == (archive.sha256, archive.size)
 
 
@@ -237,7 +242,7 @@ def test_a_target_is_solved_from_the_records_as_it_is_shipped(name: str, real: C
     project = tmp_path / "project"
     shutil.copytree(ROOT / "manifests", project / "manifests")
     places = SearchPath(project, (Place(find_places(ROOT).places[0].origin, project),), tmp_path)
-    answer = Conda(Network(real.mirrors())).resolve(places.find(name).manifest, {}, Silent())
+    answer = Conda(Network(real.mirrors())).resolve(with_features(places.find(name).manifest), {}, Silent())
     chosen = {record.name: (record.version, record.build) for record in answer["linux-64"]}
     assert chosen == {package.name: (package.version, package.build) for package in shipped(name).conda["linux-64"]}
 
@@ -254,12 +259,12 @@ def test_the_toolkit_of_the_nvidia_channel_brings_another_nvcc_when_nobody_takes
 def test_such_a_toolkit_is_refused_and_what_is_said_mends_it(real: Channels, project: Project) -> None:
     project.manifest.write_text(TRAP)
     err = project.fails(5, "no-solution", "lock", "tiny")
-    assert "TE301 cuda-nvcc 12.8.93 on linux-64: is of CUDA 12.8 inside a CUDA 12.1 toolkit" in err
+    assert "TE301 cuda-nvcc 12.8.93 on linux-64: is from CUDA 12.8 in a CUDA 12.1 toolkit" in err
     assert "more (`--verbose` has all)" in err
     assert len(err.splitlines()) < 15
     assert err.endswith(
         'hint: put "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*" in [dependencies]: '
-        "that holds conda-forge's parts of CUDA together\n"
+        "conda-forge's parts of CUDA then have one release\n"
     )
     assert "TE301 cuda-gdb 12.8" in call("lock", "tiny", "--verbose").err
     assert not project.lock.exists()
@@ -288,3 +293,36 @@ def test_intel_above_conda_forge_takes_over_python(real: Channels, project: Proj
     project.ok("lock", "tiny")
     lock = read_lock(project.lock, "tiny")
     assert {package.channel.rsplit("/", 1)[-1] for package in lock.conda["linux-64"]} == {"intel", "pytorch"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+def test_every_target_has_what_debugs_and_tests_it(path: Path) -> None:
+    lock, target = read_lock(path, path.stem), manifest(path.stem)
+    assert features_of(lock) == ("debug", "test")
+    cuda = target.requirements.cuda
+    for platform in lock.platforms:
+        own = {row.name for key in ("conda", "wheels", "archives") for row in take(lock).files(key, platform)}
+        debug, test = (
+            {row.name for key in ("conda", "wheels", "archives") for row in take(lock, [name]).files(key, platform)}
+            for name in ("debug", "test")
+        )
+        assert own.isdisjoint({"debugpy", "pytest", "triton", "gdb", "cuda_gdb"})
+        assert "debugpy" in debug - own
+        assert {"pytest", "expecttest", "hypothesis", "psutil"} <= test - own
+        assert ("lintrunner" in test) == (path.stem != "legacy")
+        assert ("triton" in test) == (platform == "linux-64" and cuda is not None and cuda >= Version("11.8"))
+        known = platform.startswith("linux") and cuda is not None and cuda <= Version("13.0")
+        assert ("cuda_gdb" in debug) == known
+        assert ("gdb" in debug) == (
+            platform == "linux-64" and path.stem in ("cuda124", "cuda126", "cuda128", "cuda129")
+        )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+def test_cuda_gdb_is_of_the_release_of_the_toolkit(path: Path) -> None:
+    lock = read_lock(path, path.stem)
+    for rows in lock.archives.values():
+        releases = {row.release for row in rows if row.release}
+        assert len(releases) <= 1
+        for row in rows:
+            assert row.name != "cuda_gdb" or row.version.startswith(f"{lock.requirements['cuda']}.")

@@ -1,9 +1,14 @@
+import os
+import stat as stat_module
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tenv.core.errors import UnknownTargetError
-from tenv.targets.search import Origin, Place, SearchPath, find_project
+from tenv.targets.project_folder import find_project
+from tenv.targets.search import Origin, Place, SearchPath
+from tests.support.projects import write_config
 
 TEXT = 'platforms = ["linux-64"]\n'
 
@@ -99,9 +104,64 @@ def test_a_project_is_found_upwards(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     (tmp_path / "tenv.toml").touch()
-    assert find_project(deep) == tmp_path
-    (tmp_path / "a" / "manifests").mkdir()
-    assert find_project(deep) == tmp_path / "a"
+    assert find_project(deep) == (tmp_path, None)
+    manifests = tmp_path / "a" / "manifests"
+    manifests.mkdir()
+    (manifests / "readme.md").touch()
+    assert find_project(deep) == (tmp_path, None)  # another tool's folder
+    (manifests / "broken.toml").write_text("[")
+    assert find_project(deep) == (tmp_path / "a", None)
+
+
+def test_the_walk_ends_at_a_folder_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, deep = tmp_path / "theirs", tmp_path / "theirs" / "mine"
+    deep.mkdir(parents=True)
+    (tmp_path / "tenv.toml").touch()
+    (theirs / "manifests").mkdir()
+    owners(monkeypatch, {theirs: 4711})
+    assert find_project(deep) == (None, None)
+    (theirs / "manifests" / "evil.toml").touch()
+    assert find_project(deep) == (None, theirs)
+    owners(monkeypatch, {theirs / "manifests": 4711})  # such as /tmp/manifests, seen by root
+    assert find_project(deep) == (None, theirs)
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", str(theirs))
+    assert find_project(deep) == (theirs, None)
+    write_config(f'safe-folders = ["{tmp_path}"]\n')
+    monkeypatch.delenv("TENV_SAFE_FOLDERS")
+    assert find_project(deep) == (theirs, None)
+
+
+def test_the_walk_ends_at_the_border_of_a_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / "mounted" / "deep"
+    deep.mkdir(parents=True)
+    (tmp_path / "tenv.toml").touch()
+    owners(monkeypatch, {tmp_path / "mounted": None, deep: None})
+    assert find_project(deep) == (None, None)
+    (tmp_path / "mounted" / "tenv.toml").touch()
+    assert find_project(deep) == (tmp_path / "mounted", None)
+
+
+def test_a_folder_of_another_user_is_named_where_its_target_is_missed(
+    places: SearchPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnknownTargetError) as error:
+        replace(places, refused=tmp_path).find("nowhere")
+    assert f"{tmp_path} belongs to another user" in error.value.message
+    assert error.value.hint == f"`TENV_SAFE_FOLDERS={tmp_path}` trusts it"
+
+
+def owners(monkeypatch: pytest.MonkeyPatch, others: dict[Path, int | None]) -> None:
+    """Let folders belong to other users, by number, or lie on another device where the number is None."""
+    real = Path.stat
+
+    def stat(self: Path, **settings: bool) -> os.stat_result:
+        found = [*real(self, **settings)]
+        if self in others:
+            owner = others[self]
+            found[stat_module.ST_DEV if owner is None else stat_module.ST_UID] = 99 if owner is None else owner
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "stat", stat)
 
 
 def test_environments_lie_in_the_project_or_in_the_user_s_folder(places: SearchPath, tmp_path: Path) -> None:

@@ -85,8 +85,8 @@ def test_a_child_may_name_what_its_parent_sets_and_each_manifest_is_named(tmp_pa
     )
     made = {change.name: change for change in derive(manifest, CUDA, MACHINE).changes}
     assert made["C"].value == "/env/b/c"
-    assert made["A"].reason == f"the manifest of g says so ([activation.env], {tmp_path / 'g.toml'}:2)"
-    assert made["C"].reason.startswith("the manifest of t says so ([activation.env], t.toml:")
+    assert made["A"].reason == f"set by the manifest of g ([activation.env], {tmp_path / 'g.toml'}:2)"
+    assert made["C"].reason.startswith("set by the manifest of t ([activation.env], t.toml:")
 
 
 @pytest.mark.parametrize(

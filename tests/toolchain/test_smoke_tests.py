@@ -91,7 +91,7 @@ def test_a_probe_runs_in_a_folder_of_its_own(tmp_path: Path) -> None:
 
 def test_it_ends_with_the_first_command_that_fails() -> None:
     outcome = run(Probe("p", {}, (("sh", "-c", "echo no >&2; exit 3"), ("echo", "never"))), os.environ)
-    assert (outcome.ok, outcome.log) == (False, "$ sh -c 'echo no >&2; exit 3'\nno\nended with status 3")
+    assert (outcome.ok, outcome.log) == (False, "$ sh -c 'echo no >&2; exit 3'\nno\nfailed with status 3")
 
 
 def test_a_command_that_hangs_is_ended() -> None:

@@ -83,9 +83,9 @@ def test_each_reason_is_one_line(auto: Any) -> None:
     lines = said(auto("550.54.14", GTX, "--pytorch", "2.11", capability="7.5"))
     assert lines == [
         "auto: cuda124, since CUDA 12.4 runs natively on driver 550.54.14, for PyTorch 2.11",
-        "auto: not cuda132, since it is for PyTorch >=2.12, and this is 2.11",
-        "auto: not cuda130, since CUDA 13.0: the driver is too old to run it: that needs NVIDIA driver 580 or newer; "
-        "cuda-compat-13-0 does not help: forward compatibility is closed to GeForce GPUs "
+        "auto: not cuda132, since it is for PyTorch >=2.12, and the revision is 2.11",
+        "auto: not cuda130, since CUDA 13.0: the driver is too old: running needs NVIDIA driver 580 or newer; "
+        "cuda-compat-13-0 does not help: GeForce GPUs do not support forward compatibility "
         "(CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804) (TE103)",
     ]
 
@@ -98,18 +98,18 @@ def test_the_ranking_is_data(auto: Any) -> None:
         "cuda": "13.2",
         "verdict": "minor-version",
         "suits": False,
-        "reason": "it is for PyTorch >=2.12, and this is 2.11",
+        "reason": "it is for PyTorch >=2.12, and the revision is 2.11",
     }
     cpu = next(row for row in ranking if row["target"] == "cpu")
-    assert cpu["reason"] == "it has no CUDA and would leave NVIDIA H100 unused"
+    assert cpu["reason"] == "it has no CUDA, so it leaves NVIDIA H100 unused"
 
 
 def test_without_a_gpu_it_is_the_target_without_cuda_and_it_says_so(auto: Any) -> None:
     ended = auto()
     assert ended.status == 0
-    assert said(ended) == ["auto: cpu, since there is no NVIDIA GPU (test), and it needs none"]
+    assert said(ended) == ["auto: cpu, since the host has no NVIDIA GPU (test), and the target needs none"]
     reasons = {row["target"]: row["reason"] for row in auto("", "", "--json").data["auto"]["ranking"]}
-    assert reasons["cuda130"] == "it has CUDA 13.0, and there is no NVIDIA GPU (test)"
+    assert reasons["cuda130"] == "it has CUDA 13.0, and the host has no NVIDIA GPU (test)"
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_without_a_gpu_it_is_the_target_without_cuda_and_it_says_so(auto: Any) -
 def test_a_gpu_never_falls_back_in_silence(driver: str, fix: str, auto: Any, targets: Project) -> None:
     ended = auto(driver, GTX, capability="7.5")
     assert ended.status == 4
-    assert f"error[no-target]: no target with CUDA suits this machine ({GTX}):\n  cuda132: CUDA 13.2: " in ended.err
+    assert f"error[no-target]: no target with CUDA suits this host ({GTX}):\n  cuda132: CUDA 13.2: " in ended.err
     hint = ended.err.partition("\nhint: ")[2]
     assert hint.startswith("for `cuda132`: ")
     assert fix in hint
-    assert "`tenv create cpu` makes one without CUDA, which leaves the GPU unused" in hint
+    assert "`tenv create cpu` uses no CUDA and leaves the GPU unused" in hint
     assert not targets.prefix.parent.exists()
     found = json.loads(auto(driver, GTX, "--json", capability="7.5").out)
     assert found["error"]["code"] == "no-target"
@@ -161,7 +161,7 @@ def test_an_override_counts_as_a_driver(auto: Any, monkeypatch: pytest.MonkeyPat
     assert said(ended)[0] == "auto: cuda124, since CUDA 12.4 runs natively on driver 550.54.14"
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
     assert said(auto("580.65.06", H100))[0] == (
-        "auto: cpu, since CONDA_OVERRIDE_CUDA is empty, which means no CUDA, and it needs none"
+        "auto: cpu, since CONDA_OVERRIDE_CUDA is empty, which means no CUDA, and the target needs none"
     )
 
 
@@ -183,8 +183,8 @@ def test_a_gpu_that_is_left_unused_is_told(auto: Any) -> None:
         {"name": "Tesla V100", "compute_capability": "7.0", "memory": None},
     ]
     assert said(auto("580.65.06", gpus=gpus))[0] == (
-        "auto: cuda132, since CUDA 13.2 runs by minor-version compatibility on driver 580.65.06, and leaves Tesla V100 "
-        "unused, for which it has no code (TE201)"
+        "auto: cuda132, since CUDA 13.2 runs by minor-version compatibility on driver 580.65.06; it has no code "
+        "for Tesla V100 (TE201)"
     )
     assert said(auto("580.65.06", gpus=gpus[1:]))[0].startswith("auto: cuda124, since CUDA 12.4 runs natively")
     assert auto("595.58.03", gpus=gpus[1:]).status == 4  # branch 590 has dropped the V100
@@ -196,8 +196,8 @@ def test_a_gpu_that_is_newer_than_the_toolkit_is_told(auto: Any) -> None:
         {"name": "NVIDIA GeForce RTX 5090", "compute_capability": "12.0", "memory": None},
     ]
     assert said(auto("570.86.10", gpus=gpus))[0] == (
-        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10, and leaves NVIDIA GeForce RTX 5090 unused, "
-        "for which it has no code (TE202)"
+        "auto: cuda124, since CUDA 12.4 runs natively on driver 570.86.10; it has no code for "
+        "NVIDIA GeForce RTX 5090 (TE202)"
     )
     assert auto("570.86.10", gpus=gpus[1:]).status == 4
 
@@ -206,7 +206,7 @@ def test_on_a_platform_of_no_target_no_other_machine_is_advised(auto: Any) -> No
     ended = auto(platform="osx-arm64")
     assert (ended.status, "hint: `tenv targets` lists the targets" in ended.err) == (4, True)
     ended = auto(compilers=[])
-    assert (ended.status, "chooses for a machine with a GPU, built here" in ended.err) == (4, True)
+    assert (ended.status, "selects a target for a host with a GPU, built here" in ended.err) == (4, True)
 
 
 def test_forward_compatibility_is_not_taken_for_granted(auto: Any, targets: Project) -> None:
@@ -214,7 +214,7 @@ def test_forward_compatibility_is_not_taken_for_granted(auto: Any, targets: Proj
         targets.manifest.with_name(f"{name}.toml").unlink()
     ended = auto("535.104.05", "NVIDIA A100-SXM4-80GB", capability="8.0")
     assert ended.status == 4
-    assert "cuda130: CUDA 13.0 runs by forward compatibility alone on driver 535.104.05" in ended.err
+    assert "cuda130: CUDA 13.0 runs only by forward compatibility on driver 535.104.05" in ended.err
     assert "install cuda-compat-13-" in ended.err
 
 
@@ -249,9 +249,9 @@ def toolkit_of(version: str) -> dict[str, Any]:
 def test_a_target_with_the_machine_s_toolkit_is_one_with_cuda(auto: Any, targets: Project) -> None:
     system_target(targets)
     ended = auto("", "", "--json", **toolkit_of("13.0"))
-    assert said(ended) == ["auto: cpu, since there is no NVIDIA GPU (test), and it needs none"]
+    assert said(ended) == ["auto: cpu, since the host has no NVIDIA GPU (test), and the target needs none"]
     reasons = {row["target"]: row["reason"] for row in ended.data["auto"]["ranking"]}
-    assert reasons["here"] == "it has CUDA 13.0 of this machine, and there is no NVIDIA GPU (test)"
+    assert reasons["here"] == "it has CUDA 13.0 of the host, and the host has no NVIDIA GPU (test)"
 
 
 def test_a_target_with_the_machine_s_toolkit_is_the_last_that_is_taken(auto: Any, targets: Project) -> None:
@@ -260,10 +260,10 @@ def test_a_target_with_the_machine_s_toolkit_is_the_last_that_is_taken(auto: Any
     for name in RANGES:
         targets.lock.with_name(f"{name}.lock").unlink()
     lines = said(auto("595.58.03", H100, **toolkit_of("13.0")))
-    assert lines[0] == "auto: here, since CUDA 13.0 of this machine runs natively on driver 595.58.03"
+    assert lines[0] == "auto: here, since CUDA 13.0 of the host runs natively on driver 595.58.03"
     ended = auto("595.58.03", H100, toolkits=[])
     assert ended.status == 4
-    assert "\n  here: cuda-toolkit: the target takes cuda-toolkit from the machine, which has none" in ended.err
+    assert "\n  here: cuda-toolkit: the target resolves cuda-toolkit from the host, which has none" in ended.err
 
 
 def test_of_two_targets_without_cuda_it_is_the_one_for_newer_revisions(auto: Any, targets: Project) -> None:
@@ -285,7 +285,7 @@ def test_a_machine_without_a_gpu_may_choose_for_another_one(auto: Any, targets: 
     ended = auto()
     assert ended.status == 4
     assert (
-        "hint: `--assume-driver VERSION` or `--host-report FILE` chooses for a machine with a GPU, built here"
+        "hint: `--assume-driver VERSION` or `--host-report FILE` selects a target for a host with a GPU, built here"
         in ended.err
     )
 

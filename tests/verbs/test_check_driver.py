@@ -107,7 +107,7 @@ def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
     monkeypatch.setattr("tenv.host.container.probe", lambda *_: Missing("none"))
     said = call("check-driver", "cuda121").out
-    assert "no NVIDIA driver could be read for the GeForce GTX 1660 Ti of this machine" in said
+    assert "no NVIDIA driver was detected for the GeForce GTX 1660 Ti of this host" in said
     assert "fix: install NVIDIA driver 525.60.13 or newer" in said
 
 
@@ -149,7 +149,7 @@ def test_an_override_that_is_left_aside_is_told_without_a_target_too(
 ) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "cuda12.4")
     ended = call("check-driver", "--host-report", write(tmp_path / "host.json", report("535.104.12")))
-    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is no version of CUDA" in ended.out
+    assert "warning[TE107]: CONDA_OVERRIDE_CUDA: is not a CUDA version" in ended.out
     assert "native" in ended.out
     assert ended.status == 0
 

@@ -76,7 +76,7 @@ def test_a_disk_that_is_full_keeps_no_half_of_a_package(conda: Conda, monkeypatc
 def test_the_cache_serves_without_a_network(conda: Conda) -> None:
     conda.lock("tool", "data")
     said = conda.fails(6, "network", "--offline")
-    assert "lacks data, tool, and the network is not to be used" in said
+    assert "lacks data, tool, and `--offline` forbids the network" in said
     conda.create()
     conda.project.ok("remove", "tiny")
     conda.channel.stop()

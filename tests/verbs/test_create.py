@@ -414,7 +414,7 @@ def test_a_target_for_a_newer_c_library_is_refused(project: Project) -> None:
     project.edit('glibc = "2.17"', 'glibc = "2.99"')
     ended = call("create", "tiny")
     assert ended.status == 4
-    assert "the packages of the target need glibc 2.99 or newer: they neither install nor start here" in ended.err
+    assert "the target's packages need glibc 2.99 or newer: they neither install nor start here" in ended.err
     assert "error[unfit-host]: PyTorch can't be built with `tiny` on this machine (TE502)" in ended.err
     assert not project.lock.exists()
 

@@ -5,7 +5,9 @@ snapshots anew.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +19,7 @@ from tests.support.archive_server import ask
 from tests.support.authority import Authority
 from tests.support.check_hosts import report, write
 from tests.support.fakes import Fault, Index, make_wheel
+from tests.support.marked import mark
 from tests.support.projects import Project, call, held
 from tests.support.steady import Printed, whole
 
@@ -189,8 +192,14 @@ def environment_missing(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("activate", "tiny")
 
 
+def unfinished(project: Project) -> None:
+    """Make an environment of this user whose state can't be read."""
+    write(project.state_file, '{"state": "creating"}')
+    mark(project.prefix, Path(os.environ["XDG_DATA_HOME"]) / "tenv" / "envs")
+
+
 def environment_broken(request: pytest.FixtureRequest) -> Iterator[Words]:
-    write(project_of(request).state_file, '{"state": "creating"}')
+    unfinished(project_of(request))
     yield ("activate", "tiny")
 
 
@@ -203,7 +212,7 @@ def environment_stale(request: pytest.FixtureRequest) -> Iterator[Words]:
 
 def environment_busy(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
-    write(project.state_file, '{"state": "creating"}')
+    unfinished(project)
     with held(project.prefix):
         yield ("remove", "tiny", "--no-wait")
 

@@ -29,6 +29,7 @@ def forget(project: Project, *scripts: str) -> None:
         (meta(project) / script).unlink()
         del rows[f"tenv-meta/{script}"]
     note.write_text(json.dumps(rows))
+    project.state_file.write_text(json.dumps({**project.state(), "made": digest(note)}) + "\n")
 
 
 def of_2d00f5a(project: Project) -> None:
@@ -40,6 +41,7 @@ def of_2d00f5a(project: Project) -> None:
         if shell.SCRIPT != OLD:
             (meta(project) / shell.SCRIPT).unlink()
     (meta(project) / OLD).write_text("# what that revision made\n")
+    (meta(project) / "id").unlink()
     rows = {f"tenv-meta/{name}": f"sha256:{digest(meta(project) / name)}" for name in (OLD, "activation.json")}
     (meta(project) / "made.json").write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n")
 
@@ -55,16 +57,46 @@ def touched(project: Project) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in files if path.name != ".lock"}
 
 
-def test_one_of_2d00f5a_is_ready_and_gets_its_scripts(created: Project) -> None:
-    whole = snapshot(created.prefix)
+def test_one_of_2d00f5a_is_ready_once_its_folder_is_called_safe(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of_2d00f5a(created)
     created.index.stop()
+    for words in (("activate", "tiny"), ("run", "tiny", "--", "true"), ("create", "tiny"), ("verify", "tiny")):
+        said = created.fails(8, "environment-broken", *words)
+        assert "was made by an older tenv" in said
+        assert "`tenv create tiny --anew` puts the folder aside" in said
+        assert f"`TENV_SAFE_FOLDERS={created.prefix} tenv create tiny` accepts it" in said
+    with monkeypatch.context() as safe:
+        safe.setenv("TENV_SAFE_FOLDERS", str(created.prefix))
+        check_ready(created)
+        state, files = created.state_file.read_bytes(), touched(created)
+        assert created.ok("create", "tiny", "--json").data["changed"] is False
+        assert (created.state_file.read_bytes(), touched(created)) == (state, files)
     check_ready(created)
-    state, files = created.state_file.read_bytes(), touched(created)
-    assert created.ok("create", "tiny", "--json").data["changed"] is False
-    assert (created.state_file.read_bytes(), touched(created)) == (state, files)
-    assert snapshot(created.prefix) == whole
+    assert [*meta(created).glob("activate.*")] != []
+
+
+def test_one_of_2d00f5a_is_made_anew_with_its_files_put_aside(created: Project) -> None:
+    of_2d00f5a(created)
+    (created.prefix / "notes.txt").write_text("mine")
+    done = created.ok("create", "tiny", "--anew")
+    aside = created.prefix.with_name(".tiny.aside-1")
+    assert f"what was there is in {aside}" in done.err
+    assert (aside / "notes.txt").read_text() == "mine"
+    assert not (created.prefix / "notes.txt").exists()
     check_ready(created)
+
+
+def test_one_of_2d00f5a_in_the_data_folder_is_ready_as_it_is(created: Project) -> None:
+    home = Path(os.environ["XDG_DATA_HOME"]) / "tenv" / "envs" / "tiny"
+    there = Project(created.folder, created.index)
+    created.ok("create", "tiny", "--prefix", str(home))
+    (home / "tenv-meta" / "id").unlink()
+    assert [row["state"] for row in call("list", "--json").data if row["prefix"] == str(home)] == ["ready"]
+    there.ok("activate", "tiny", "--prefix", str(home))
+    there.ok("create", "tiny", "--prefix", str(home))
+    assert (home / "tenv-meta" / "id").is_file()
 
 
 @each_shell
@@ -76,9 +108,9 @@ def test_create_makes_a_missing_script_and_nothing_else(created: Project, shell:
         forget(created, shell.SCRIPT)
         check_ready(created)
     created.index.stop()
-    state, files = created.state_file.read_bytes(), touched(created)
+    state, files = {**created.state(), "made": ""}, touched(created)
     assert created.ok("create", "tiny", "--json").data["changed"] is False
-    assert (created.state_file.read_bytes(), touched(created)) == (state, files)
+    assert ({**created.state(), "made": ""}, touched(created)) == (state, files)
     assert {**snapshot(created.prefix), "tenv-meta/made.json": ""} == {**whole, "tenv-meta/made.json": ""}
     check_ready(created)
 
@@ -93,8 +125,9 @@ def test_activate_makes_the_script_that_it_needs(created: Project, shell: Shell)
     check_ready(created)
 
 
-def test_what_is_made_later_is_looked_at_as_well(created: Project) -> None:
+def test_what_is_made_later_is_looked_at_as_well(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     of_2d00f5a(created)
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", str(created.prefix))
     created.ok("activate", "tiny", "--shell", "fish")
     with (meta(created) / "activate.fish").open("a") as file:
         file.write(" ")

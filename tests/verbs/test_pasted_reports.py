@@ -40,7 +40,7 @@ def test_host_shows_each_value_with_its_line(tmp_path: Path) -> None:
     ended = call("host", "--host-report", file)
     assert "driver       535.104.05  (line 11, nvidia-smi)\n" in ended.out
     assert "glibc        2.35  (line 7, collect_env)\n" in ended.out
-    assert "toolkits     missing  (the text does not say: the version of nvcc)\n" in ended.out
+    assert "toolkits     missing  (not in the text: the version of nvcc)\n" in ended.out
     assert ended.err == "note: driver: 535.104.05, line 11, nvidia-smi counts, not 550.54.15, line 10, collect_env\n"
     data = call("host", "--host-report", file, "--json").data
     assert data["driver"] == {"value": "535.104.05", "origin": "line 11, nvidia-smi", "kind": "pasted"}
@@ -102,7 +102,7 @@ def test_a_fleet_may_hold_texts(tmp_path: Path) -> None:
     assert [row["driver"]["value"] for row in alone] == ["515.76"]
     refused = call("check", "cuda121", "--against", str(folder / "notes.txt"), "--json").data["machines"]
     assert [row["problem"] for row in refused] == [
-        "not JSON, and no pasted report: nothing in it names a driver, a GPU, a CUDA or a compiler"
+        "is neither JSON nor a pasted report: it names no driver, GPU, CUDA or compiler"
     ]
 
 
@@ -118,8 +118,8 @@ FROM_REPORT = [
     ("580.65.06", "12.9", "cuda130", "CUDA 13.0 is the nearest that driver 580.65.06 runs"),
     ("550.54.15", "12.9", "cuda121", "CUDA 12.1 is the nearest that driver 550.54.15 runs"),
     ("515.76", "12.4", "cuda118", "CUDA 11.8 is the nearest that driver 515.76 runs"),
-    ("390.12", "12.0", "cuda121", "CUDA 12.1 is the nearest though driver 390.12 is known to run none of them"),
-    ("Could not collect", "12.0", "cuda121", "CUDA 12.1 is the nearest though the report names no driver"),
+    ("390.12", "12.0", "cuda121", "CUDA 12.1 is the nearest, although driver 390.12 runs none of them"),
+    ("Could not collect", "12.0", "cuda121", "CUDA 12.1 is the nearest, although the report names no driver"),
 ]
 
 
@@ -186,7 +186,9 @@ def test_a_report_that_does_not_name_the_cuda_says_why(tmp_path: Path) -> None:
     ended = call("check", "--target-from-report", "--host-report", file, "--json")
     error = json.loads(ended.out)["error"]
     assert (ended.status, error["code"]) == (2, "host-report")
-    assert error["message"].endswith("which CUDA its PyTorch was built with: `Could not collect`, line 4, collect_env")
+    assert error["message"].endswith(
+        "the CUDA that its PyTorch was built with: `Could not collect`, line 4, collect_env"
+    )
 
 
 def test_create_takes_the_target_of_the_report(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_leaves_a_folder_that_tenv_did_not_make(locked: Project, tmp_path: Path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     err = locked.fails(8, "foreign-folder", "remove", "tiny", "--prefix", str(tmp_path / "mine"))
-    assert f"{tmp_path / 'mine'} was not made by tenv (it has no tenv-meta/state.json), so it is left alone" in err
+    assert f"{tmp_path / 'mine'} is not managed by tenv (it has no tenv-meta/state.json), so it is not removed" in err
     assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
 

@@ -57,7 +57,9 @@ def test_a_package_that_is_gone_or_another_version_is_missing(created: Project) 
     for path in created.site().glob("beta*"):
         if path.is_dir():
             path.rename(path.with_name("beta-9.0.dist-info"))
-    assert integrity(created)["missing"] == ["beta 1.0"]
+    missing = integrity(created)["missing"]
+    assert "beta 1.0" in missing
+    assert all(name == "beta 1.0" or "beta-1.0.dist-info" in name for name in missing)
 
 
 def test_files_of_one_s_own_are_told_and_no_fault(created: Project) -> None:
@@ -81,6 +83,7 @@ def test_the_activation_is_looked_at_too(created: Project, name: str) -> None:
 
 def test_an_environment_of_an_older_tenv_is_looked_at_as_far_as_it_can_be(created: Project) -> None:
     (created.prefix / "tenv-meta" / "made.json").unlink()
+    created.state_file.write_text(json.dumps({**created.state(), "made": ""}))
     assert verify(created).status == 0
     (created.prefix / "tenv-meta" / "activate.sh").unlink()
     assert integrity(created)["missing"] == ["tenv-meta/activate.sh"]
@@ -153,7 +156,7 @@ def test_a_probe_that_fails_ends_with_status_1_and_shows_its_log(created: Projec
     ended = call("verify", "tiny")
     assert ended.status == 1
     assert "fails    c++  " in ended.out
-    assert "    g++: broken\n    ended with status 1\n" in ended.out
+    assert "    g++: broken\n    failed with status 1\n" in ended.out
     assert "; failed: c++, python-extension\n" in ended.err
 
 
@@ -168,4 +171,4 @@ def test_without_a_compiler_it_is_said(created: Project, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     ended = call("verify", "tiny")
     assert ended.status == 1
-    assert "no C++ compiler is on PATH (g++, c++ or clang++), and CXX names none" in ended.out
+    assert "PATH has no C++ compiler (g++, c++ or clang++), and CXX is not set to one" in ended.out

@@ -1,1 +1,1 @@
-"""What activating an environment changes, as data, and as text for each shell."""
+"""The changes of an activation as data, and as a script for each shell."""

@@ -1,7 +1,7 @@
-"""What activating an environment sets, and why: an ordered list of changes, as data.
+"""The changes of an activation and their reasons, as an ordered list.
 
-`tenv.activation.variables` computes it once, at the end of ``create``, and it is stored in the prefix; shells replay
-it, and no program of a package runs when somebody activates.
+`tenv.activation.variables` computes the list once, at the end of ``create``, and stores it in the prefix. Shells
+replay it, so that an activation runs no program of a package.
 """
 
 import json
@@ -24,14 +24,14 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One variable's change.
+    """The change of one variable.
 
     Attributes:
         name: The variable.
-        action: What happens to it.
-        value: The new value, or what is put before or after the old one; empty for `unset`.
-        reason: Who wants it and why, in one sentence.
-        separator: What stands between the old value and what is put before or after it.
+        action: The kind of change.
+        value: The new value, or the text to add before or after the old one; empty for `unset`.
+        reason: The origin and the reason, in one sentence.
+        separator: The separator between the old value and the added text.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Change:
     separator: str = os.pathsep
 
     def to_json(self) -> dict[str, str]:
-        """Return the change as plain values; the separator only where it is not that of paths."""
+        """Return the change as JSON values, with the separator only if it is not that of paths."""
         row = {"name": self.name, "action": self.action.value, "value": self.value, "reason": self.reason}
         return row if self.separator == os.pathsep else {**row, "separator": self.separator}
 
     def on(self, old: str | None) -> str | None:
-        """Return what becomes of a value; None stands for a variable that is not set."""
+        """Return the changed value; None means a variable that is not set."""
         match self.action:
             case Action.SET:
                 return self.value
@@ -60,31 +60,31 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Files of the machine that an environment depends on, as far as a shell can watch them without a program.
+    """Host files that an environment depends on and a shell can check without running a program.
 
     Attributes:
-        files: Each file with a stamp: an empty file of tenv's that has the same time of last change.
-        sentence: What is said when a file is gone, or its time is no longer that of its stamp.
+        files: Each file with a stamp: an empty file of tenv's with the same modification time.
+        sentence: The warning if a file is missing or its modification time differs from its stamp's.
     """
 
     files: tuple[tuple[str, str], ...]
     sentence: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the watch as plain values."""
+        """Return the watch as JSON values."""
         return {"files": [list(pair) for pair in self.files], "sentence": self.sentence}
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """Everything that activating an environment changes, in order.
+    """All changes of an activation, in order.
 
     Attributes:
         target: The target.
         prefix: The environment's folder.
-        changes: The changes; a variable stands in it once, or twice where a list is added to at both ends.
-        watches: What shells look at before they make them.
-        left_out: What activation scripts of packages set and this activation does not, each with the reason.
+        changes: The changes; a variable occurs once, or twice if a list gets additions at both ends.
+        watches: The files that shells check first.
+        left_out: Variables that packages' activation scripts set but this activation does not, with the reasons.
     """
 
     target: str
@@ -94,7 +94,7 @@ class Activation:
     left_out: tuple[Change, ...] = ()
 
     def apply(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment with the changes made."""
+        """Return environment variables with the changes applied."""
         new = dict(environment)
         for change in self.changes:
             value = change.on(new.pop(change.name, None))
@@ -117,7 +117,7 @@ def read_activation(path: Path) -> Activation:
     """Read ``activation.json``.
 
     Raises:
-        EnvironmentBrokenError: It is not there or can't be read.
+        EnvironmentBrokenError: It is missing or unreadable.
     """
     try:
         data = json.loads(path.read_text())
@@ -128,14 +128,14 @@ def read_activation(path: Path) -> Activation:
         )
         return Activation(data["target"], Path(data["prefix"]), changes, watches, left_out)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        hint = "`tenv create TARGET --repair` makes it again"
+        hint = "`tenv create TARGET --repair` creates it again"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
 
 
 def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
     rows = list(rows)
     if any(not isinstance(value, str) for row in rows for value in row.values()):
-        raise TypeError("a change that is no text")
+        raise TypeError("a change that is not a string")
     return tuple(
         Change(row["name"], Action(row["action"]), row["value"], row["reason"], row.get("separator", os.pathsep))
         for row in rows

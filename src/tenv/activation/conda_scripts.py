@@ -1,8 +1,8 @@
-"""The activation scripts of conda packages: run once, and what is kept of what they do.
+"""Run the activation scripts of conda packages once, and decide which of their changes to keep.
 
-conda runs ``etc/conda/activate.d/*.sh`` at every activation. tenv runs them once, when an environment is made: in a
-clean shell, with a time limit, where only a folder of their own can be written (on Linux from 5.13 on). The difference
-that they make to the variables is what counts, each variable with the decision that a build of PyTorch asks for.
+conda runs ``etc/conda/activate.d/*.sh`` at every activation. tenv runs them once, when it creates an environment: in a
+clean shell, with a time limit, and with write access to only one folder (on Linux since 5.13). Their changes to
+variables are compared with rules for builds of PyTorch, which decide on each variable.
 """
 
 import os
@@ -28,12 +28,12 @@ _SHELLS_OWN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the scripts together do to one variable.
+    """The combined effect of the scripts on one variable.
 
     Attributes:
         name: The variable.
-        value: Its value after them; None when they take it away.
-        before: Its value before them, in the clean shell; None when it had none.
+        value: Its value after them; None if they unset it.
+        before: Its value before them, in the clean shell; None if it was not set.
         script: The last script that changed it.
     """
 
@@ -45,11 +45,11 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of an effect.
+    """The decision about an effect.
 
     Attributes:
-        value: The value that is kept; None when nothing is.
-        reason: Why, in one sentence.
+        value: The kept value; None if nothing is kept.
+        reason: The reason, in one sentence.
     """
 
     value: str | None
@@ -60,14 +60,14 @@ def run_scripts(prefix: Path) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
     """Run the activation scripts of a prefix in a clean shell.
 
     Returns:
-        What they do, by variable, and a sentence for each that did not come to its end.
+        Their effects by variable, and a sentence for each script that failed.
     """
     scripts = sorted((prefix / _FOLDER).glob("*.sh")) if os.name == "posix" else []
     shell = process.find("bash", f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin") if scripts else None
     if not scripts:
         return (), ()
     if shell is None:
-        return (), ("there is no bash here, so the activation scripts of the conda packages were not run",)
+        return (), ("bash was not found, so the activation scripts of the conda packages were not run",)
     with tempfile.TemporaryDirectory(prefix="tenv-scripts-") as name:
         folder = Path(name).resolve()
         start = _clean(prefix, folder)
@@ -95,7 +95,7 @@ def _run_all(
     for script in scripts:
         after = _run(shell, script, now, folder)
         if isinstance(after, process.Missing):
-            notes.append(f"the activation script {script.name} {after.reason}: what it would have set is missing")
+            notes.append(f"the activation script {script.name} {after.reason}; its variables are missing")
             continue
         last |= {name: script.name for name in {*now, *after} if now.get(name) != after.get(name)}
         now = after
@@ -104,7 +104,7 @@ def _run_all(
         for name in sorted(last)
         if not _SHELLS_OWN.fullmatch(name)
         and now.get(name) != start.get(name)
-        # A path into the folder that is gone afterwards means nothing.
+        # The folder is removed afterwards, so paths into it are useless.
         and str(folder) not in (now.get(name) or "")
     )
     return effects, tuple(notes)
@@ -116,12 +116,12 @@ def _run(shell: str, script: Path, environment: Mapping[str, str], folder: Path)
     answer.unlink(missing_ok=True)
     code = '. "$1" >/dev/null 2>&1 </dev/null; exec env -0 >"$2"'
     command = [sys.executable, "-I", sandbox.__file__, str(folder)]
-    if limit := shutil.which("timeout"):  # ends what the script has started as well
+    if limit := shutil.which("timeout"):  # also ends programs that the script started
         command += [limit, "--signal=KILL", f"{_SECONDS:g}"]
     command += [shell, "--noprofile", "--norc", "-c", code, "bash", str(script), str(answer)]
     done = process.run(command, environment=environment, folder=folder, timeout=_SECONDS + 5)
     if isinstance(done, process.Missing) or done.status < 0 or done.status in (124, 137):
-        return process.Missing(f"did not end within {_SECONDS:g} s")
+        return process.Missing(f"timed out after {_SECONDS:g} s")
     if not answer.is_file():
         return process.Missing("ended the shell that ran it")
     lines = answer.read_bytes().split(b"\0")
@@ -130,19 +130,19 @@ def _run(shell: str, script: Path, environment: Mapping[str, str], folder: Path)
 
 
 def decide(effect: Effect) -> Decision:
-    """Return what becomes of an effect of a package's activation script, and why."""
+    """Return the decision about an effect of a package's activation script, with its reason."""
     origin = f"set by the activation script of a conda package ({effect.script})"
     if effect.value is None:
-        return Decision(None, f"{origin}: it only takes a variable away that a clean shell has")
+        return Decision(None, f"{origin}: it only unsets a variable of a clean shell")
     for names, rule in _RULES:
         if re.fullmatch(names, effect.name):
             kept, reason = rule(effect.value)
             return Decision(kept, f"{origin}: {reason}")
-    return Decision(effect.value, f"{origin}; tenv knows nothing against it")
+    return Decision(effect.value, f"{origin}; tenv has no rule against it")
 
 
 def _drop(reason: str) -> Callable[[str], tuple[str | None, str]]:
-    return lambda _: (None, f"left out, since {reason}")
+    return lambda _: (None, f"left out: {reason}")
 
 
 def _keep(reason: str) -> Callable[[str], tuple[str | None, str]]:
@@ -152,8 +152,8 @@ def _keep(reason: str) -> Callable[[str], tuple[str | None, str]]:
 def _search_paths(value: str) -> tuple[str | None, str]:
     kept = [word for word in value.split() if re.match(r"-L|-Wl,-rpath(-link)?,", word)]
     reason = (
-        "the folders to find libraries in are kept; the rest is conda-forge's way to build its own packages, of which "
-        "--as-needed and --gc-sections drop libraries that PyTorch loads for their registrations alone"
+        "the library folders are kept; the rest is for building conda-forge's own packages, and --as-needed and "
+        "--gc-sections drop libraries that PyTorch loads only for their registrations"
     )
     return (" ".join(kept) or None), reason
 

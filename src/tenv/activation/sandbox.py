@@ -1,8 +1,8 @@
-"""Run a program that may write in one folder only: ``python -I sandbox.py FOLDER PROGRAM [ARGUMENT…]``.
+"""Run a program that may write to only one folder: ``python -I sandbox.py FOLDER PROGRAM [ARGUMENT…]``.
 
-Linux's Landlock does it (https://docs.kernel.org/userspace-api/landlock.html), from kernel 5.13 on and without any
-privilege. Where the kernel has none the program runs all the same: what is run here is trusted as far as the packages
-are, and this is a second line. The file stands alone, since it runs without tenv around it.
+It uses Linux's Landlock (https://docs.kernel.org/userspace-api/landlock.html), which needs kernel 5.13 and no
+privilege. On other kernels, the program runs without the restriction: its scripts are as trusted as the packages, and
+this is a second line of defense. The file imports nothing from tenv, since it runs by path.
 """
 
 import ctypes

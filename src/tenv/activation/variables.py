@@ -1,4 +1,4 @@
-"""The variables that builds of PyTorch read: derived from the toolchain, the machine, the packages and the manifest."""
+"""Derive the variables that builds of PyTorch read from the toolchain, the host, the packages and the manifest."""
 
 import os
 import re
@@ -22,16 +22,16 @@ CUDA_JOB_BYTES = 4.5 * _GIB
 """Memory that the heaviest CUDA files of PyTorch need to compile (FlashAttention; pytorch/pytorch#124018)."""
 
 CPP_JOB_BYTES = 2 * _GIB
-"""Memory for the heaviest C++ files of PyTorch: an estimate of ours, no figure of PyTorch's."""
+"""Memory for the heaviest C++ files of PyTorch: tenv's estimate, not a figure from PyTorch."""
 
 
 def jobs(machine: BuildResources, *, cuda: bool) -> tuple[int, str]:
-    """Return how many compile jobs the machine carries at once, and why."""
+    """Return how many compile jobs fit the host at once, with the reason."""
     cores = machine.cores
     each = CUDA_JOB_BYTES if cuda else CPP_JOB_BYTES
     what = "the heaviest CUDA files" if cuda else "the heaviest C++ files"
     if isinstance(machine.memory, Missing):
-        return cores.value, f"{cores.value} cores ({cores.origin}); the memory is not known: {machine.memory.reason}"
+        return cores.value, f"{cores.value} cores ({cores.origin}); the memory is unknown: {machine.memory.reason}"
     fit = max(1, int(machine.memory.value / each))
     why = (
         f"{cores.value} cores ({cores.origin}), {machine.memory.value / _GIB:.1f} GiB of memory "
@@ -46,7 +46,7 @@ class Archs:
 
     Attributes:
         names: Such as ``("8.0", "9.0", "12.0+PTX")``.
-        source: Where it is written.
+        source: The document that lists them.
     """
 
     names: tuple[str, ...]
@@ -61,26 +61,26 @@ def derive(
     effects: Sequence[Effect] = (),
     home: str = "",
 ) -> Activation:
-    """Return what activating a prefix changes: what packages and the toolchain need, then what the manifest says.
+    """Return the changes of an activation: those for packages and the toolchain, then those of the manifest.
 
     Args:
-        manifest: The manifest as it reads on this platform.
-        toolchain: Where things are in the prefix.
-        machine: What a build here may use.
-        archs: What to compile for; None to leave that to PyTorch, which asks the GPUs that it sees.
-        effects: What the activation scripts of the conda packages do.
-        home: The user's home, which a value of the manifest may name.
+        manifest: The manifest for this platform.
+        toolchain: The tools and libraries in the prefix.
+        machine: The resources of a build.
+        archs: The architectures to compile for; None to leave them to PyTorch, which detects the GPUs.
+        effects: The effects of the conda packages' activation scripts.
+        home: The user's home folder, which values of the manifest may use.
 
     Raises:
-        ManifestError: A value of the manifest names a variable that is not set in this environment.
+        ManifestError: A value of the manifest uses a variable that is not set.
     """
     changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
     kept, left_out = _of_packages(effects, changes)
     changes |= kept
     if archs and toolchain.nvcc:
         reason = (
-            "no GPU is seen here, and then PyTorch falls back on a list that this nvcc refuses; these are what its own "
-            f"wheels are built for ({archs.source})"
+            "no GPU is detected here, and PyTorch's fallback list does not work with this nvcc; these are the "
+            f"architectures of its own wheels ({archs.source})"
         )
         value = ";".join(archs.names)
         changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, reason)
@@ -97,14 +97,14 @@ def derive(
 
 
 def _wanted(manifest: Manifest, derived: Mapping[str, Change], home: str) -> Iterator[Change]:
-    """Yield what the manifest says, in its order; it wins over what tenv derives."""
+    """Yield the manifest's changes in its order; they override those that tenv derives."""
     values = {name: change.value for name, change in derived.items() if change.action is Action.SET}
     values |= {"HOME": home} if home else {}
     for name, request in manifest.environment.items():
         replaced = derived.get(name)
         value = request.expanded(values)
         line = f", {request.line}" if request.line else ""
-        reason = f"the manifest of {request.manifest or manifest.name} says so ([activation.env]{line})"
+        reason = f"set by the manifest of {request.manifest or manifest.name} ([activation.env]{line})"
         change = Change(name, request.action, value, reason)
         if request.action in (Action.PREPEND, Action.APPEND):
             change = _joined(replace(change, separator=separator_of(name)), replaced)
@@ -117,7 +117,7 @@ def _wanted(manifest: Manifest, derived: Mapping[str, Change], home: str) -> Ite
 
 
 def _joined(change: Change, derived: Change | None) -> Change:
-    """Return an addition to a list together with what tenv adds to it on the same side, or sets it to."""
+    """Return an addition to a list, combined with tenv's own addition on the same side or its value."""
     if derived is None or derived.action not in (Action.SET, change.action):
         return change
     value = Change(change.name, change.action, change.value, "", change.separator).on(derived.value) or ""
@@ -130,24 +130,24 @@ _FLAGS = {
     "NVCC_PREPEND_FLAGS": Action.APPEND,
     "NVCC_APPEND_FLAGS": Action.APPEND,
 }
-"""Lists of options that a person sets as well, with the side on which the environment's own stand.
+"""Lists of options that users set too, with the side of the environment's own options.
 
-The linker takes the first folder that has a library, nvcc the last `-ccbin`.
+The linker uses the first folder that has a library, nvcc the last `-ccbin`.
 """
 
 
 def _beside_own(change: Change) -> Change:
-    """Return a list of options that leaves those of the user in it."""
+    """Return a list of options that keeps those of the user."""
     if change.action is not Action.SET:
         return change
     action = _FLAGS[change.name]
     where = "before" if action is Action.PREPEND else "after"
-    reason = f"{change.reason}; it stands {where} what you have set yourself"
+    reason = f"{change.reason}; it is added {where} your own value"
     return Change(change.name, action, change.value.strip(), reason, " ")
 
 
 def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple[dict[str, Change], tuple[Change, ...]]:
-    """Return what is kept of what activation scripts do, and what is left out; what tenv itself sets stays."""
+    """Return the kept and the omitted effects of activation scripts; tenv's own changes take precedence."""
     kept: dict[str, Change] = {}
     left_out = []
     for effect in effects:
@@ -158,7 +158,7 @@ def _of_packages(effects: Sequence[Effect], ours: Mapping[str, Change]) -> tuple
         elif effect.before and value.endswith(os.pathsep + effect.before):
             added = value.removesuffix(os.pathsep + effect.before)
             before = ours.get(effect.name)
-            if before and before.action is Action.PREPEND:  # after what tenv puts first
+            if before and before.action is Action.PREPEND:  # after tenv's own folders
                 added, reason = f"{before.value}{os.pathsep}{added}", f"{before.reason}; the rest {decision.reason}"
                 kept[effect.name] = Change(effect.name, Action.PREPEND, added, reason)
             elif not before:
@@ -172,19 +172,20 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) 
     prefix = str(toolchain.prefix)
     yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
     yield Change("TENV_PREFIX", Action.SET, prefix, "the active environment's folder")
-    own = [toolchain.python.parent, *_program_folders(toolchain)]
+    own = [toolchain.python.parent, *_program_folders(toolchain), *toolchain.programs]
     programs = os.pathsep.join(dict.fromkeys(map(str, own)))
     yield Change("PATH", Action.PREPEND, programs, "the environment's own programs come first")
     yield from _python_changes(toolchain)
-    yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another one's library")
+    yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another Python's library")
     yield from _cuda_changes(toolchain)
     yield from _compiler_changes(toolchain)
-    yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package looks in the environment first")
+    yield from _headers(toolchain)
+    yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package searches the environment first")
     if toolchain.ninja:
-        yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja; it is in the environment")
+        yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja, which is in the environment")
     if toolchain.mkl:
         reason = "oneMKL's own name for its folder" + (
-            "" if "mkl" in toolchain.system else "; PyTorch's FindMKL.cmake finds the same by CMAKE_PREFIX_PATH"
+            "" if "mkl" in toolchain.system else "; PyTorch's FindMKL.cmake finds the same folder by CMAKE_PREFIX_PATH"
         )
         yield Change("MKLROOT", Action.SET, str(toolchain.mkl), reason)
         yield Change(
@@ -194,7 +195,7 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) 
     yield Change("MAX_JOBS", Action.SET, str(count), why)
     if os.name == "posix":
         reason = (
-            "the C++11 ABI of libstdc++, the only one that PyTorch from 2.7 on is built with (pytorch/pytorch#146200) "
+            "the C++11 ABI of libstdc++, the only one of PyTorch since 2.7 (pytorch/pytorch#146200) "
             "and the default of GCC since 5.1"
         )
         yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
@@ -213,7 +214,7 @@ def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
 
 
 _SYSTEM_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin")
-"""Folders that every PATH holds; put in front, they would hide what the user has before them."""
+"""Folders of every PATH; put in front, they would hide the user's earlier folders."""
 
 
 def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
@@ -222,7 +223,7 @@ def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
 
 
 def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
-    of_machine = "of this machine, as [system] asks for"
+    of_machine = "of this host, as [system] requires"
     whose = of_machine if {"gcc", "clang", "msvc"} & {*toolchain.system} else "of the environment"
     if toolchain.cc:
         yield Change("CC", Action.SET, str(toolchain.cc), f"the C compiler {whose}")
@@ -232,28 +233,48 @@ def _compiler_changes(toolchain: Toolchain) -> Iterator[Change]:
         reason = "the host compiler of nvcc, for {}: the same as CXX"
         yield Change("CUDAHOSTCXX", Action.SET, str(toolchain.cxx), reason.format("CMake"))
         yield Change("NVCC_CCBIN", Action.SET, str(toolchain.cxx), reason.format("nvcc itself"))
-        if " " not in str(toolchain.cxx):  # which nvcc would take for the end of the option
+        if " " not in str(toolchain.cxx):  # nvcc treats a comma as the end of the option
             flags = f"-ccbin={toolchain.cxx}"
             yield Change(
-                "NVCC_PREPEND_FLAGS", Action.SET, flags, reason.format("an nvcc that knows no NVCC_CCBIN (11.8)")
+                "NVCC_PREPEND_FLAGS", Action.SET, flags, reason.format("an nvcc without support for NVCC_CCBIN (11.8)")
             )
     if toolchain.mpi:
         yield Change("MPI_HOME", Action.SET, str(toolchain.mpi), f"the MPI {of_machine}; read by CMake's FindMPI")
 
 
 def _run_path(toolchain: Toolchain) -> Iterator[Change]:
-    """Yield what makes a program that nvcc links find the environment's libraries when it runs.
+    """Yield the change that makes programs linked by nvcc find the environment's libraries at run time.
 
-    nvcc hands `-Xlinker` to the host's linker alone. CMake and PyTorch link with the host compiler, so what they build
-    stays as it is. The loader knows the folders of a toolkit of the system by itself.
+    nvcc passes `-Xlinker` only to the host's linker. CMake and PyTorch link with the host compiler, so their programs
+    do not change. The loader itself searches the folders of a system toolkit.
     """
     if os.name != "posix" or toolchain.cuda is None or "cuda-toolkit" in toolchain.system:
         return
-    # The flat toolkits of the nvidia channel lie in the prefix itself, which has no lib64.
+    # The flat toolkits of the nvidia channel are in the prefix itself, which has no lib64.
     folder = toolchain.cuda / ("lib" if toolchain.cuda == toolchain.prefix else "lib64")
     if re.fullmatch(r"[\w@%+=:./~-]+", str(folder)):  # nvcc splits its variables at blanks and commas
-        reason = "a program that nvcc links finds the environment's CUDA libraries when it runs (RUNPATH)"
+        reason = "programs linked by nvcc find the environment's CUDA libraries at run time (RUNPATH)"
         yield Change("NVCC_APPEND_FLAGS", Action.SET, f"-Xlinker=-rpath -Xlinker={folder}", reason)
+
+
+_SYSTEM_HEADERS = ("/usr/include", "/usr/local/include")
+
+
+def _headers(toolchain: Toolchain) -> Iterator[Change]:
+    """Yield what lets a compiler find the environment's headers outside CMake.
+
+    GCC and clang look into these folders after every -I and -isystem (GCC's manual, Environment Variables Affecting
+    GCC), so that they hide nothing which a source tree carries. nvcc hands them to the host's compiler.
+    """
+    if os.name != "posix":
+        return
+    roots = (toolchain.cuda, toolchain.cudnn, toolchain.cusparselt, toolchain.nccl, toolchain.mkl, toolchain.magma)
+    named = [root / "include" for root in roots if root]
+    folders = [str(folder) for folder in (*named, *toolchain.headers) if str(folder) not in _SYSTEM_HEADERS]
+    value = os.pathsep.join(dict.fromkeys(folders))
+    reason = "{} of the environment's libraries are found outside CMake too; every -I and -isystem comes before them"
+    for name, language in (("C_INCLUDE_PATH", "C"), ("CPLUS_INCLUDE_PATH", "C++")) if value else ():
+        yield Change(name, Action.PREPEND, value, reason.format(f"headers for {language}"))
 
 
 def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
@@ -282,5 +303,6 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
             whose = "this machine" if name.removesuffix("_ROOT").lower() in toolchain.system else "the environment"
             yield Change(name, Action.SET, str(folder), f"{library} of {whose}; read by PyTorch's {module}")
     if toolchain.compat:
-        reason = "cuda-compat's libcuda.so.1, since the driver here is too old for this CUDA and its GPUs allow it"
+        reason = "cuda-compat's libcuda.so.1: the driver is too old for this CUDA, and the GPUs support forward "
+        "compatibility"
         yield Change("LD_LIBRARY_PATH", Action.PREPEND, str(toolchain.compat), reason)

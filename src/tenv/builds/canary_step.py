@@ -14,6 +14,9 @@ __all__ = ["canary_targets", "run_canary"]
 _FIRST = ("c10", "c10_cuda")
 _HEAVY = ("FillKernel.cu", "ActivationGeluKernel.cu", "Sort.cu", "Blas.cpp", "SpectralOps.cpp", "BinaryOps.cpp")
 
+_MOST_BEFORE = 60
+"""Tasks that a heavy object may wait for: with protobuf to be built first, it would be no early sign of anything."""
+
 
 def canary_targets(job: BuildJob) -> tuple[str, ...]:
     """Return what is built first, as Ninja names it."""
@@ -30,7 +33,8 @@ def _heavy(job: BuildJob) -> Iterator[str]:
     for kind in (TaskKind.CUDA, TaskKind.CXX):
         outputs = [task.output for task in tasks if task.kind is kind]
         named = (output for name in _HEAVY for output in outputs if output.endswith((f"/{name}.o", f"_{name}.o")))
-        if (found := next(named, None)) is not None:
+        found = next(named, None)
+        if found and len(remaining(job.folder, (found,), job.environ) or ()) <= _MOST_BEFORE:
             yield found
 
 

@@ -1,1 +1,1 @@
-"""Whether a target can be built and run on a machine: the rules, and the verdicts made of what they find."""
+"""Apply the rules to a target on a host and derive the verdicts for build and run."""

@@ -1,4 +1,4 @@
-"""What `create` asks the rules before it does anything: whether the target can be built on this machine."""
+"""Check that a target can be built on this host before `create` changes anything."""
 
 from dataclasses import dataclass, replace
 
@@ -21,14 +21,14 @@ __all__ = ["Surroundings", "look_around", "require_build"]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a target is judged by; looked at once, since probing a machine starts programs.
+    """What a target is judged by. It is collected once, since probes start programs.
 
     Attributes:
-        host: The machine.
-        source: The PyTorch that shall be built; None when none is named.
+        host: The host.
+        source: The PyTorch to build; None if none is named.
         facts: The tables.
-        arch_list: TORCH_CUDA_ARCH_LIST of the caller's environment.
-        here: Whether the machine is this one, with nothing assumed.
+        arch_list: `TORCH_CUDA_ARCH_LIST` in the caller's environment.
+        here: Whether the host is this machine, with no assumed values.
     """
 
     host: HostReport
@@ -39,15 +39,15 @@ class Surroundings:
 
 
 def look_around(context: Context, pytorch: str = "", options: HostOptions | None = None) -> Surroundings:
-    """Return what targets are judged by.
+    """Return what targets are judged by: the host, the PyTorch revision and the facts.
 
     Args:
-        context: Where things are found.
-        pytorch: The PyTorch that shall be built, as `find_source` takes it.
-        options: Which host is meant, where it is not this one.
+        context: The project and the caller's environment.
+        pytorch: The PyTorch to build, as `find_source` takes it.
+        options: Which host to judge if it is not this machine.
 
     Raises:
-        UsageError: There is no such PyTorch, or what is to be assumed can't be.
+        UsageError: There is no such PyTorch, or a value can't be assumed.
         HostReportError: The host report can't be read.
     """
     facts = user_facts(context)
@@ -58,19 +58,19 @@ def look_around(context: Context, pytorch: str = "", options: HostOptions | None
 
 
 def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tuple[Finding, ...]:
-    """Return what there is to say about making an environment of a target, when no rule is against it.
+    """Return the findings about creating an environment of a target if no rule forbids it.
 
-    What is said about building comes in full. Of what is said about running only errors come, as warnings: the
-    programs may be meant for another machine, but nobody should learn it after hours of compiling. What is wrong with a
-    checkout keeps no environment from being made, and comes as a warning, too.
+    Findings about building are returned as they are. Of the findings about running, only errors are returned, as
+    warnings: the programs may run on another host, but the user should know before compiling for hours. What is wrong
+    with a checkout keeps no environment from being made, and comes as a warning, too.
 
     Args:
         target: The target.
-        around: What it is judged by.
-        lock: The lock that will be installed; None where it is about to be made.
+        around: What the target is judged by.
+        lock: The lock to install; None if it is not solved yet.
 
     Raises:
-        UnfitHostError: It can't be built here; the findings come with the error.
+        UnfitHostError: The target can't be built here. The error holds the findings.
     """
     judge = Judge(target, around.source, around.facts, locked=lock is not None, lock=lock, arch_list=around.arch_list)
     verdicts = judge(around.host)
@@ -82,8 +82,8 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
             f"PyTorch can't be built with `{target.name}` on this machine ({', '.join(codes)})",
             [found.to_json() for found in findings],
             hint=(
-                f"`tenv explain {codes[0]}` tells more; "
-                f"`tenv create {target.name} --no-check` makes the environment all the same"
+                f"`tenv explain {codes[0]}` has the details; `tenv create {target.name} --no-check` creates the "
+                "environment anyway"
             ),
         )
     running = [found for found in verdicts.about(Scope.RUN) if found.severity is Severity.ERROR]

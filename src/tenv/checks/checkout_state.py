@@ -58,7 +58,7 @@ class BuildCache:
     moved: str = ""
 
     def value(self, name: str) -> str:
-        """Return the value of an entry; an empty string where there is none."""
+        """Return the value of an entry; an empty string if there is none."""
         entry = self.entries.get(name)
         return entry.value if entry else ""
 
@@ -71,7 +71,7 @@ class CheckoutState:
         broken: The submodules that PyTorch's own check refuses, in the order of ``.gitmodules``.
         brings: Whether the build fetches them itself: all are empty, and git can.
         eigen_missing: Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there.
-        cache: What an earlier build left; None where there is none.
+        cache: What an earlier build left; None if there is none.
     """
 
     broken: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Choose the best target for a machine and a PyTorch revision, and say why the others fell out."""
+"""Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -37,16 +37,16 @@ _HOW = {
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A target that was looked at.
+    """A target that was considered.
 
     Attributes:
         target: Its name.
-        cuda: Its CUDA release; None without CUDA, and where it takes the machine's and there is none.
-        gpu: Whether it is one with CUDA.
-        verdict: How the driver stands to it.
-        suits: Whether it can be built here, and runs here.
-        reason: What speaks for it, or what is against it.
-        fix: What to do about that, or an empty string.
+        cuda: Its CUDA release; None without CUDA, or if it uses the host's toolkit and the host has none.
+        gpu: Whether it has CUDA.
+        verdict: How the driver supports it.
+        suits: Whether it can be built and run here.
+        reason: Why it suits, or why it does not.
+        fix: How to fix what is against it, or an empty string.
     """
 
     target: str
@@ -58,7 +58,7 @@ class Candidate:
     fix: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the candidate as plain values."""
+        """Return the candidate as JSON values."""
         return {
             "target": self.target,
             "cuda": str(self.cuda or ""),
@@ -70,13 +70,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
-    """The target that was chosen.
+    """The selected target.
 
     Attributes:
         target: Its name.
-        reason: Why it is the one.
-        ranking: Every target that was looked at, best first.
-        better: Those that would have been better, had nothing been against them.
+        reason: Why it was selected.
+        ranking: Every considered target, best first.
+        better: Targets that rank higher but do not suit.
     """
 
     target: str
@@ -85,7 +85,7 @@ class TargetChoice:
     better: tuple[Candidate, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the choice as plain values."""
+        """Return the choice as JSON values."""
         return {
             "target": self.target,
             "reason": self.reason,
@@ -93,29 +93,29 @@ class TargetChoice:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield the choice in words: why it was taken, and why not what would have been better."""
+        """Yield the choice as text: why the target was selected and why better ones were not."""
         yield f"{AUTO}: {self.target}, since {self.reason}"
         for candidate in self.better:
             yield f"{AUTO}: not {candidate.target}, since {candidate.reason}"
 
 
 def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -> TargetChoice:
-    """Return the best target: with a GPU the one with the newest CUDA that can be built and runs, else one without.
+    """Return the best target: with a GPU, the newest CUDA that can be built and run; otherwise a target without CUDA.
 
-    A machine with a GPU never gets a target without CUDA: that would be found out after hours.
+    A host with a GPU never gets a target without CUDA: the user would notice only after hours of compiling.
 
     Args:
         context: Where targets are found.
-        around: The machine and the PyTorch.
-        say: Hears of each target that can't be read.
+        around: The host and the PyTorch revision.
+        say: Called with a message for each target that can't be read.
 
     Raises:
-        NoTargetError: None suits.
-        UsageError: CONDA_OVERRIDE_CUDA should stand for the driver, and is of no use.
+        NoTargetError: No target suits.
+        UsageError: `CONDA_OVERRIDE_CUDA` replaces the driver, and its value is unusable.
         ManifestError: A target is called `auto`.
     """
     driver, useless = driver_of(around.host, around.facts), useless_override(around.host, around.facts)
-    if useless and isinstance(driver, Missing):  # a target without CUDA is not what the variable meant
+    if useless and isinstance(driver, Missing):  # the variable asks for CUDA, so a target without CUDA is wrong
         raise UsageError(f"{useless.subject} {useless.message} ({useless.evidence})", hint=useless.fix)
     around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
@@ -135,10 +135,10 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
 
 
 def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Version]:
-    """Return what makes a target better than another, where both suit.
+    """Return the sort key of a target that suits.
 
-    The newest CUDA comes first, and those last that take whatever release the machine has; of one release it is the
-    target that brings the toolkit, of those one without conda, and else the one that is for newer revisions.
+    The newest CUDA comes first. Targets that use the host's toolkit come last. Within a release, targets that bring
+    the toolkit come first, then those without conda, then those for newer PyTorch revisions.
     """
     manifest = found[1]
     numbers = [number for number in map(Version.find, str(manifest.pytorch or "").split(",")) if number]
@@ -153,7 +153,7 @@ def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Ver
 
 
 def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> Iterator[tuple[Target, Manifest]]:
-    """Yield every target that can be read, with what it asks for on the machine's platform."""
+    """Yield every readable target with its manifest for the host's platform."""
     for name in context.places.names():
         try:
             target = context.places.find(name)
@@ -170,7 +170,7 @@ def _platform(host: HostReport) -> str:
 
 
 def _gpu(host: HostReport) -> tuple[bool, str]:
-    """Tell whether targets with CUDA are meant, and by what: a GPU, or at least a driver."""
+    """Return whether to select among targets with CUDA, and the evidence: a GPU or a driver."""
     if isinstance(host.cuda, Missing) and host.cuda.kind is ReasonKind.NO_CUDA:
         return False, host.cuda.reason
     if isinstance(host.gpus, Fact) and host.gpus.value:
@@ -179,8 +179,8 @@ def _gpu(host: HostReport) -> tuple[bool, str]:
     if isinstance(host.driver, Fact):
         return True, f"driver {host.driver.value} ({host.driver.origin})"
     if isinstance(host.gpus, Missing):
-        return False, f"no NVIDIA GPU could be found ({host.gpus.reason})"
-    return False, f"there is no NVIDIA GPU ({host.gpus.origin})"
+        return False, f"no NVIDIA GPU was detected ({host.gpus.reason})"
+    return False, f"the host has no NVIDIA GPU ({host.gpus.origin})"
 
 
 def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool, seen: str) -> Candidate:
@@ -188,7 +188,7 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     cuda, driver = cuda_on(manifest, around.host), judge_target(manifest, around.host, around.facts)
     taken = takes_toolkit(manifest)
     candidate = partial(Candidate, target.name, cuda, cuda is not None or taken, driver.verdict)
-    words = f"CUDA {cuda}{' of this machine' if taken else ''}" if cuda else "the CUDA of this machine"
+    words = f"CUDA {cuda}{' of the host' if taken else ''}" if cuda else "the CUDA of the host"
     if candidate(False, "").gpu and not gpu:
         return candidate(False, f"it has {words}, and {seen}")
     verdicts = _against(target, around)
@@ -196,21 +196,21 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
         return candidate(False, *verdicts)
     if cuda is None:
         return candidate(
-            True, f"{seen}, and it needs none" if not gpu else f"it has no CUDA and would leave {seen} unused"
+            True, f"{seen}, and the target needs none" if not gpu else f"it has no CUDA, so it leaves {seen} unused"
         )
     how = f"{words} runs {_HOW.get(driver.verdict, driver.verdict.value)} on driver {_driver(around.host)}"
     if driver.verdict is Verdict.FORWARD and driver.finding and not verdicts.run:
-        words = f"{words} runs by forward compatibility alone on driver {_driver(around.host)}"
+        words = f"{words} runs only by forward compatibility on driver {_driver(around.host)}"
         return candidate(False, words, driver.finding.fix)
     return candidate(True, f"{how}{_unserved(verdicts)}")
 
 
 def _unserved(verdicts: Verdicts) -> str:
-    """Return which GPUs a target that suits has no code for."""
+    """Return the GPUs that a suitable target has no code for."""
     unused = [found for found in verdicts.findings if found.code in (TOO_OLD, TOO_NEW)]
     names = ", ".join(dict.fromkeys(found.subject for found in unused))
     codes = ", ".join(dict.fromkeys(found.code for found in unused))
-    return f", and leaves {names} unused, for which it has no code ({codes})" if unused else ""
+    return f"; it has no code for {names} ({codes})" if unused else ""
 
 
 def _driver(host: HostReport) -> str:
@@ -218,16 +218,16 @@ def _driver(host: HostReport) -> str:
 
 
 def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]:
-    """Return what is against a target and what to do about it; the verdicts where nothing is."""
+    """Return why a target does not suit and the fix, or its verdicts if it suits."""
     platform, source, wanted = _platform(around.host), around.source, target.manifest.pytorch
     if platform not in target.manifest.platforms:
-        return f"it is for {', '.join(target.manifest.platforms)}, and this is {platform}", ""
+        return f"it is for {', '.join(target.manifest.platforms)}, and this host is {platform}", ""
     if source and wanted and str(source.release) not in wanted:
-        return f"it is for PyTorch {wanted}, and this is {source.version.value}", ""
+        return f"it is for PyTorch {wanted}, and the revision is {source.version.value}", ""
     judge = Judge(target, source, around.facts, arch_list=around.arch_list)
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
-        return problem, f"`tenv lock {target.name}` makes a lock"
+        return problem, f"`tenv lock {target.name}` writes a lock"
     verdicts = judge(around.host)
     if not verdicts.build:
         return _worst(verdicts.against(Scope.BUILD, Scope.BOTH))
@@ -236,7 +236,7 @@ def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
-    """Return what the gravest finding says and how to put it right."""
+    """Return the message and the fix of the most severe finding."""
     order = list(Severity)
     found = min(findings, key=lambda finding: order.index(finding.severity))
     return f"{found.subject}: {found.message} ({found.code})", found.fix
@@ -245,16 +245,18 @@ def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
 def _none(
     wanted: list[Candidate], others: list[Candidate], ranking: tuple[Candidate, ...], *, gpu: bool, seen: str
 ) -> NoTargetError:
-    """Return the error for a machine that no target suits, with the way out and the second best by name."""
+    """Return the error for a host that no target suits, with the closest target and its fix."""
     listed = "".join(f"\n  {candidate.target}: {candidate.reason}" for candidate in wanted)
     kind = "with" if gpu else "without"
     fixes = [f"for `{candidate.target}`: {candidate.fix}" for candidate in wanted if candidate.fix][:1]
     second = [candidate.target for candidate in others if candidate.suits][:1] if gpu else []
-    ways = [*fixes, *(f"`tenv create {name}` makes one without CUDA, which leaves the GPU unused" for name in second)]
+    ways = [*fixes, *(f"`tenv create {name}` uses no CUDA and leaves the GPU unused" for name in second)]
     if not gpu and others:
-        ways.append("`--assume-driver VERSION` or `--host-report FILE` chooses for a machine with a GPU, built here")
+        ways.append(
+            "`--assume-driver VERSION` or `--host-report FILE` selects a target for a host with a GPU, built here"
+        )
     return NoTargetError(
-        f"no target {kind} CUDA suits this machine ({seen}){':' if listed else ''}{listed}",
+        f"no target {kind} CUDA suits this host ({seen}){':' if listed else ''}{listed}",
         {AUTO: {"target": None, "reason": "", "ranking": [candidate.to_json() for candidate in ranking]}},
-        hint="; or ".join(ways) or "`tenv targets` lists the targets, `tenv check TARGET` judges one",
+        hint="; or ".join(ways) or "`tenv targets` lists the targets; `tenv check TARGET` checks one",
     )

@@ -1,4 +1,4 @@
-"""Whether an environment may use its cuda-compat: that is for the driver and the GPUs to say, so it may change."""
+"""Decide whether an environment uses its cuda-compat. The driver and the GPUs decide, so the answer can change."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,21 +17,21 @@ __all__ = ["is_allowed", "is_as_allowed"]
 
 
 def is_allowed(target: Target, platform: str, around: "Surroundings") -> bool:
-    """Tell whether programs may be run with cuda-compat: where the driver is too old and the GPUs are such.
+    """Return whether programs need cuda-compat: the driver is too old, and the GPUs support forward compatibility.
 
     Args:
         target: The target.
         platform: The platform of this host.
-        around: The machine to judge by.
+        around: The host to judge by.
     """
     cuda = cuda_on(target.manifest.on(platform), around.host)
     return stand(cuda, around.host, around.facts).verdict is Verdict.FORWARD
 
 
 def is_as_allowed(folder: Path, environment: Environment, *, allowed: bool) -> bool:
-    """Tell whether the activation of an environment uses cuda-compat where it may, and only there.
+    """Return whether an environment's activation uses cuda-compat exactly if it may.
 
-    An older cuda-compat before a newer driver breaks what would work, so that a new driver is a reason to look again.
+    An older cuda-compat in front of a newer driver breaks CUDA, so a driver update requires a new decision.
 
     Args:
         folder: The folder of the environment's cuda-compat.

@@ -1,4 +1,4 @@
-"""Compare a driver with what targets need: that of this machine, of another one, or of a whole fleet."""
+"""Compare the driver of a host, or of each host of a fleet, with what targets require."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -57,10 +57,10 @@ class TargetVerdict:
     Attributes:
         target: The target's name; empty for a toolkit.
         cuda: The CUDA release, or None.
-        verdict: The verdict.
-        found: What there is to say about it, each with the verdict that an error of it decides: what the manifest alone
-            has against the machine, then what the driver, the loader and the GPUs have. Of a target for other
-            platforms it is that alone.
+        verdict: How the driver supports it.
+        found: The findings, each with the verdict that an error of it decides: first those from the manifest alone,
+            then those about the driver, the loader and the GPUs. A target for other platforms has only the finding
+            about its platforms.
     """
 
     target: str
@@ -70,26 +70,26 @@ class TargetVerdict:
 
     @property
     def minimum(self) -> str:
-        """The oldest driver that will do; empty when none is needed or known."""
+        """The oldest sufficient driver; empty if none is needed or known."""
         return str(self.verdict.minimum.driver) if self.verdict.minimum else ""
 
     @property
     def build(self) -> bool | None:
-        """Whether nothing that can be told so fast is against building it there; `check` asks every rule."""
+        """Whether no quick rule forbids building on the host; `check` applies every rule."""
         return decide(Scope.BUILD, self.found)
 
     @property
     def run(self) -> bool | None:
-        """Whether driver, loader and GPUs run what it builds; None where that is not known."""
+        """Whether driver, loader and GPUs run what the target builds; None if unknown."""
         return decide(Scope.RUN, self.found)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What there is to say about it."""
+        """The findings about the row."""
         return tuple(dict.fromkeys(finding for _, finding in self.found))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values."""
+        """Return the row as JSON values."""
         return {
             "target": self.target,
             "cuda": str(self.cuda or ""),
@@ -103,13 +103,13 @@ class TargetVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A driver against targets.
+    """A driver compared with targets.
 
     Attributes:
-        driver: The driver that is judged (see `driver_of`), or why none is known.
+        driver: The judged driver (see `driver_of`), or why none is known.
         rows: The verdict on each target.
-        toolkits: The verdict on each release of the CUDA toolkit; empty when one target was asked about.
-        findings: What there is to say about the driver whatever is asked about.
+        toolkits: The verdict on each release of the CUDA toolkit; empty if a target was named.
+        findings: The findings about the driver that hold for all targets.
     """
 
     driver: Fact[Version] | Missing
@@ -118,22 +118,22 @@ class Report:
     findings: tuple[Finding, ...] = ()
 
     def driver_text(self) -> str:
-        """Return the driver in words."""
+        """Return the driver as text."""
         if isinstance(self.driver, Missing):
             return f"not found ({self.driver.reason})"
         return f"{self.driver.value} ({self.driver.origin})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the report as JSON values."""
         toolkits = [row.to_json() for row in self.toolkits]
         for row in toolkits:
-            del row["target"], row["build"]  # a release alone is not built
+            del row["target"], row["build"]  # a release alone has no build verdict
         targets = [row.to_json() for row in self.rows]
         return {"driver": fact_to_json(self.driver), "targets": targets, "toolkits": toolkits}
 
 
 def check(context: Context, name: str | None, options: HostOptions | None = None) -> Report:
-    """Return the verdict on a target; without one, on every target that can be read and every toolkit.
+    """Return the verdict on a target; without a name, on every readable target and every toolkit.
 
     Args:
         context: Where things are found.
@@ -142,7 +142,7 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
     """
     if options and options != HostOptions():
         return _judge_all(context, report(context, options), find_targets(context, name), user_facts(context), not name)
-    # nvcc answers while the manifests are read; among all targets there is one that takes the machine's toolkit.
+    # nvcc runs while the manifests are read: one of the targets uses the host's toolkit.
     asked = None if name else ahead(partial(toolkits.probe, Places(environ=context.environ)))
     targets, facts = find_targets(context, name), user_facts(context)
     host = _probed(context)
@@ -160,30 +160,30 @@ def _judge_all(
     toolkits = tuple(_of_toolkit(cuda, host, facts) for cuda in releases)
     useless, driver = useless_override(host, facts), driver_of(host, facts)
     if isinstance(driver, Fact) and isinstance(host.driver, Fact):
-        driver = host.driver  # a Jetson is judged by a desktop driver that offers the same
+        driver = host.driver  # a Jetson is judged by a desktop driver with the same CUDA
     return Report(driver, rows, toolkits, (useless,) if useless else ())
 
 
 def _takes_toolkit(target: Target) -> bool:
-    """Tell whether a target takes the CUDA toolkit of the machine."""
+    """Return whether a target resolves the CUDA toolkit from the system."""
     return "cuda-toolkit" in target.manifest.on(current_platform()).system
 
 
 def check_fleet(
     context: Context, name: str | None, path: Path, options: HostOptions
 ) -> "Iterator[MachineVerdicts[TargetVerdict]]":
-    """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
+    """Yield the verdicts for each host of a fleet, on a target or on every readable target.
 
     Args:
         context: Where things are found.
         name: The target.
-        path: The file or the folder with the host reports.
-        options: Must name no other host.
+        path: A file or a folder of host reports.
+        options: Host options, which must name no other host.
 
     Raises:
-        UsageError: There is no report, or another host is named too.
+        UsageError: There is no report, or the options name another host.
     """
-    from tenv.checks.fleet import Memos, ask, refuse_host_options  # late: one machine needs none
+    from tenv.checks.fleet import Memos, ask, refuse_host_options  # late: only a fleet needs it
 
     refuse_host_options(options)
     facts = user_facts(context)
@@ -192,9 +192,9 @@ def check_fleet(
 
 
 def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVerdict:
-    """Return how a host's driver stands to what a target builds there.
+    """Return how a host's driver supports what a target builds there.
 
-    It is unknown where the target takes the toolkit of the host, and that has none.
+    The verdict is unknown if the target uses the host's toolkit and the host has none.
     """
     cuda = cuda_on(manifest, host)
     if cuda is None and takes_toolkit(manifest):
@@ -211,7 +211,7 @@ def newest_toolkits(table: CudaDriverTable) -> tuple[Version, ...]:
 
 
 def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
-    """Return the target of a name; without one, every target that can be read (`tenv targets` tells why not)."""
+    """Return the named target; without a name, every readable target (`tenv targets` reports the others)."""
     return (context.places.find(name),) if name else tuple(_all_targets(context))
 
 
@@ -227,7 +227,7 @@ def _row(target: Target, host: HostReport, facts: Facts, archs: str) -> TargetVe
 
 
 def _of_toolkit(cuda: Version, host: HostReport, facts: Facts) -> TargetVerdict:
-    """Return the verdict on a release of the toolkit, judged as a target that has nothing else."""
+    """Return the verdict on a release of the toolkit, judged as a target with nothing else."""
     platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
     alone = Manifest("", "", requirements=Requirements(cuda, None))
     return TargetVerdict("", cuda, stand(cuda, host, facts), _asked(alone, platform, host, facts, ""))
@@ -236,7 +236,7 @@ def _of_toolkit(cuda: Version, host: HostReport, facts: Facts) -> TargetVerdict:
 def _asked(
     manifest: Manifest, platform: str, host: HostReport, facts: Facts, archs: str
 ) -> tuple[tuple[Scope, Finding], ...]:
-    """Return what the rules about driver, loader and GPUs find, each with the verdict that its rule decides."""
+    """Return the findings about driver, loader and GPUs, each with the verdict that its rule decides."""
     if cuda_on(manifest, host) is None:
         return ()
     case = Case(manifest, platform, None, host, None, facts, named_archs(manifest, archs))
@@ -244,9 +244,9 @@ def _asked(
 
 
 def _probed(context: Context) -> HostReport:
-    """Return a report on this machine in which only what targets' drivers are judged by was asked for.
+    """Return a host report of this machine with only the values that rules about drivers read.
 
-    The driver's own tools are asked once for all that they tell; the rest are files.
+    The driver's tools run once for all values; the other values come from files.
     """
     nothing, scan = HostReport.unknown(), Scan(Places(environ=context.environ))
     driver = probe(None, scan.nvidia)
@@ -266,13 +266,13 @@ def _probed(context: Context) -> HostReport:
 
 
 def _offered(context: Context, driver: Fact[Version] | Missing, nvidia: Nvidia) -> Fact[Version] | Missing | None:
-    """Return the CUDA that the driver offers, where that says more than its number; libcuda is asked on a Jetson."""
+    """Return the CUDA that the driver offers if its version does not determine it; on a Jetson, libcuda is asked."""
     if (said := override(context.environ)) is not None:
         return said
     if isinstance(driver, Missing) and driver.kind is ReasonKind.JETSON:
         return cuda_api.probe(None, nvidia)
-    told = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
-    return Fact(told, "NVML", OriginKind.NVML) if isinstance(told, Version) else None
+    reported = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
+    return Fact(reported, "NVML", OriginKind.NVML) if isinstance(reported, Version) else None
 
 
 def _all_targets(context: Context) -> Iterator[Target]:

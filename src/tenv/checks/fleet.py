@@ -1,7 +1,7 @@
-"""Many machines at once: their reports, read one after the other, and what is asked about each.
+"""Answer questions about many hosts from their reports, one report after the other.
 
-A report that can't be read is an answer of its own, so that one broken machine does not hide the others. No more than
-one report is held at a time, and a question that looks at the same values of two machines is answered once.
+An unreadable report is an answer of its own, so that one broken host does not hide the others. At most one report is
+in memory at a time, and a question that reads equal values of two hosts is answered once.
 """
 
 import io
@@ -30,20 +30,20 @@ _TEXT = ".txt"
 _CHUNK = 1 << 20
 _BLANKS = re.compile(r"\s*")
 _REMEMBERED = 4096
-"""How many answers to a question; where a value differs from machine to machine, more would only take memory."""
+"""How many answers are kept for a question. For a value that differs on each host, more would only use memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineVerdicts(Generic[T]):
-    """What is to be said of one machine.
+    """The answers about one host.
 
     Attributes:
-        machine: The machine's name; what its report was read from when that can't be read or names none.
-        source: What its report was read from.
-        driver: Its driver as `data` has it; empty when the report can't be read.
+        machine: The host's name; the report's origin if the report is unreadable or names no host.
+        source: The origin of its report.
+        driver: Its driver as in `data`; empty if the report is unreadable.
         gpus: The names of its GPUs.
-        answers: The answers to what was asked.
-        problem: Why the report can't be read, or an empty string.
+        answers: The answers to the questions.
+        problem: Why the report is unreadable, or an empty string.
     """
 
     machine: str
@@ -54,7 +54,7 @@ class MachineVerdicts(Generic[T]):
     problem: str = ""
 
     def to_json(self, answer: Callable[[T], Any]) -> dict[str, Any]:
-        """Return it as plain values, each answer as `answer` gives it."""
+        """Return the answers as JSON values, each converted by `answer`."""
         return {
             "machine": self.machine,
             "source": self.source,
@@ -66,11 +66,11 @@ class MachineVerdicts(Generic[T]):
 
 
 class Memos(Generic[T]):
-    """Questions about a host report, each worked out once for all the machines that look alike to it.
+    """Questions about a host report, each answered once for all hosts that are equal to it.
 
-    Which values a question looks at is seen while it is worked out. An answer is taken again for a machine on which all
-    values that the question has ever looked at are the same; a pure function can't tell such machines apart. Questions
-    that look at the same values share their answers' place, so that a machine takes a few lookups.
+    A question records which values it reads. Its answer is reused for a host with the same values, since a pure
+    function can't distinguish the two. Questions that read the same values share a cache, so that a host takes a few
+    lookups.
     """
 
     def __init__(self, questions: Iterable[Callable[[HostReport], T]]) -> None:
@@ -82,7 +82,7 @@ class Memos(Generic[T]):
         self._regroup()
 
     def __call__(self, report: HostReport) -> list[T]:
-        """Return the answers for a machine, in the order of the questions."""
+        """Return the answers for a host, in the order of the questions."""
         answers: list[Any] = [None] * len(self._questions)
         numbers: dict[str, int] = {}
         before = list(self._names)
@@ -107,9 +107,9 @@ class Memos(Generic[T]):
         return tuple(numbers[name] for name in group.names)
 
     def _number(self, name: str, value: object) -> int:
-        """Return a number that a value shares with those that equal it, so that a value is hashed once a machine."""
+        """Return a number that equal values share, so that a value is hashed once per host."""
         if len(self._numbers) >= _REMEMBERED * 4:
-            self._numbers.clear()  # no number is given twice, so what was remembered by the old ones is not found again
+            self._numbers.clear()  # numbers are never reused, so entries with old numbers are never found
         key = (name, value)
         if key not in self._numbers:
             self._numbers[key] = next(self._count)
@@ -122,7 +122,7 @@ class Memos(Generic[T]):
         return answer
 
     def _regroup(self) -> None:
-        """Put together the questions that look at the same values; what was remembered is forgotten."""
+        """Group the questions that read the same values and clear the cache."""
         together: dict[frozenset[str], list[int]] = {}
         for index, names in enumerate(self._names):
             together.setdefault(names, []).append(index)
@@ -131,7 +131,7 @@ class Memos(Generic[T]):
 
 @dataclass(slots=True)
 class _Group(Generic[T]):
-    """Questions that look at the same values of a report, by their indexes, and their answers."""
+    """Questions that read the same values of a report, by their indexes, and their answers."""
 
     names: tuple[str, ...]
     questions: tuple[int, ...]
@@ -144,7 +144,7 @@ class _Group(Generic[T]):
 
 
 class _Watched:
-    """A host report that knows which of its values were looked at."""
+    """A host report that records which of its values were read."""
 
     def __init__(self, report: HostReport) -> None:
         self.report = report
@@ -156,25 +156,25 @@ class _Watched:
 
 
 def refuse_host_options(options: HostOptions) -> None:
-    """Refuse options that name one host where a fleet is asked about; raises UsageError."""
+    """Reject options that name one host together with a fleet; raises UsageError."""
     if options != HostOptions():
         raise UsageError(
-            "`--against` names the machines, so `--host-report` and `--assume-...` say nothing",
-            hint="leave one of the two out",
+            "`--against` names the hosts, so `--host-report` and `--assume-...` have no effect",
+            hint="leave out one of them",
         )
 
 
 def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[MachineVerdicts[T]]:
-    """Yield what is to be said of each machine, in the order of the files.
+    """Yield the answers about each host, in the order of the files.
 
     Args:
-        path: A folder with a file a machine, or a file with one report, a list of reports or a report a line; each
-            report as ``tenv host --json`` prints it, or one pasted text a file. In a folder, a ``.txt`` that is no
-            report is left aside.
-        question: What is asked about a machine.
+        path: A folder with one file per host, or a file with one report, a list of reports or one report per line. A
+            report is what ``tenv host --json`` prints, or one pasted text per file. A ``.txt`` in a folder that is not
+            a report is skipped.
+        question: Answers the questions about a host.
 
     Raises:
-        UsageError: There is no such file or folder, or no report in it.
+        UsageError: There is no such file or folder, or it has no report.
     """
     files = _files(path)
 
@@ -191,16 +191,16 @@ def _files(path: Path) -> list[Path]:
     try:
         if not path.is_dir():
             path.stat()
-            if path.is_file():  # a pipe can be opened but once
+            if path.is_file():  # a pipe can be opened only once
                 path.open("rb").close()
             return [path]
         files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
     except OSError as error:
-        hint = "name a file of host reports, or a folder with one report a file"
+        hint = "name a file of host reports, or a folder with one report per file"
         raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=hint) from error
     if not files:
         hint = "`tenv host --json > FOLDER/NAME.json` writes one"
-        raise UsageError(f"{path}: no host report is there (*.json, *.jsonl)", hint=hint)
+        raise UsageError(f"{path}: has no host report (*.json, *.jsonl)", hint=hint)
     return files
 
 
@@ -219,7 +219,7 @@ def _one(
 
 
 def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    """Yield every JSON value of a file with what names it, or the error that stands in its place."""
+    """Yield every JSON value of a file with its origin, or the error in its place."""
     try:
         with file.open(encoding="utf-8-sig", errors="replace") as opened:
             text: TextIO = opened if opened.seekable() else io.StringIO(opened.read())  # a pipe is read once
@@ -236,7 +236,7 @@ def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportEr
 
 
 def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":
-    """Return the report that a pasted text stands for; one that can be read twice is decoded by its marks."""
+    """Return the report in a pasted text. A file that can be read twice is decoded by its byte order mark."""
     try:
         raw = decode(file.read_bytes()) if file.is_file() else text.read()
         return parse(raw, shown).report
@@ -245,7 +245,7 @@ def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":
 
 
 def _first(text: TextIO, number: int) -> str:
-    """Return the line with something in it of that number, and go back to where the file begins."""
+    """Return the non-blank line of that number, and rewind the file."""
     found = ""
     while number and (found := text.readline(_CHUNK)):
         number -= bool(found.strip())
@@ -254,7 +254,7 @@ def _first(text: TextIO, number: int) -> str:
 
 
 def _is_lines(file: Path, text: TextIO) -> bool:
-    """Tell whether each line of a file is a JSON value of its own."""
+    """Return whether each line of a file is a separate JSON value."""
     if file.suffix in (".jsonl", ".ndjson"):
         return True
     first = _first(text, 1)
@@ -278,30 +278,30 @@ def _lines(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReport
 
 
 def _list(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    """Yield the values of a JSON list without reading all of it first; behind a broken one nothing can be read."""
+    """Yield the values of a JSON list while reading it; nothing after a broken value is read."""
     decoder = json.JSONDecoder()
     buffer, size, index = text.read(_CHUNK), _CHUNK, 0
     at = _skip(buffer, buffer.index("[") + 1)
     while not buffer.startswith("]", at):
         source = f"{shown}[{index}]"
-        fault = "the list does not go on with `,` or `]`"
+        fault = "expected `,` or `]` in the list"
         try:
             value, end = decoder.raw_decode(buffer, at)
             end = _skip(buffer, end)
         except (ValueError, RecursionError) as error:
             fault, end = str(error), len(buffer)
-        if buffer.startswith(("]", ","), end):  # else the value may go on in what is still to be read
+        if buffer.startswith(("]", ","), end):  # otherwise the value may continue in the next chunk
             yield source, value
             at, index, size = _skip(buffer, end + buffer.startswith(",", end)), index + 1, _CHUNK
         elif more := text.read(size):
-            buffer, at, size = buffer[at:] + more, 0, size * 2  # so that a long value is not read too often
+            buffer, at, size = buffer[at:] + more, 0, size * 2  # so that a long value is parsed only a few times
             at = _skip(buffer, 0)
         else:
-            yield source, HostReportError(f"{source}: not JSON: {fault}; nothing behind it was read")
+            yield source, HostReportError(f"{source}: not JSON: {fault}; the rest was not read")
             return
 
 
 def _skip(text: str, start: int) -> int:
-    """Return where the blanks that begin at `start` end."""
+    """Return the end of the white space that begins at `start`."""
     found = _BLANKS.match(text, start)
     return found.end() if found else start

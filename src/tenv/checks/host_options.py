@@ -1,4 +1,4 @@
-"""Report what this machine offers, or a machine that a report or an assumption describes."""
+"""Read the host report of this machine, or of a host that a file or assumptions describe."""
 
 import re
 from dataclasses import dataclass, replace
@@ -22,14 +22,14 @@ __all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report"]
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """Which host is meant, where it is not this one.
+    """Which host to judge if it is not this machine.
 
     Attributes:
-        host_report: A file that ``tenv host --json`` wrote or somebody pasted, ``-`` for standard input; empty for this
+        host_report: A file from ``tenv host --json`` or a pasted report, ``-`` for standard input; empty for this
             machine.
         assume_driver: The kernel driver's version to assume, or an empty string.
         assume_gpu: The name of the GPU to assume, or an empty string.
-        given: What the file says, where it has been read.
+        given: The content of the file if it was already read.
     """
 
     host_report: str = ""
@@ -39,33 +39,33 @@ class HostOptions:
 
 
 def read(options: HostOptions) -> HostOptions:
-    """Return the options with what the file of the report says; raises HostReportError when it can't be read."""
+    """Return the options with the report's content read from its file; raises HostReportError if it is unreadable."""
     if not options.host_report or options.given:
         return options
-    from tenv.host.report_file import read_file  # late: who judges this machine reads no report
+    from tenv.host.report_file import read_file  # late: judging this machine reads no report
 
     return replace(options, given=read_file(options.host_report))
 
 
 def report(context: Context, options: HostOptions, lookup: "Lookup | None" = None) -> HostReport:
-    """Return the report that is meant.
+    """Return the host report that the options select.
 
     Args:
-        context: Where environments go, and the caller's environment.
-        options: Which host is meant.
+        context: The folder of environments and the caller's environment variables.
+        options: Which host to judge.
         lookup: Finds the GPU to assume by its name.
 
     Raises:
         HostReportError: The report can't be read.
-        UsageError: What is to be assumed can't be.
+        UsageError: A value can't be assumed.
     """
     from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
-    from tenv.host.collect import collect  # late: `check-driver` asks no more than a driver
+    from tenv.host.collect import collect  # late: `check-driver` needs only the driver
 
     driver = _version(options.assume_driver)
     if given := read(options).given:
         found = given.report
-        # As in conda and pixi, the variable wins over whatever was detected.
+        # As in conda and pixi, the variable overrides the detected value.
         if (said := override(context.environ)) is not None:
             found = assume_cuda(found, said)
     else:
@@ -81,15 +81,15 @@ def _version(text: str) -> Version | None:
     try:
         return Version(text.encode("ascii", "backslashreplace").decode()) if text else None
     except ValueError as error:
-        raise UsageError(str(error), hint="give a driver's version: `--assume-driver 535.104.12`") from error
+        raise UsageError(str(error), hint="pass a driver version: `--assume-driver 535.104.12`") from error
 
 
 def find_gpu(name: str) -> tuple[str, Version, str] | None:
-    """Return a GPU's full name, compute capability and PCI id from the tables, None when they do not have it.
+    """Return a GPU's full name, compute capability and PCI id from the tables, None if they have no row for it.
 
     Args:
-        name: Its name, also cut short (``GeForce GTX 108...``), its PCI id (``10de:2182``), or a compute capability
-            alone (``8.6``), which stands for a GPU without a name.
+        name: Its name, also truncated (``GeForce GTX 108...``), its PCI id (``10de:2182``), or a compute capability
+            (``8.6``), which means a GPU without a name.
     """
     from tenv.facts.gpu_names import find_by_id, find_by_name
 
@@ -112,7 +112,7 @@ def find_gpu(name: str) -> tuple[str, Version, str] | None:
 
 
 def name_gpus(report: HostReport) -> HostReport:
-    """Return the report with the names of GPUs that only the PCI bus shows, from the tables."""
+    """Return the report with names, from the tables, for GPUs that only the PCI bus shows."""
     if isinstance(report.gpus, Missing) or all(gpu.name or not gpu.pci_id for gpu in report.gpus.value):
         return report
     facts = load_facts()
@@ -125,5 +125,5 @@ def name_gpus(report: HostReport) -> HostReport:
 
     gpus = tuple(map(named, report.gpus.value))
     origin = report.gpus.origin
-    told = origin if gpus == report.gpus.value else f"{origin}, names by PCI id"
-    return replace(report, gpus=replace(report.gpus, value=gpus, origin=told))
+    label = origin if gpus == report.gpus.value else f"{origin}, names by PCI id"
+    return replace(report, gpus=replace(report.gpus, value=gpus, origin=label))

@@ -1,4 +1,4 @@
-"""Judge a target on a machine by every rule: whether it can be built there, and whether what it builds runs there."""
+"""Judge a target on a host by every rule: whether it builds there, and whether what it builds runs there."""
 
 import os
 import re
@@ -42,16 +42,16 @@ _REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What the rules say of a target on a machine.
+    """The verdicts on a target on a host.
 
     Attributes:
         target: The target's name.
-        platform: The platform that was asked about.
-        build: Whether it can be built there; None where that is not known.
-        run: Whether what it builds runs there; None where that is not known.
-        findings: What the rules have to say.
-        pytorch: The version of PyTorch that was asked about, or an empty string.
-        lock_problem: Why the lock was not looked at, or an empty string.
+        platform: The platform that is judged.
+        build: Whether it can be built there; None if unknown.
+        run: Whether what it builds runs there; None if unknown.
+        findings: The findings of all rules.
+        pytorch: The PyTorch version that is judged, or an empty string.
+        lock_problem: Why the lock was not judged, or an empty string.
     """
 
     target: str
@@ -63,12 +63,12 @@ class Verdicts:
     lock_problem: str
 
     def about(self, *scopes: Scope) -> tuple[Finding, ...]:
-        """Return the findings of the rules of some scopes."""
+        """Return the findings of the rules of the given scopes."""
         scope_of = {code: rule.scope for rule in RULES for code in rule.codes}
         return tuple(finding for finding in self.findings if scope_of[finding.code] in scopes)
 
     def against(self, *scopes: Scope) -> tuple[Finding, ...]:
-        """Return the findings that make a verdict of some scopes a no, or leave it open."""
+        """Return the findings that make a verdict of the given scopes "no" or "unknown"."""
         errors = {finding for finding in self.about(*scopes) if finding.severity is Severity.ERROR}
         return tuple(
             finding
@@ -77,7 +77,7 @@ class Verdicts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the verdicts as plain values, without the findings."""
+        """Return the verdicts as JSON values, without the findings."""
         return {
             "build": self.build,
             "run": self.run,
@@ -90,12 +90,12 @@ class Verdicts:
 
 
 class Judge:
-    """A target with all that its verdicts depend on but the machine; made once for many machines.
+    """A target with everything that its verdicts depend on except the host. One is made for many hosts.
 
     Attributes:
-        lock: The target's lock; None when it is not looked at.
-        lock_problem: Why it is not looked at, or an empty string.
-        questions: What is asked about a machine: what each rule finds.
+        lock: The target's lock; None if it is not judged.
+        lock_problem: Why it is not judged, or an empty string.
+        questions: One question per rule: what it finds on a host.
     """
 
     def __init__(
@@ -109,23 +109,23 @@ class Judge:
         arch_list: str = "",
         activated: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the target.
+        """Prepare a target.
 
         Args:
             target: The target.
-            source: The PyTorch that shall be built; None when none is named.
+            source: The PyTorch to build; None if none is named.
             facts: The tables.
-            locked: Whether the lock counts; not so where it is about to be made anew.
+            locked: Whether to judge the lock; False if it is about to be solved again.
             arch_list: TORCH_CUDA_ARCH_LIST of the caller's environment.
-            lock: The lock, where the caller has read it.
-            activated: The variables that activating its environment sets; None where there is none.
+            lock: The lock if the caller has read it.
+            activated: The variables that activating its environment sets; None if there is none.
         """
         self._target = target
         self._source = source
         self._facts = facts
         self._arch_list = arch_list
         self._activated = activated
-        self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not looked at")
+        self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
         self.questions: tuple[Callable[[HostReport], tuple[Finding, ...]], ...] = tuple(
@@ -133,17 +133,17 @@ class Judge:
         )
 
     def __call__(self, host: HostReport) -> Verdicts:
-        """Return the verdicts on a machine."""
+        """Return the verdicts on a host."""
         return self.conclude(host, [question(host) for question in self.questions])
 
     def conclude(self, host: HostReport, answers: Sequence[Iterable[Finding]]) -> Verdicts:
-        """Return the verdicts on a machine that follow from the answers to `questions`.
+        """Derive the verdicts on a host from the answers to `questions`.
 
-        A verdict is a no where an error is against it, and else unknown where something leaves it open.
+        A verdict is "no" if an error decides it, else "unknown" if a finding leaves it open.
         """
-        found = [(rule.scope, one) for rule, told in zip(self._rules, answers, strict=True) for one in told]
+        found = [(rule.scope, one) for rule, yielded in zip(self._rules, answers, strict=True) for one in yielded]
         if foreign := [one for one in found if one[1].code == PLATFORM]:
-            found = foreign  # what the target asks for there says nothing of this platform
+            found = foreign  # the manifest's requirements are for another platform
         return Verdicts(
             target=self._target.name,
             platform=_platform(host),
@@ -167,7 +167,7 @@ class Judge:
 
 
 class _Judges:
-    """Several targets on one machine after the other."""
+    """Several targets, judged on one host after the other."""
 
     def __init__(self, judges: Sequence[Judge]) -> None:
         self._judges = judges
@@ -184,9 +184,9 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
 
     Args:
         context: Where things are found.
-        name: The target; None for that of the only environment.
-        pytorch: The PyTorch that shall be built, as `find_source` takes it.
-        options: Which host is meant, where it is not this one.
+        name: The target; None for the target of the only environment.
+        pytorch: The PyTorch to build, as `find_source` takes it.
+        options: Which host to judge if it is not this machine.
 
     Raises:
         UsageError: There is no such target or no such PyTorch.
@@ -204,7 +204,7 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
 
 
 def _activated(environment: Environment) -> dict[str, str] | None:
-    """Return what activating an environment sets; None where it has none that can be read."""
+    """Return what activating an environment sets; None if it has none that can be read."""
     try:
         return {change.name: change.value for change in read_activation(environment.meta / ACTIVATION).changes}
     except EnvironmentBrokenError:
@@ -212,7 +212,7 @@ def _activated(environment: Environment) -> dict[str, str] | None:
 
 
 def with_environment(host: HostReport, prefix: Path) -> HostReport:
-    """Return the machine with the CUDA toolkit of an environment first, where that has one."""
+    """Return the host with the CUDA toolkit of an environment first if the environment has one."""
     toolchain = discover(prefix)
     limits = compiler_limits(toolchain.cuda) if toolchain.cuda else None
     if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
@@ -227,17 +227,17 @@ def with_environment(host: HostReport, prefix: Path) -> HostReport:
 def check_fleet(
     context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
 ) -> Iterator[MachineVerdicts[Verdicts]]:
-    """Yield the verdicts for each machine of a fleet, on a target or on every target that can be read.
+    """Yield the verdicts for each host of a fleet, on a target or on every readable target.
 
     Args:
         context: Where things are found.
         name: The target.
-        pytorch: The PyTorch that shall be built, as `find_source` takes it.
-        path: The file or the folder with the host reports.
-        options: Must name no other host.
+        pytorch: The PyTorch to build, as `find_source` takes it.
+        path: A file or a folder of host reports.
+        options: Host options, which must name no other host.
 
     Raises:
-        UsageError: There is no such target, no such PyTorch or no report, or another host is named too.
+        UsageError: There is no such target, PyTorch or report, or the options name another host.
     """
     refuse_host_options(options)
     facts = user_facts(context)
@@ -248,33 +248,33 @@ def check_fleet(
 
 
 def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
-    """Return what a PyTorch asks for.
+    """Return the requirements of a PyTorch revision.
 
     Args:
-        pytorch: A folder with a checkout, or a version; empty for the working folder if that is a checkout.
-        facts: The tables, with what the releases ask for.
+        pytorch: A folder with a checkout, or a version; empty for the working folder if it is a checkout.
+        facts: The tables, with the requirements of releases.
 
     Returns:
-        What it asks for; None when nothing is named and the working folder is no checkout.
+        The requirements; None if nothing is named and the working folder is not a checkout.
 
     Raises:
-        UsageError: What is named is neither a checkout nor a version that the tables know of; or nothing is named, and
-            the working folder is a checkout that does not tell its version.
-        FactsError: The row of that version can't be used.
+        UsageError: The name is neither a checkout nor a version in the tables; or nothing is named, and the working
+            folder is a checkout without a version.
+        FactsError: The row of that version is unusable.
     """
     folder = Path(pytorch)
-    if os.path.isdir(pytorch or "."):  # noqa: PTH112 (no error where the name is none that a folder can have)
+    if os.path.isdir(pytorch or "."):  # noqa: PTH112 (no error for an invalid folder name)
         found = read_source(folder if pytorch else Path.cwd())
         if isinstance(found, SourceTree):
             return found
         if not pytorch and not is_pytorch(Path.cwd()):
             return None
-        where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be judged by: "
-        hint = "name a checkout of PyTorch, or a version: `--pytorch 2.9`"
+        where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be used as a checkout: "
+        hint = "pass a checkout of PyTorch or a version: `--pytorch 2.9`"
         raise UsageError(f"{where}{found.reason}", hint=hint)
     if re.fullmatch(_REVISION, pytorch.strip()):
         return _release(pytorch.strip().removeprefix("v"), facts)
-    hint = "name a folder that is there, or a version: `--pytorch 2.9`"
+    hint = "pass an existing folder or a version: `--pytorch 2.9`"
     raise UsageError(f"`{pytorch}` is neither a folder nor a version of PyTorch", hint=hint)
 
 
@@ -282,11 +282,11 @@ def _release(version: str, facts: Facts) -> SourceTree:
     release = facts.pytorch_build.release(version)
     if release is None:
         oldest = facts.pytorch_build.releases[0].version
-        raise UsageError(f"what PyTorch {version} asks for is not known", hint=f"the tables begin with {oldest}")
+        raise UsageError(f"what PyTorch {version} asks for is not known", hint=f"the tables start with {oldest}")
     origin = f"PyTorch {release.version}: {release.basis.source}"
     try:
         return from_release(version, release.asked(), origin)
-    except ValueError as error:  # of a row of the user's
+    except ValueError as error:  # a row of the user's facts
         raise FactsError(f"{origin}: {error}") from error
 
 

@@ -1,5 +1,6 @@
-"""The lock of a target, read once and held against its manifest once."""
+"""Judge a target's lock against its manifest; each is read once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,8 +8,10 @@ from tenv.checks.rules.interface import Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError, TenvError
 from tenv.locks.lock import Lock
+from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock, read_lock
 from tenv.sources.staleness import differences
+from tenv.targets.layers import with_features
 from tenv.targets.search import Target
 
 __all__ = ["JudgedLock", "judge_lock"]
@@ -20,11 +23,12 @@ class JudgedLock:
 
     Attributes:
         path: Its file.
-        lock: The lock; None when there is none that can be read.
-        faults: Why it does not do, one sentence each: it does not satisfy the manifest, or its packages do not fit
+        lock: The lock; None if there is no readable one.
+        faults: Why it can't be used, one sentence each: it does not satisfy the manifest, or its packages do not fit
             together.
-        error: Why there is none that can be read.
-        unsuited: How many of the first faults say that it does not satisfy the manifest.
+        error: Why there is no readable lock.
+        unsuited: How many of the first faults are about satisfying the manifest.
+        lacking: The requested features that it has no file of.
     """
 
     path: Path
@@ -32,17 +36,25 @@ class JudgedLock:
     faults: tuple[str, ...] = ()
     error: TenvError | None = None
     unsuited: int = 0
+    lacking: tuple[str, ...] = ()
 
     def require(self, target: Target) -> Lock:
         """Return the lock if it satisfies the manifest.
 
         Raises:
-            LockMissingError, LockCorruptError: There is none that can be read.
-            LockStaleError: It no longer satisfies the manifest.
+            LockMissingError, LockCorruptError: There is no readable lock.
+            LockStaleError: The lock does not satisfy the manifest.
         """
         if self.lock is None:
             assert self.error is not None  # noqa: S101 (one of the two is there)
             raise self.error
+        if self.lacking:
+            named = ",".join(self.lacking)
+            raise LockStaleError(
+                f"{self.path} was made without the {_features(self.lacking)}",
+                hint=f"`tenv lock {target.name}` adds what is missing; `tenv create {target.name}` without "
+                f"`--with {named}` installs the rest",
+            )
         if self.faults:
             listed = "".join(f"\n  {line}" for line in self.faults)
             raise LockStaleError(
@@ -56,12 +68,12 @@ class JudgedLock:
 
         Args:
             target: The target.
-            frozen: Take it where it satisfies the manifest, whatever the rules say of its packages.
-            kept: Take it whatever the manifest says: the environment was made from it before.
-            written: A missing lock, or one that no longer satisfies the manifest, may be made anew.
+            frozen: Accept the lock if it satisfies the manifest, whatever the rules find in its packages.
+            kept: Accept the lock even if it does not satisfy the manifest: the environment was created from it.
+            written: A missing lock, or one that does not satisfy the manifest, may be solved again.
 
         Returns:
-            The lock; None where it is to be made anew.
+            The lock; None if it has to be solved again.
 
         Raises:
             LockMissingError, LockCorruptError, LockStaleError: As `require`.
@@ -76,13 +88,19 @@ class JudgedLock:
             return None
 
 
-def judge_lock(target: Target, read: bytes | TenvError | None = None, path: Path | None = None) -> JudgedLock:
-    """Return the lock of a target with what is to be said against it; a file that can't be read is no error here.
+def judge_lock(
+    target: Target,
+    read: bytes | TenvError | None = None,
+    path: Path | None = None,
+    features: Sequence[str] | None = None,
+) -> JudgedLock:
+    """Return the lock of a target with its faults. An unreadable file is not an error here.
 
     Args:
         target: The target.
-        read: The bytes of the file or why there are none, where the caller has read it.
-        path: The file; that of the target when None.
+        read: The bytes of the file, or why there are none, if the caller has read it.
+        path: The file; None for the target's own.
+        features: The features to judge and to leave in the lock; None for all of the manifest's.
     """
     path = path or target.lock_file
     if isinstance(read, TenvError):
@@ -92,6 +110,15 @@ def judge_lock(target: Target, read: bytes | TenvError | None = None, path: Path
     except (LockMissingError, LockCorruptError) as error:
         return JudgedLock(path, None, error=error)
     errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
-    told = (f"{row.subject} {row.message} ({row.code})" for row in errors)
-    unsuited = differences(lock, target.manifest)
-    return JudgedLock(path, lock, (*unsuited, *told), unsuited=len(unsuited))
+    broken = (f"{row.subject} {row.message} ({row.code})" for row in errors)
+    manifest, lacking = target.manifest, tuple[str, ...]()
+    if features is not None:
+        there = features_of(lock)
+        lacking = tuple(name for name in features if name not in there)
+        lock, manifest = take(lock, features), with_features(manifest, features)
+    unsuited = differences(lock, manifest)
+    return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
+
+
+def _features(names: Sequence[str]) -> str:
+    return ("feature " if len(names) == 1 else "features ") + ", ".join(f"`{name}`" for name in names)

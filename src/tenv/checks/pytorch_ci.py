@@ -33,7 +33,7 @@ class CiBuilds:
 
 
 def read_tested(root: Path) -> CiBuilds | None:
-    """Return what a checkout's CI builds with; None where its files do not tell."""
+    """Return what a checkout's CI builds with; None if its files do not tell."""
     try:
         text = (root / _FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:

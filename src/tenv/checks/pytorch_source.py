@@ -1,8 +1,8 @@
-"""What a PyTorch checkout asks for, read from its own files.
+"""Read the requirements of a PyTorch checkout from its own files.
 
-Nothing of the checkout is run. Each value is taken from the place that enforces it (``cmake_minimum_required``, an
-``#error``, a ``FATAL_ERROR``); where several places speak of one thing, the strictest counts. The wording was followed
-from 1.7 on; a value whose place is not there, or is worded in a new way, is missing with a reason.
+No code of the checkout is run. Each value is read from the place that enforces it (``cmake_minimum_required``, an
+``#error``, a ``FATAL_ERROR``); of several places, the strictest counts. The patterns cover the wording since 1.7. A
+value whose place is missing or worded in a new way is a `Missing` with a reason.
 """
 
 import re
@@ -59,18 +59,18 @@ class AbiChoice(StrEnum):
     """Who chooses the ABI of libstdc++ (``_GLIBCXX_USE_CXX11_ABI``) in a build."""
 
     ENVIRONMENT = "environment"
-    """The variable `_GLIBCXX_USE_CXX11_ABI` of the environment, which the build passes on; else the compiler."""
+    """The environment variable `_GLIBCXX_USE_CXX11_ABI`, which the build passes on; otherwise the compiler."""
     COMPILER = "compiler"
-    """The compiler and its flags alone: the variable is not passed on any more (from 2.14 on)."""
+    """Only the compiler and its flags: since 2.14, the build does not pass the variable on."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRequirement(Generic[T]):
-    """Something that a source tree asks for.
+    """A requirement of a source tree.
 
     Attributes:
-        value: What it asks for.
-        origin: Where that was read: a file of the tree with its line, or a table of facts.
+        value: The required value.
+        origin: Where it was read: a file of the tree with its line, or a table of facts.
     """
 
     value: T
@@ -79,22 +79,22 @@ class SourceRequirement(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """What the sources of a PyTorch revision ask for.
+    """The requirements of a PyTorch revision.
 
     Attributes:
-        root: The checkout; None when only a version is known.
+        root: The checkout; None if only the version is known.
         version: Its version as written (``2.15.0a0``).
-        python: The Python versions that it takes.
-        cmake_min: The oldest CMake.
-        gcc_min: The oldest GCC.
-        clang_min: The oldest clang.
-        cuda_min: The oldest CUDA toolkit.
-        cudnn_min: The oldest cuDNN.
+        python: The Python versions that it supports.
+        cmake_min: The minimum CMake.
+        gcc_min: The minimum GCC.
+        clang_min: The minimum clang.
+        cuda_min: The minimum CUDA toolkit.
+        cudnn_min: The minimum cuDNN.
         cxx_standard: The C++ standard, 17 for C++17.
         abi: Who chooses the ABI of libstdc++.
-        build_backend: What builds it: ``setuptools``, ``scikit-build-core``, or another backend by its own name.
+        build_backend: Its build backend: ``setuptools``, ``scikit-build-core``, or another one by its own name.
         state: What is in the checkout beside its sources; None without one.
-        tested: What the CI of this revision builds with; None where its files do not tell.
+        tested: What the CI of this revision builds with; None if its files do not tell.
     """
 
     root: Path | None
@@ -113,11 +113,11 @@ class SourceTree:
 
     @property
     def release(self) -> Version:
-        """The release that it is or becomes: its version without what follows the dotted numbers."""
+        """The release that it is or becomes: the dotted numbers of its version."""
         return _release(self.version.value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
+        """Return the requirements as JSON values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
         names = [name for name in self.__slots__ if name not in ("root", "state", "tested")]
         values = {name: _to_json(getattr(self, name)) for name in names}
         return {
@@ -144,7 +144,7 @@ def _release(text: str) -> Version:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a checkout; one that is not there reads as an empty text."""
+    """The files of a checkout; a missing file reads as empty text."""
 
     root: Path
 
@@ -155,7 +155,7 @@ class _Files:
             return ""
 
     def find(self, name: str, pattern: re.Pattern[str]) -> list[SourceRequirement[str]]:
-        """Return what a pattern's only group matches in a file, each with its line."""
+        """Return the matches of a pattern's only group in a file, each with its line."""
         text = self.text(name)
         found = []
         for match in pattern.finditer(text):
@@ -166,23 +166,23 @@ class _Files:
     def table(self, name: str) -> dict[str, Any]:
         try:
             return tomli.loads(self.text(name))
-        except (ValueError, RecursionError):  # TOMLDecodeError, or a number that int refuses
+        except (ValueError, RecursionError):  # TOMLDecodeError, or a number that int rejects
             return {}
 
 
 def is_pytorch(path: Path) -> bool:
-    """Tell whether a folder's CMakeLists.txt is that of PyTorch, whatever else of the sources is there."""
+    """Return whether a folder's CMakeLists.txt is PyTorch's, even if other sources are missing."""
     return bool(_PROJECT.search(_Files(path).text("CMakeLists.txt")))
 
 
 def read_source(path: Path) -> SourceTree | Missing:
-    """Read what a PyTorch checkout asks for.
+    """Read the requirements of a PyTorch checkout.
 
     Args:
         path: The folder with its ``version.txt``.
 
     Returns:
-        What it asks for, or why the folder is not taken for a checkout of PyTorch.
+        The requirements, or why the folder is not a checkout of PyTorch.
     """
     files = _Files(path)
     version = files.text("version.txt").strip()
@@ -192,9 +192,9 @@ def read_source(path: Path) -> SourceTree | Missing:
     if not version:
         return Missing(f"{path} has no version.txt, so it is not a checkout of PyTorch")
     if not _RELEASE.match(version):
-        return Missing(f"{path / 'version.txt'} has no version in it, but `{version.splitlines()[0][:40]}`")
+        return Missing(f"{path / 'version.txt'} holds no version but `{version.splitlines()[0][:40]}`")
     if not is_pytorch(path):
-        return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not that of PyTorch")
+        return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not PyTorch's")
     return _read(files, SourceRequirement(version, "version.txt"))
 
 
@@ -218,15 +218,15 @@ def _read(files: _Files, version: SourceRequirement[str]) -> SourceTree:
 
 
 def from_release(version: str, values: Mapping[str, str], origin: str) -> SourceTree:
-    """Return what a revision asks for of which only the version is known.
+    """Return the requirements of a revision of which only the version is known.
 
     Args:
         version: The version as written.
-        values: What is known, by the names of `SourceTree`'s attributes (`Release.asked` of the facts gives them).
-        origin: Where that was read.
+        values: The known values by the names of `SourceTree`'s attributes (from `Release.asked`).
+        origin: Where the values were read.
 
     Raises:
-        ValueError: The version does not begin with a number, or a value can't be read.
+        ValueError: The version does not begin with a number, or a value is invalid.
     """
     _release(version)
 
@@ -237,7 +237,7 @@ def from_release(version: str, values: Mapping[str, str], origin: str) -> Source
     backend = asked("build_backend", str)
     return SourceTree(
         root=None,
-        version=SourceRequirement(version, "the version that was given"),
+        version=SourceRequirement(version, "the given version"),
         python=asked("python", Range),
         cmake_min=asked("cmake_min", Version),
         gcc_min=asked("gcc_min", Version),
@@ -278,7 +278,7 @@ def _python(files: _Files) -> SourceRequirement[Range] | Missing:
 
 
 def _cmake(files: _Files) -> SourceRequirement[Version] | Missing:
-    """Return the oldest CMake: of what CMake enforces itself and what the build backend installs or asks for."""
+    """Return the minimum CMake: of what CMake enforces and what the build backend requires."""
     project = files.table("pyproject.toml")
     found = files.find("CMakeLists.txt", _CMAKE)[:1]
     requires = _section(project, "build-system").get("requires")
@@ -292,20 +292,20 @@ def _cmake(files: _Files) -> SourceRequirement[Version] | Missing:
 
 
 def _gcc(files: _Files) -> SourceRequirement[Version] | Missing:
-    """Return the oldest GCC that is not refused; what the README names counts only when nothing refuses one."""
+    """Return the oldest GCC that the sources accept; the README's version counts only if no check rejects one."""
     found = [asked for pattern in _GCC for asked in files.find("CMakeLists.txt", pattern)]
     found += files.find("c10/util/C++17.h", _GCC_HEADER)
-    return _highest(found or files.find("README.md", _GCC_README), "nothing names a version of GCC")
+    return _highest(found or files.find("README.md", _GCC_README), "no file names a version of GCC")
 
 
 def _clang(files: _Files) -> SourceRequirement[Version] | Missing:
     found = [asked for pattern in _CLANG for asked in files.find("CMakeLists.txt", pattern)]
     found += files.find("c10/util/C++17.h", _CLANG_HEADER)
-    return _highest(found, "nothing checks the version of clang")
+    return _highest(found, "no file checks the version of clang")
 
 
 def _cudnn(files: _Files) -> SourceRequirement[Version] | Missing:
-    """Return the oldest cuDNN; the one check goes into PyTorch's wheels, the other is for its own build alone."""
+    """Return the minimum cuDNN. One check is part of PyTorch's wheels; the other one is only for its own build."""
     names = ("cmake/public/cuda.cmake", "cmake/Dependencies.cmake")
     found = [asked for name in names for asked in files.find(name, _CUDNN)]
     return _highest(found, f"neither {' nor '.join(names)} names a version")
@@ -329,7 +329,7 @@ def _backend(files: _Files) -> SourceRequirement[str] | Missing:
         return SourceRequirement("scikit-build-core", "pyproject.toml")
     if files.text("setup.py"):
         return SourceRequirement("setuptools", "setup.py")
-    return Missing("there is no build backend in pyproject.toml, and no setup.py")
+    return Missing("pyproject.toml has no build backend, and there is no setup.py")
 
 
 def _abi(files: _Files, backend: SourceRequirement[str] | Missing) -> SourceRequirement[AbiChoice]:

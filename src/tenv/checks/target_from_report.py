@@ -1,4 +1,4 @@
-"""The target that a pasted report asks for: the one with the CUDA that its PyTorch was built with."""
+"""Select the target for a pasted report: the one with the CUDA that the report's PyTorch was built with."""
 
 import re
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ _WITHOUT_CUDA = re.compile(r"\+cpu\b")
 
 @dataclass(frozen=True, slots=True)
 class FromReport:
-    """The target that was taken.
+    """The selected target.
 
     Attributes:
         target: Its name.
-        cuda: The CUDA that the report's PyTorch was built with; empty for one without.
-        reason: Why it is that target.
-        options: The options with the report in them, so that it is read once.
+        cuda: The CUDA that the report's PyTorch was built with; empty without CUDA.
+        reason: Why it was selected.
+        options: The options with the report's content, so that the file is read once.
     """
 
     target: str
@@ -42,11 +42,11 @@ class FromReport:
     options: HostOptions
 
     def to_json(self) -> dict[str, str]:
-        """Return the choice as plain values."""
+        """Return the choice as JSON values."""
         return {"target": self.target, "cuda": self.cuda, "reason": self.reason}
 
     def line(self) -> str:
-        """Return the choice in words."""
+        """Return the choice as text."""
         return f"target: {self.target}, since {self.reason}"
 
 
@@ -63,7 +63,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the report's PyTorch is: its CUDA (None without), where that stands, its version."""
+    """The report's PyTorch: its CUDA (None without), the line that names it, and its version."""
 
     cuda: Version | None
     place: str
@@ -71,18 +71,18 @@ class _Asked:
 
 
 def from_report(context: Context, options: HostOptions) -> FromReport:
-    """Return the target for the PyTorch of a report.
+    """Select the target for the PyTorch of a report.
 
     Args:
         context: Where targets are found.
-        options: Which host is meant; it must name a report.
+        options: Which host to judge; they must name a report.
 
     Raises:
-        UsageError: No report is named, or no target is for its platform.
-        HostReportError: The report can't be read, or does not say which CUDA its PyTorch was built with.
+        UsageError: No report is named, or no target supports its platform.
+        HostReportError: The report is unreadable, or does not name the CUDA that its PyTorch was built with.
     """
     if not options.host_report:
-        raise UsageError("`--target-from-report` needs a report", hint="name one: `--host-report FILE`")
+        raise UsageError("`--target-from-report` needs a report", hint="pass one: `--host-report FILE`")
     options = read(options)
     pasted = options.given.pasted if options.given else {}
     host, facts = report(context, options), user_facts(context)
@@ -96,17 +96,17 @@ def from_report(context: Context, options: HostOptions) -> FromReport:
 
 
 def _asked(pasted: dict[str, Any], source: str) -> _Asked:
-    """Return which CUDA the report's PyTorch was built with."""
+    """Return the CUDA that the report's PyTorch was built with."""
     said, pytorch = (_answer(pasted, name) for name in ("pytorch_cuda", "pytorch"))
     value, release = said.get("value"), str(pytorch.get("value", ""))
     if isinstance(value, str) and re.fullmatch(r"\d{1,3}(\.\d{1,4}){1,3}", value, re.ASCII):
         return _Asked(Version(Version(value).major_minor), str(said.get("origin", "")), release)
     if _WITHOUT_CUDA.search(release):
         return _Asked(None, str(pytorch.get("origin", "")), release)
-    why = said.get("missing") or "it is no pasted report"
+    why = said.get("missing") or "it is not a pasted report"
     raise HostReportError(
-        f"{source}: does not say which CUDA its PyTorch was built with: {why}",
-        hint="name a TARGET (`tenv targets` lists them), or let `tenv create auto` choose one",
+        f"{source}: does not name the CUDA that its PyTorch was built with: {why}",
+        hint="name a TARGET (`tenv targets` lists them), or let `tenv create auto` select one",
     )
 
 
@@ -116,7 +116,7 @@ def _answer(pasted: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _targets(context: Context, host: HostReport, facts: Facts) -> Iterator[_Known]:
-    """Yield the targets for the machine's platform that bring a CUDA release of their own, or none."""
+    """Yield the targets for the host's platform that bring their own CUDA or need none."""
     platform = _platform(host)
     for name in context.places.names():
         try:
@@ -133,7 +133,7 @@ def _settled(manifest: Manifest) -> bool:
 
 
 def _take(targets: list[_Known], asked: _Asked, host: HostReport, facts: Facts) -> tuple[_Known, str]:
-    """Return the target to take and why."""
+    """Return the selected target and the reason."""
     words = f"CUDA {asked.cuda}" if asked.cuda else "no CUDA"
     built = f"which the report's PyTorch was built with ({asked.place})"
     same = [one for one in targets if _same(one.cuda, asked.cuda)]
@@ -143,17 +143,18 @@ def _take(targets: list[_Known], asked: _Asked, host: HostReport, facts: Facts) 
     order = [toolkit.major_minor for toolkit in newest_toolkits(facts.cuda_driver)]
 
     def near(one: _Known) -> Any:
-        # A report seldom names all that a target without conda takes of the host: its compiler, its Python.
+        # A report seldom names everything that a target without conda resolves from the host: compiler, Python.
         whole = bool(one.manifest.dependencies) or toolkit_kind(one.manifest) is not ToolkitKind.ARCHIVES
         return -_distance(one.cuda, asked.cuda, order), _made_for(one, asked), whole, rank((one.target, one.manifest))
 
     best = max(running or same or targets, key=near)
     if isinstance(host.driver, Fact):
         driver = f"driver {host.driver.value}"
-        runs = f"that {driver} runs" if running else f"though {driver} is known to run none of them"
+        runs = f" that {driver} runs" if running else f", although {driver} runs none of them"
     else:
-        runs = "though the report names no driver"
-    runs = f" {runs}" if asked.cuda else ""
+        runs = ", although the report names no driver"
+    if not asked.cuda:
+        runs = ""
     if same:
         names = ", ".join(f"`{one.target.name}`" for one in same)
         return best, f"{names} have {words}, {built}, and it is the nearest{runs}"
@@ -165,13 +166,13 @@ def _same(one: Version | None, other: Version | None) -> bool:
 
 
 def _made_for(one: _Known, asked: _Asked) -> bool:
-    """Tell whether a target is for the release of PyTorch that the report names."""
+    """Return whether a target supports the PyTorch release that the report names."""
     release = Version.find(asked.pytorch)
     return release is None or one.manifest.pytorch is None or str(release) in one.manifest.pytorch
 
 
 def _distance(one: Version | None, other: Version | None, order: list[str]) -> int:
-    """Return how many releases of the toolkit lie between two; a release that is not in the table counts by number."""
+    """Return how many toolkit releases lie between two; a release outside the table counts by its number."""
     if one is None or other is None:
         return 0
     places = [order.index(cuda.major_minor) if cuda.major_minor in order else None for cuda in (one, other)]

@@ -52,7 +52,7 @@ def _is_fine(found: "Verdicts", build_only: bool) -> bool:
     return found.build is True and (build_only or found.run is True)
 
 
-@command("check", short_help="Judge whether a target builds and runs on this machine.")
+@command("check", short_help="Judge a target on this machine by every rule.")
 @target_argument
 @pytorch_option
 @build_only_option
@@ -71,8 +71,8 @@ def check(
 ) -> Result:
     """Judge whether TARGET builds on this machine, and whether the result runs here.
 
-    Status 0 if both verdicts are yes; with --build-only, if the verdict for build is yes; else 1. With --against and
-    no TARGET, tenv judges every target on every machine, and the status is 0.
+    Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
+    without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.checks.judge import check as judge
@@ -84,6 +84,10 @@ def check(
             raise click.UsageError("--against and --target-from-report exclude each other")
         return _fleet(voice, target, pytorch, build_only, against, host)
     context = Context()
+    if target is None and not target_from_report:
+        names = context.chosen_targets(None)
+        if len(names) > 1:
+            return _all(context, names, pytorch, host, build_only=build_only)
     taken = taken_from_report(context, target, host, voice.say) if target_from_report else None
     found = judge(context, taken.target if taken else target, pytorch, taken.options if taken else host)
     findings = [finding.to_json() for finding in found.findings]
@@ -94,6 +98,28 @@ def check(
         findings=findings,
         status=Exit.DONE if _is_fine(found, build_only) else Exit.CHECK,
     )
+
+
+def _all(context: "Context", names: Sequence[str], pytorch: str, host: Any, *, build_only: bool) -> Result:
+    """Judge all targets of the project."""
+    from tenv.checks.judge import check as judge
+
+    found = [judge(context, name, pytorch, host) for name in names]
+    findings = [finding.to_json() for one in found for finding in one.findings]
+
+    def show() -> None:
+        for one in found:
+            _show(one, [finding.to_json() for finding in one.findings])
+            out()
+
+    runs = [one.run for one in found]
+    data = {
+        "build": all(one.build for one in found),
+        "run": None if None in runs and False not in runs else all(runs),
+        "targets": [one.to_json() for one in found],
+    }
+    fine = all(_is_fine(one, build_only) for one in found)
+    return Result(data, text=show, findings=findings, status=Exit.DONE if fine else Exit.CHECK)
 
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from tenv.cli.examples import EXAMPLES
 from tenv.cli.output import Result, Voice
 from tenv.core.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
@@ -82,7 +83,11 @@ def command(
         def call(*, json: bool, quiet: bool, **options: Any) -> NoReturn:
             leave(run(name, Voice(json=json, quiet=quiet), functools.partial(function, **options)))
 
-        made: click.Command = click.command(name, cls=cls, **settings)(call)
+        examples = "\n".join(f"  {line}" for line in EXAMPLES.get(name, ()))
+        epilog = "\n\n".join(
+            filter(None, (settings.pop("epilog", ""), f"\b\nExamples:\n{examples}" if examples else ""))
+        )
+        made: click.Command = click.command(name, cls=cls, epilog=epilog, **settings)(call)
         made.params += [
             click.Option(["--json"], is_flag=True, help=JSON_HELP),
             click.Option(["--quiet", "-q"], is_flag=True, help="Print no messages except errors."),

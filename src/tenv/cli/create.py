@@ -34,7 +34,7 @@ __all__ = ["create"]
     "--locked",
     is_flag=True,
     envvar="TENV_LOCKED",
-    help="End with status 7 if the lock does not satisfy the manifest (TENV_LOCKED).",
+    help="Stop (status 7) when the lock does not satisfy the manifest (TENV_LOCKED).",
 )
 @click.option(
     "--frozen",
@@ -48,6 +48,13 @@ __all__ = ["create"]
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
 @click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
 @click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
+@click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
+@click.option(
+    "--with",
+    "features",
+    metavar="FEATURES",
+    help="The features of the target to install too, such as debug,test; none takes them off.",
+)
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 @pytorch_option
@@ -65,6 +72,8 @@ def create(
     python: str | None,
     exact: bool,
     repair: bool,
+    anew: bool,
+    features: str | None,
     offline: bool,
     no_wait: bool,
     pytorch: str,
@@ -86,13 +95,9 @@ def create(
 
     if target is None and not target_from_report:
         raise click.UsageError("Missing argument 'TARGET'.")
-    mode = _mode(locked=locked, frozen=frozen)
+    mode, named = _mode(locked=locked, frozen=frozen), _named(features)
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
-
-        def tell(findings: "Sequence[Finding]") -> None:
-            print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
-
         options, taken, around, choice = HostOptions(**host), None, None, None
         if target_from_report:
             taken = taken_from_report(context, target, options, progress.say)
@@ -103,11 +108,28 @@ def create(
             progress.say("\n".join(choice.lines()))
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
-            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair
+            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
         )
-        made = workflow.create(context, request, tell)
+        made = workflow.create(context, request, _teller(progress))
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+
+
+def _teller(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
+    def tell(findings: "Sequence[Finding]") -> None:
+        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
+
+    return tell
+
+
+def _named(text: str | None) -> tuple[str, ...] | None:
+    """Return the features of `--with`; None where it is not given: an environment keeps those that it has."""
+    if text is None:
+        return None
+    names = tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))
+    if not names or ("none" in names and len(names) > 1):
+        raise click.UsageError("--with: expected features, such as debug,test, or none")
+    return () if names == ("none",) else names
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":
@@ -150,6 +172,7 @@ def _data(made: "Created", choice: "TargetChoice | None", taken: "FromReport | N
         "seconds": round(made.seconds, 3),
         "changed": made.changed,
         "python": state.python,
+        "features": list(state.features),
     }
     data.update({"auto": choice.to_json()} if choice else {})
     return {**data, "target_from_report": taken.to_json()} if taken else data
@@ -166,6 +189,7 @@ def _summary(made: "Created", prefix: Path | None) -> list[str]:
     kinds = ((state.of(section.key), section.noun) for section in SECTIONS)
     parts = [count(len(rows), noun) for rows, noun in kinds if rows] or ["0 wheels"]
     parts += [f"Python {state.python}"] if state.python else []
+    parts += [f"with {', '.join(state.features)}"] if state.features else []
     size, seconds = format_bytes(made.state.bytes), format_seconds(made.seconds)
     return [
         *lines,

@@ -1,6 +1,8 @@
 """``tenv export``."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +11,9 @@ from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.cli.start import program_words
 
+if TYPE_CHECKING:
+    from tenv.verbs.export import Written
+
 __all__ = ["export"]
 
 
@@ -16,7 +21,11 @@ __all__ = ["export"]
 @click.argument("format")
 @click.argument("target", required=False)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), default=Path(), help="The folder to write to; `-` prints."
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="The file to write where the format is one, else the folder; `-` to print.",
 )
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; default: all.")
 @click.option("--python", default="", metavar="MINOR", help="Write the wheels of one Python minor alone.")
@@ -26,13 +35,13 @@ __all__ = ["export"]
     help="The lock to export; default: the target's own.",
 )
 @click.option(
-    "--requests", is_flag=True, help="environment.yml: write the manifest's requests, not the locked packages."
+    "--requests", is_flag=True, help="environment.yml: write the requests of the manifest, not the locked packages."
 )
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
 @click.option(
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
-@click.option("--base", default="", metavar="IMAGE", help="The image of a container; default: the first that fits.")
+@click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @offline_option
 def export(
@@ -85,9 +94,20 @@ def export(
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
         return Result({**data, "files": [], "text": text}, text=text, summary=lost)
-    paths, kept = workflow.write(written, output, force=force)
+    paths, kept = workflow.write(*_placed(written, output), force=force)
     files_written = [str(path) for path in paths]
     lost += [f"kept (`--force` replaces it): {line}" for line in kept]
     data |= {"kept": kept} if kept else {}
     summary = [f"{', '.join(files_written)} written", *lost, *written.exported.notes]
     return Result({**data, "files": files_written}, summary=summary)
+
+
+def _placed(written: "Written", output: Path) -> "tuple[Written, Path]":
+    """Return what is exported, under the name that `-o` gives to a single file, and the folder to write to."""
+    files = written.exported.files
+    own = next(iter(files), "")
+    named = output.suffix or output.name == own or not (Path(own).suffix or own.startswith("."))
+    if len(files) != 1 or "/" in own or not output.name or not named or output.is_dir():
+        return written, output
+    exported = replace(written.exported, files={output.name: files[own]})
+    return replace(written, exported=exported), output.parent

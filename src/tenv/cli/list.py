@@ -30,7 +30,7 @@ def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (
     return Result(
         [row.to_json() for row in found],
         text=lambda: _print(found),
-        summary=[row.standing.sentence(row.state.target) for row in unfit if row.reason],
+        summary=[row.sentence for row in unfit if row.reason],
         status=Exit.CHECK if check and unfit else Exit.DONE,
     )
 

@@ -5,19 +5,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import TenvError
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Callable
 
     from tenv.project.context import Context
     from tenv.targets.search import Target
     from tenv.verbs.lock import Locked
 
-__all__ = ["lock", "locked_result", "user_option"]
+__all__ = ["each", "lock", "locked_result", "user_option"]
 
 user_option = click.option(
     "--user", is_flag=True, help="Write to your configuration folder, which counts outside projects."
@@ -27,7 +28,7 @@ _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for sol
 
 
 @command("lock", short_help="Write or check the lock of a target.")
-@click.argument("target")
+@target_argument
 @click.option(
     "--check", is_flag=True, help="Write nothing; end with status 7 if the lock does not satisfy the manifest."
 )
@@ -46,7 +47,7 @@ _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for sol
 def lock(
     voice: Voice,
     *,
-    target: str,
+    target: str | None,
     check: bool,
     user: bool,
     reset: bool,
@@ -57,7 +58,10 @@ def lock(
     trust_first_use: bool,
     verbose: bool,
 ) -> Result:
-    """Update the lock of TARGET for all of its platforms, and keep the versions that still satisfy the manifest."""
+    """Bring the lock of TARGET up to date for all of its platforms, keeping the versions that still fit.
+
+    Without TARGET, all targets of the project are locked, or checked, one after the other.
+    """
     from dataclasses import replace
 
     from tenv.project.context import Context
@@ -65,24 +69,60 @@ def lock(
     from tenv.verbs import lock as workflow  # late: loads what it needs
     from tenv.verbs.lock_place import replaces_built_in, require_user, with_user
 
-    with Terminal(voice) as progress:
-        context = with_user(Context(progress=progress, offline=offline), user=user)
+    if target is None and (lock_file or reset):
+        raise click.UsageError("--lock-file and --reset need a TARGET")
+    limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
+
+    def one(context: "Context", name: str) -> Result:
         if reset:
-            return _reset(context, target)
-        found = context.places.find(target)
+            return _reset(context, name)
+        found = context.places.find(name)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file, lock_origin=None)
         elif not check and replaces_built_in(found) and not _answers(found):
             require_user(found, "tenv lock", user=user)
-        limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:
             if verbose and error.detail:
                 voice.say(error.detail)
             raise
-    verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
-    return locked_result(target, locked, verb)
+        verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
+        return locked_result(name, locked, verb)
+
+    with Terminal(voice) as progress:
+        return each(with_user(Context(progress=progress, offline=offline), user=user), target, one)
+
+
+def each(context: "Context", target: str | None, one: "Callable[[Context, str], Result]") -> Result:
+    """Return what a command does with a target, or where none is named, with each target of the project.
+
+    Every target is taken, also after one that fails; the command then ends with the first of the errors.
+    """
+    names = context.chosen_targets(target)
+    if len(names) == 1:
+        return one(context, names[0])
+    results: list[Result] = []
+    errors: list[TenvError] = []
+    for name in names:
+        try:
+            results.append(one(context, name))
+        except TenvError as error:
+            errors.append(error)
+    if errors:
+        for result in results:
+            for line in result.summary:
+                context.progress.say(line)
+        for other in errors[1:]:
+            context.progress.say(f"error[{other.code}]: {other.message}")
+        raise errors[0]
+    rows = [result.data for result in results]
+    changed = any(row["changed"] for row in rows)
+    return Result(
+        {"targets": rows, "changed": changed},
+        summary=[line for result in results for line in result.summary],
+        findings=[finding for result in results for finding in result.findings],
+    )
 
 
 def _answers(target: "Target") -> bool:

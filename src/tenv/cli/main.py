@@ -8,39 +8,74 @@ from typing import Any
 
 __all__ = ["main"]
 
-COMMANDS = {
-    "targets": ("targets", "targets"),
-    "show": ("show", "show"),
-    "lock": ("lock", "lock"),
-    "update": ("update", "update"),
-    "diff": ("diff", "diff"),
-    "merge-driver": ("merge_driver", "merge_driver"),
-    "plan": ("build", "plan"),
-    "build": ("build", "build"),
-    "export": ("export", "export"),
-    "import": ("import_file", "import_file"),
-    "create": ("create", "create"),
-    "verify": ("verify", "verify"),
-    "rollback": ("rollback", "rollback"),
-    "list": ("list", "list_environments"),
-    "activate": ("activate", "activate"),
-    "deactivate": ("activate", "deactivate"),
-    "hook": ("activate", "hook"),
-    "completion": ("completion", "completion"),
-    "run": ("run", "run_program"),
-    "shell": ("run", "shell"),
-    "gdb": ("gdb", "gdb"),
-    "env": ("env", "env"),
-    "check": ("check", "check"),
-    "check-driver": ("check_driver", "check_driver"),
-    "explain": ("explain", "explain"),
-    "host": ("host", "host"),
-    "facts": ("facts", "facts"),
-    "remove": ("remove", "remove"),
-    "clean": ("clean", "clean"),
+GROUPS = {
+    "What is wanted, and what is chosen": {
+        "targets": ("targets", "targets"),
+        "show": ("show", "show"),
+        "init": ("init", "init"),
+        "add": ("edit", "add"),
+        "drop": ("edit", "drop"),
+        "default": ("settings", "default"),
+        "lock": ("lock", "lock"),
+        "update": ("update", "update"),
+        "diff": ("diff", "diff"),
+        "tree": ("packages", "tree"),
+        "packages": ("packages", "packages"),
+    },
+    "Will it build, will it run": {
+        "check": ("check", "check"),
+        "check-driver": ("check_driver", "check_driver"),
+        "host": ("host", "host"),
+        "explain": ("explain", "explain"),
+        "facts": ("facts", "facts"),
+    },
+    "Environments": {
+        "create": ("create", "create"),
+        "verify": ("verify", "verify"),
+        "rollback": ("rollback", "rollback"),
+        "list": ("list", "list_environments"),
+        "remove": ("remove", "remove"),
+        "clean": ("clean", "clean"),
+    },
+    "Using them": {
+        "activate": ("activate", "activate"),
+        "deactivate": ("activate", "deactivate"),
+        "hook": ("activate", "hook"),
+        "completion": ("completion", "completion"),
+        "run": ("run", "run_program"),
+        "shell": ("run", "shell"),
+        "env": ("env", "env"),
+        "gdb": ("gdb", "gdb"),
+    },
+    "PyTorch itself": {
+        "plan": ("build", "plan"),
+        "build": ("build", "build"),
+    },
+    "Other tools, and tenv itself": {
+        "export": ("export", "export"),
+        "import": ("import_file", "import_file"),
+        "merge-driver": ("merge_driver", "merge_driver"),
+        "config": ("settings", "config"),
+        "info": ("settings", "info"),
+    },
 }
+"""Every command under its heading in the help: its module below ``tenv.cli`` and its name there."""
+
+COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 """Every command: its module below ``tenv.cli`` and its name there."""
 
+
+OTHER_WORDS = {
+    "install": "`tenv create TARGET` makes the environment of a target, `tenv add TARGET PACKAGE` asks for a package",
+    "sync": "`tenv create TARGET` brings an environment up to date with its lock; `tenv run --sync` does so first",
+    "uninstall": "`tenv remove TARGET` removes an environment, `tenv drop TARGET PACKAGE` takes a package out of it",
+    "upgrade": "`tenv update TARGET` chooses newer versions for the lock, `tenv create TARGET` installs them",
+    "ls": "`tenv list` lists the environments, `tenv packages TARGET` the packages of one",
+    "search": "`tenv targets` lists the targets, `tenv packages TARGET REGEX` searches the packages of one",
+}
+"""Words of other tools, each with the command of tenv that does it."""
+
+_EARLY = ("--json", "--quiet", "-q")
 
 _COLLECT_AFTER = 100_000
 
@@ -50,7 +85,11 @@ def main() -> None:
     # Reference counting frees the objects of a command; cycle collection costs a short command a sixth of its time.
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
-    if arguments in (["--version"], ["-V"]):  # scripts use it to detect tenv, so it loads no library
+    if arguments in (
+        ["--version"],
+        ["-V"],
+        ["version"],
+    ):  # scripts use it to detect tenv, so it loads no library
         from tenv import __version__
 
         with contextlib.suppress(OSError):  # the usual path below then reports the error
@@ -70,6 +109,7 @@ def _main(arguments: list[str]) -> None:
     from tenv.cli.output import Voice, tell
     from tenv.core.errors import CancelledError, UsageError
 
+    arguments = _in_order(arguments)
     voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
     try:
@@ -79,13 +119,22 @@ def _main(arguments: list[str]) -> None:
         leave(UsageError.status)
     except click.ClickException as error:
         command = f"tenv {name}" if name in COMMANDS else "tenv"
-        hint = f"`{command} --help` shows the options"
+        hint = OTHER_WORDS.get(name) or f"`{command} --help` shows what it takes"
         leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
     except OSError as error:  # the help could not be written
         hush()
         leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _in_order(arguments: list[str]) -> list[str]:
+    """Return the words with the command first: `--json` and `--quiet` may stand before it, `help` leads to `--help`."""
+    verb = next((at for at, word in enumerate(arguments) if word not in _EARLY), len(arguments))
+    words = [*arguments[verb : verb + 1], *arguments[:verb], *arguments[verb + 1 :]]
+    if words[:1] == ["help"]:
+        return [*words[1:2], "--help"]
+    return words
 
 
 def _program() -> Any:
@@ -105,6 +154,13 @@ def _program() -> Any:
             module, name = COMMANDS[cmd_name]
             command: click.Command = getattr(importlib.import_module(f"tenv.cli.{module}"), name)
             return command
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            width = max(map(len, COMMANDS))
+            for heading, group in GROUPS.items():
+                with formatter.section(heading):
+                    rows = [(name, self.get_command(ctx, name)) for name in group]
+                    formatter.write_dl([(name.ljust(width), row.get_short_help_str(80)) for name, row in rows if row])
 
         def resolve_command(
             self, ctx: click.Context, args: list[str]

@@ -6,6 +6,7 @@ import click
 
 from tenv.cli.command import command, prefix_option
 from tenv.cli.output import Result, Voice, format_bytes
+from tenv.core.errors import UnknownTargetError
 
 __all__ = ["remove"]
 
@@ -19,6 +20,12 @@ def remove(voice: Voice, *, target: str, prefix: Path | None, no_wait: bool) -> 
     from tenv.project.context import Context
     from tenv.verbs.remove import remove_environment
 
-    removed = remove_environment(Context(), target, prefix, wait=not no_wait, say=voice.say)
+    try:
+        removed = remove_environment(Context(), target, prefix, wait=not no_wait, say=voice.say)
+    except UnknownTargetError as error:
+        raise UnknownTargetError(
+            f"{error.message}: `tenv remove` removes environments",
+            hint=f"`tenv drop TARGET {target}` takes a package out of a target; {error.hint}",
+        ) from error
     data = {"target": target, "prefix": str(removed.prefix), "bytes": removed.bytes}
     return Result(data, summary=[f"removed {removed.prefix} ({format_bytes(removed.bytes)})"])

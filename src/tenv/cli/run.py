@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["run_program", "shell"]
 
 _DEFAULT = ""
-"""Stands for the target where the command line has none before ``--``."""
+"""Marks a missing target before ``--``."""
 
 
 class _WithDefault(click.Command):
-    """A command whose target may be left out before ``--``."""
+    """A command with an optional target before ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put a mark where the target is left out."""
+        """Insert the mark for a missing target."""
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] != "--":
             at += 2 if args[at] == "--prefix" else 1

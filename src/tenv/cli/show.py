@@ -1,7 +1,7 @@
 """``tenv show``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,8 @@ from tenv.cli.output import Result, Voice, format_bytes, out
 from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tenv.verbs.show import Shown
 
 __all__ = ["show"]
@@ -29,6 +31,8 @@ def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: 
 
 def _state(shown: "Shown") -> str:
     """Return the state of the environment, with the reason if it is stale."""
+    if shown.fault:
+        return f"{shown.word}: {shown.fault.message}; {shown.fault.hint}"
     if shown.state is None:
         return "not created"
     word = shown.to_json()["state"]
@@ -47,6 +51,7 @@ def _print(shown: "Shown") -> None:
         ("cuda", str(manifest.requirements.cuda or "none")),
         ("glibc", str(manifest.requirements.glibc or "any")),
         ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
+        ("features", _features(shown)),
         ("lock", shown.lock_state),
         ("environment", f"{shown.environment.prefix} ({_state(shown)})"),
     ]
@@ -56,15 +61,26 @@ def _print(shown: "Shown") -> None:
         if value:
             out(f"{name + ':':<13}{value}")
     out("")
+    features = any(row["features"] for row in shown.packages)
     print_table(
-        ("PACKAGE", "KIND", "REQUESTED", f"LOCKED ({shown.platform})", "SIZE"),
-        [
-            (row["name"], row["kind"], row["wanted"], row["locked"], format_bytes(row["size"]) if row["size"] else "")
-            for row in shown.packages
-        ],
+        ("PACKAGE", "KIND", "REQUESTED", f"LOCKED ({shown.platform})", "SIZE", *(["FEATURE"] if features else [])),
+        [_row(row, with_features=features) for row in shown.packages],
     )
     for row in shown.packages:
         if row.get("licence"):
             out(f"license of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
             out(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")
+
+
+def _row(row: "Mapping[str, Any]", *, with_features: bool) -> tuple[str, ...]:
+    """Return the cells of a package."""
+    size = format_bytes(row["size"]) if row["size"] else ""
+    cells = (row["name"], row["kind"], row["wanted"], row["locked"], size)
+    return (*cells, ", ".join(row["features"])) if with_features else cells
+
+
+def _features(shown: "Shown") -> str:
+    """Return the features that the target has, and those that its environment holds."""
+    names, held = ", ".join(shown.target.manifest.features), ", ".join(shown.state.features) if shown.state else ""
+    return f"{names} (the environment holds {held})" if held else names and f"{names} (`tenv create --with`)"

@@ -2,9 +2,9 @@
 
 import click
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.diff import outline
-from tenv.cli.lock import locked_result, user_option
+from tenv.cli.lock import each, locked_result, user_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 
@@ -12,15 +12,17 @@ __all__ = ["update"]
 
 
 @command("update", short_help="Update the lock of a target to newer versions.")
-@click.argument("target")
+@target_argument
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @user_option
 @offline_option
-def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: bool, user: bool, offline: bool) -> Result:
+def update(
+    voice: Voice, *, target: str | None, packages: tuple[str, ...], dry_run: bool, user: bool, offline: bool
+) -> Result:
     """Lock the newest versions that the manifest of TARGET allows, of the PACKAGEs or of all packages.
 
-    Another package changes only if a PACKAGE requires it.
+    Another package changes only if a PACKAGE requires it. Without TARGET, all targets of the project are updated.
     """
     from dataclasses import replace
 
@@ -29,17 +31,19 @@ def update(voice: Voice, *, target: str, packages: tuple[str, ...], dry_run: boo
     from tenv.verbs.lock import lock_target
     from tenv.verbs.lock_place import require_user, with_user
 
-    with Terminal(voice) as progress:
-        context = with_user(Context(progress=progress, offline=offline), user=user)
-        found = context.places.find(target)
+    def one(context: Context, name: str) -> Result:
+        found = context.places.find(name)
         if not dry_run:
             require_user(found, "tenv update", user=user)
         locked = lock_target(context, found, upgrade=packages or None, dry_run=dry_run)
-    difference = difference_of(context, locked.before, locked.lock) if locked.before else None
-    verb = "is up to date" if not locked.changed else "would be written" if dry_run else "written"
-    result = locked_result(target, locked, verb)
-    if difference and found.lock_origin is not found.home_origin and found.lock_origin:
-        voice.say(f"compared with {found.lock_file}, the lock in use before ({found.lock_origin.owner}):")
-    changes = {"dry_run": dry_run, "difference": difference.to_json() if difference is not None else None}
-    lines = outline(difference) if difference else []
-    return replace(result, data={**result.data, **changes}, summary=[*lines, *result.summary])
+        difference = difference_of(context, locked.before, locked.lock) if locked.before else None
+        verb = "is up to date" if not locked.changed else "would be written" if dry_run else "written"
+        told = locked_result(name, locked, verb)
+        changes = {"dry_run": dry_run, "difference": difference.to_json() if difference is not None else None}
+        lines = outline(difference) if difference else []
+        if difference and found.lock_origin is not found.home_origin and found.lock_origin:
+            lines = [f"compared with {found.lock_file}, the lock in use before ({found.lock_origin.owner}):", *lines]
+        return replace(told, data={**told.data, **changes}, summary=[*lines, *told.summary])
+
+    with Terminal(voice) as progress:
+        return each(with_user(Context(progress=progress, offline=offline), user=user), target, one)

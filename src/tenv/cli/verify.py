@@ -79,7 +79,9 @@ def _summary(found: "Verified", prefix: Path | None) -> list[str]:
         lines.append(f"{files} of the system that {found.target} uses changed after its last create")
         hint = f"`tenv create{where} {found.target}` accepts the present files"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
-    if bad:
+    if found.fault:
+        lines.append(f"{found.fault.message}")
+    if bad or found.fault:
         where = f" --prefix {prefix}" if prefix else ""
         hint = f"`tenv create {found.target}{where} --repair` reinstalls the damaged packages"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")

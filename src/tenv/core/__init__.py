@@ -1,1 +1,1 @@
-"""What all other folders share, and what knows nothing of tenv: files, processes, versions, errors."""
+"""Code without knowledge of tenv's domain, shared by all folders: files, processes, versions, errors."""

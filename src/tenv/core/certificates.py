@@ -1,12 +1,13 @@
-"""Certificate authorities: one answer for wheels, archives and conda channels.
+"""Certificate authorities: one setting for wheels, archives and conda channels.
 
-uv and requests verify servers by Mozilla's list, rattler by the operating system's, and each reads settings of its own.
-Here the user's setting is found once; requests, uv and rattler are all given it. The first of these counts:
+uv and requests verify servers with Mozilla's list, rattler with the operating system's, and each reads its own
+settings. This module reads the user's setting once and passes it to requests, uv and rattler. The first of these
+counts:
 
-1. ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which OpenSSL, uv and rattler read, in place of the usual authorities;
+1. ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which OpenSSL, uv and rattler read, instead of the default authorities;
 2. ``REQUESTS_CA_BUNDLE``, then ``CURL_CA_BUNDLE``, likewise;
 3. uv's ``UV_SYSTEM_CERTS`` or ``UV_NATIVE_TLS``, or ``system-certs`` in its ``uv.toml``: the operating system's;
-4. pip's ``cert``, beside the usual authorities, since pip reads it for its own index alone.
+4. pip's ``cert``, in addition to the default authorities, since pip uses it only for its own index.
 """
 
 import contextlib
@@ -36,15 +37,15 @@ _ADDRESS = re.compile(r"https://[^\s`'\"()<>]+")
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """The authorities whose signature makes a server's certificate valid.
+    """The trusted certificate authorities.
 
     Attributes:
-        setting: The setting that names them; empty for the usual ones of each library.
+        setting: The setting that names them; empty for the defaults of each library.
         files: Files of certificates in PEM form.
         folders: Folders of such files.
-        system: Take those of the operating system.
-        beside: The usual ones count as well.
-        client: A certificate with its key by which servers recognize this client (uv's ``SSL_CLIENT_CERT``).
+        system: Whether to use those of the operating system.
+        beside: Whether the default ones count as well.
+        client: A client certificate with its key (uv's ``SSL_CLIENT_CERT``).
     """
 
     setting: str = ""
@@ -55,23 +56,23 @@ class Authorities:
     client: Path | None = None
 
     def context(self) -> "ssl.SSLContext":
-        """Return what verifies servers for Python's own connections.
+        """Return the SSL context for Python's own connections.
 
-        A file that can't be read adds nothing: the connection then fails, and `refusal` says why.
+        An unreadable file adds nothing: the connection then fails, and `refusal` reports why.
         """
         import ssl  # late: most commands make no connection
 
         if self.system:
-            import truststore  # late: only for those who ask for it
+            import truststore  # late: only for users who set it
 
             made: ssl.SSLContext = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         else:
             made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             for file in self._all_files():
-                with contextlib.suppress(OSError):  # ssl.SSLError is one: no certificate is in it
+                with contextlib.suppress(OSError):  # ssl.SSLError is a subclass: the file has no certificate
                     made.load_verify_locations(file)
         if self.client is not None:
-            with contextlib.suppress(OSError):  # uv does without, too
+            with contextlib.suppress(OSError):  # uv skips it, too
                 made.load_cert_chain(self.client)
         return made
 
@@ -89,7 +90,7 @@ class Authorities:
         """Return the environment variables that name them to uv and rattler.
 
         Args:
-            folder: Where a file can be written that these variables may name.
+            folder: Where to write a file that these variables name.
         """
         if self.beside:
             bundle = folder / "authorities.pem"
@@ -103,44 +104,43 @@ class Authorities:
         return found
 
     def refusal(self, said: str, url: str = "") -> CertificateError | None:
-        """Return the error about a certificate that OpenSSL or rustls has refused; None when that is not what they say.
+        """Return the error about a certificate that OpenSSL or rustls rejected; None for other messages.
 
         Args:
             said: The library's message.
-            url: The address that was asked; without it, the first one in the message.
+            url: The requested address; if empty, the first one in the message.
         """
-        match = _REFUSED.search(" ".join(said.split()))  # uv breaks its lines to the width of the terminal
+        match = _REFUSED.search(" ".join(said.split()))  # uv wraps its lines at the width of the terminal
         if match is None:
             return None
         address = urlsplit(url or (found[0] if (found := _ADDRESS.search(said)) else ""))
         host = f"https://{address.netloc.rpartition('@')[2]}" if address.netloc else "the server"
         if not _UNKNOWN.search(match["reason"]):
-            hint = "ask whoever runs that server; a wrong clock on this machine looks the same"
+            hint = "check the clock of this machine, then ask the server's administrator"
             return CertificateError(f"the certificate of {host} is not valid: {match['reason']}", hint=hint)
         if not self.setting:
             return CertificateError(
-                f"the certificate of {host} is not signed by an authority that is trusted here",
-                hint="if your organization has an authority of its own, name its certificate: "
-                "SSL_CERT_FILE=/path/to/authority.pem",
+                f"the certificate of {host} is not signed by a trusted authority",
+                hint="for your organization's own authority, set SSL_CERT_FILE=/path/to/authority.pem",
             )
         named = (*self.files, *self.folders)
         if named and not any(path.exists() for path in named):
             return self.nothing_found()
         listed = ", ".join(map(str, named)) or "those of the operating system"
         return CertificateError(
-            f"the certificate of {host} is not signed by an authority that {self.setting} names: {listed}",
-            hint=f"add that authority's certificate in PEM form to what {self.setting} names",
+            f"the certificate of {host} is not signed by an authority in {self.setting}: {listed}",
+            hint=f"add that authority's certificate in PEM form to {self.setting}",
         )
 
     def nothing_found(self) -> CertificateError:
-        """Return the error that what the setting names holds no certificate at all."""
+        """Return the error about a setting that names no certificate."""
         found = [
-            f"{path}, which {'holds no certificate' if path.exists() else 'does not exist'}"
+            f"{path}, which {'has no certificate' if path.exists() else 'does not exist'}"
             for path in (*self.files, *self.folders)
         ]
         return CertificateError(
-            f"{self.setting} names {' and '.join(found)}: the certificate of no server can be verified",
-            hint=f"let {self.setting} name a file of certificates in PEM form",
+            f"{self.setting} names {' and '.join(found)}: no server can be verified",
+            hint=f"set {self.setting} to a file of certificates in PEM form",
         )
 
 
@@ -152,12 +152,12 @@ def _read(file: Path) -> bytes:
 
 
 def find_authorities(environment: Mapping[str, str], *, system: str = "", pip_cert: str = "") -> Authorities:
-    """Return the authorities that this user's settings name.
+    """Return the authorities in the user's settings.
 
     Args:
         environment: The environment of this process.
-        system: The setting of uv that asks for the operating system's authorities; empty when none does.
-        pip_cert: What pip's ``cert`` names; empty when it does not count.
+        system: The uv setting that selects the operating system's authorities; empty if none does.
+        pip_cert: The value of pip's ``cert``; empty if it does not count.
     """
     client = next(iter(_paths(environment.get("SSL_CLIENT_CERT", ""))), None)
     files, folders = _paths(environment.get("SSL_CERT_FILE", "")), environment.get("SSL_CERT_DIR", "")
@@ -175,7 +175,7 @@ def find_authorities(environment: Mapping[str, str], *, system: str = "", pip_ce
 
 
 def _paths(*names: str) -> tuple[Path, ...]:
-    """Return paths so that they mean the same in every folder: uv is run in one of its own."""
+    """Return absolute paths: uv runs in another folder."""
     return tuple(Path(name).expanduser().absolute() for name in names if name)
 
 

@@ -1,7 +1,7 @@
 """Every error that tenv raises on purpose.
 
-They stand in one file so that each has its own code, one exit status and one voice, and so that
-nothing below the command line ever calls ``sys.exit``. This module imports nothing of tenv.
+They are in one file so that each has its own code and one exit status, and so that nothing below the command line
+calls ``sys.exit``. This module imports nothing from tenv.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Exit(IntEnum):
-    """The exit statuses; each has one meaning."""
+    """The exit statuses. Each has one meaning."""
 
     DONE = 0
     CHECK = 1
@@ -59,17 +59,17 @@ class Exit(IntEnum):
 
 
 class TenvError(Exception):
-    """An error that a person can do something about.
+    """An error that the user can fix.
 
     Attributes:
         code: A stable kebab-case name, printed as ``error[code]``.
         status: The exit status of a command that ends with this error.
-        message: What is wrong and where, without a full stop when it is one sentence.
+        message: What is wrong and where, without a full stop if it is one sentence.
         hint: The next command or edit, or an empty string.
-        detail: What a tool below said, in full, for those who ask for it; empty mostly.
-        findings: The findings that it stands for, as plain values.
-        data: What the command had found out by then, as plain values for the JSON envelope.
-        step: The step of a long command in which it came up, or an empty string.
+        detail: The full output of an underlying tool for `--verbose`, or an empty string.
+        findings: The findings that caused it, as JSON values.
+        data: The command's partial results, as JSON values for the envelope.
+        step: The step of a long command that failed, or an empty string.
     """
 
     code: ClassVar[str] = "tenv"
@@ -86,48 +86,47 @@ class TenvError(Exception):
 
 
 class BugError(TenvError):
-    """Something that tenv itself did wrong."""
+    """A bug in tenv."""
 
     code = "bug"
     status = Exit.BUG
 
 
 class UsageError(TenvError):
-    """The words of the command line do not fit together."""
+    """The command line is invalid."""
 
     code = "usage"
     status = Exit.USAGE
 
 
 class UnknownTargetError(UsageError):
-    """No manifest of that name in the project, the user's folder or the built-in targets."""
+    """No manifest of that name in the project, the configuration folder or the built-in targets."""
 
     code = "unknown-target"
 
 
 class HostReportError(UsageError):
-    """A host report can't be read, or a newer tenv wrote it."""
+    """A host report is unreadable, or a newer tenv wrote it."""
 
     code = "host-report"
 
 
 class FormatError(UsageError):
-    """A format of another tool can't hold what it would have to, or a file is of none that tenv reads."""
+    """A format of another tool can't hold the target, or tenv does not read the format of a file."""
 
     code = "format"
 
 
 class FileExistsAlreadyError(UsageError):
-    """A file that would be written is there, and overwriting it was not asked for."""
+    """A file to write exists, and overwriting it was not requested."""
 
     code = "file-exists"
 
 
 class FactsError(TenvError):
-    """A file of facts that the user added can't be used.
+    """A facts file of the user is unusable.
 
-    The status is that of usage, not of the manifest: the file is named by the caller's settings, and no target is at
-    fault.
+    The status is that of usage, not of the manifest: the user's settings name the file, and no target is at fault.
     """
 
     code = "facts"
@@ -135,21 +134,21 @@ class FactsError(TenvError):
 
 
 class ManifestError(TenvError):
-    """A manifest says something that the format does not allow."""
+    """A manifest is invalid."""
 
     code = "manifest"
     status = Exit.MANIFEST
 
 
 class HostError(TenvError):
-    """The host lacks what the target asks of it."""
+    """The host lacks what the target requires."""
 
     code = "host"
     status = Exit.HOST
 
 
 class UnfitHostError(HostError):
-    """The rules found an error that keeps the target from being built on this host."""
+    """The rules found an error, so the target can't be built on this host."""
 
     code = "unfit-host"
 
@@ -159,10 +158,10 @@ class UnfitHostError(HostError):
 
 
 class NoTargetError(HostError):
-    """No target is both for this host and for what shall be built.
+    """No target supports both this host and the PyTorch revision.
 
     Attributes:
-        data: The targets with the reason against each.
+        data: The targets, each with the reason against it.
     """
 
     code = "no-target"
@@ -180,10 +179,10 @@ class NoSolutionError(TenvError):
 
 
 class NetworkError(TenvError):
-    """An index or a mirror did not answer, or not with what was asked.
+    """An index or a mirror did not answer, or its answer is invalid.
 
     Attributes:
-        untouched: Whether the environment that was being changed is still as it was.
+        untouched: Whether the environment is unchanged.
     """
 
     code = "network"
@@ -192,25 +191,25 @@ class NetworkError(TenvError):
 
 
 class CertificateError(NetworkError):
-    """A server's certificate is not valid, or not signed by an authority that the user's settings name."""
+    """A server's certificate is invalid, or not signed by an authority in the user's settings."""
 
     code = "certificate"
 
 
 class HashMismatchError(NetworkError):
-    """A file's bytes are not those that the lock names."""
+    """A file does not have the digest in the lock."""
 
     code = "hash-mismatch"
 
 
 class ArchiveRefusedError(NetworkError):
-    """An archive is damaged, or holds what no honest one does; nothing of it is kept."""
+    """An archive is damaged or malicious; nothing of it is kept."""
 
     code = "archive-refused"
 
 
 class UnsafePackageError(NetworkError):
-    """A package holds names that lead out of the prefix, or into what is not its own."""
+    """A package has names outside the prefix or inside files that it does not own."""
 
     code = "unsafe-package"
 
@@ -223,40 +222,40 @@ class LockMissingError(TenvError):
 
 
 class LockStaleError(TenvError):
-    """The lock no longer satisfies its manifest."""
+    """The lock does not satisfy its manifest."""
 
     code = "lock-stale"
     status = Exit.LOCK
 
 
 class LockCorruptError(TenvError):
-    """The lock can't be read as a lock."""
+    """The lock is unreadable."""
 
     code = "lock-corrupt"
     status = Exit.LOCK
 
 
 class LockConflictError(LockCorruptError):
-    """The lock holds the marks of an unresolved merge."""
+    """The lock has conflict markers of an unresolved merge."""
 
     code = "lock-conflict"
 
 
 class LockNewerError(LockCorruptError):
-    """The lock was written by a newer tenv in a form that this one does not know."""
+    """A newer tenv wrote the lock in a schema that this one does not know."""
 
     code = "lock-newer"
 
 
 class EnvironmentMissingError(TenvError):
-    """No environment of that target has been created here."""
+    """There is no environment of that target here."""
 
     code = "environment-missing"
     status = Exit.ENVIRONMENT
 
 
 class EnvironmentBrokenError(TenvError):
-    """An environment is there but not ready for use."""
+    """An environment exists but is not ready."""
 
     code = "environment-broken"
     status = Exit.ENVIRONMENT
@@ -270,21 +269,21 @@ class EnvironmentStaleError(TenvError):
 
 
 class EnvironmentBusyError(TenvError):
-    """Another process holds the environment, and waiting for it was not asked for or took too long."""
+    """Another process uses the environment, and the wait for it was not requested or timed out."""
 
     code = "environment-busy"
     status = Exit.ENVIRONMENT
 
 
 class ForeignFolderError(TenvError):
-    """A folder that tenv did not make stands where an environment should be."""
+    """An unmanaged folder exists in the place of an environment."""
 
     code = "foreign-folder"
     status = Exit.ENVIRONMENT
 
 
 class StorageError(TenvError):
-    """The disk is full, or a folder can't be written."""
+    """The disk is full, or a folder is not writable."""
 
     code = "storage"
     status = Exit.ENVIRONMENT

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +16,7 @@ __all__ = [
     "digest",
     "digest_bytes",
     "exclusive",
+    "flush",
     "folder_size",
     "make_folder",
     "read_regular",
@@ -26,9 +28,9 @@ __all__ = [
 ]
 
 _MOST = 64 * 1024 * 1024
-"""Bytes of a manifest, a lock or a record; the largest lock seen in public repositories has 10 MB."""
+"""Maximum bytes of a manifest, a lock or a record; the largest lock in public repositories has 10 MB."""
 
-_ELSEWHERE = "choose a folder that you may write (for an environment with `--prefix`)"
+_ELSEWHERE = "choose a writable folder (for an environment, with `--prefix`)"
 
 
 def digest_bytes(data: bytes) -> str:
@@ -47,16 +49,16 @@ def digest(path: Path) -> str:
 
 
 def read_regular(path: Path, most: int = _MOST) -> bytes:
-    """Return the bytes of a regular file; nothing else is opened for long, and no more is read than is allowed.
+    """Return the bytes of a regular file, up to a limit; other kinds of files are rejected.
 
-    A named pipe, a device or a link to one would keep a command waiting for ever, or fill the memory.
+    A named pipe or a device would block a command forever or fill the memory.
 
     Args:
         path: The file.
-        most: How many bytes it may have.
+        most: The maximum number of bytes.
 
     Raises:
-        OSError: There is none, it can't be read, is no regular file or is too large; `strerror` says which.
+        OSError: It is missing, unreadable, not a regular file or too large; `strerror` has the reason.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     info = os.fstat(handle)
@@ -67,14 +69,14 @@ def read_regular(path: Path, most: int = _MOST) -> bytes:
         if info.st_size > most:
             raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
         data = file.read(most + 1)
-    if len(data) > most:  # it has grown meanwhile, or is one of those of /proc that have no size
+    if len(data) > most:  # it grew in the meantime, or is a file of /proc, which have no size
         raise OSError(errno.EFBIG, "is too large", str(path))
     return data
 
 
 @contextlib.contextmanager
 def storage_errors(what: str) -> Iterator[None]:
-    """Turn the operating system's refusals to write into a `StorageError` that says what was being done."""
+    """Convert the operating system's write errors into a `StorageError` that names the operation."""
     try:
         yield
     except OSError as error:
@@ -82,7 +84,7 @@ def storage_errors(what: str) -> Iterator[None]:
 
 
 def raise_storage_error(error: OSError, what: str) -> NoReturn:
-    """Raise a `StorageError` for a refused write, with the hint that fits its cause."""
+    """Raise a `StorageError` for a failed write, with the hint for its cause."""
     hints = {
         errno.ENOSPC: "free some space (`tenv clean` shows what the caches hold), then run the same command again",
         errno.EDQUOT: "the disk quota is used up: free some space, then run the same command again",
@@ -91,7 +93,7 @@ def raise_storage_error(error: OSError, what: str) -> NoReturn:
         errno.EPERM: _ELSEWHERE,
     }
     reason = error.strerror or str(error)
-    written = error.filename2 or error.filename  # of a copy that fails both files are told, the source first
+    written = error.filename2 or error.filename  # a failed copy has both files, the source first
     where = f" ({written})" if written else ""
     raise StorageError(f"{what}: {reason}{where}", hint=hints.get(error.errno or 0, "")) from error
 
@@ -103,20 +105,20 @@ def make_folder(path: Path) -> None:
 
 
 def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within: Path | None = None) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part.
+    """Write a file atomically: a reader sees the old or the new content, never a part.
 
-    Nothing is written through a link: a repository or an archive may have put it there.
+    Links are not followed: a repository or an archive may have created them.
 
     Args:
         path: The file.
         data: Its whole content.
-        durable: Wait until the disk has it, so that what is written next can't be there without it.
-        within: The folder that no link on the way to the file may lead out of; None where the user named the file.
+        durable: Sync it to the disk before returning, so that later writes can't be stored without it.
+        within: The folder that links in the file's path must not leave; None if the user named the file.
 
     Raises:
-        StorageError: The disk is full, the folder can't be written, or a link stands in the way.
+        StorageError: The disk is full, the folder is not writable, or the path has a link.
     """
-    import tempfile  # late: a command that only reads needs none of it
+    import tempfile  # late: commands that only read do not need it
 
     raw = data.encode() if isinstance(data, str) else data
     with storage_errors(f"can't write {path}"):
@@ -141,16 +143,16 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within
 
 
 def refuse_link(path: Path, within: Path | None = None) -> None:
-    """Raise StorageError when a file is a link, or when a link on the way to it leads out of a folder."""
+    """Raise StorageError if a file is a link, or if a link in its path leaves a folder."""
     home = os.path.realpath(within) if within else ""
     real = os.path.realpath(path.parent)
     if path.is_symlink():
-        what, hint = f"{path} is a link", f"name the file that it leads to: {path.resolve()}"
+        what, hint = f"{path} is a link", f"pass the file that it links to: {path.resolve()}"
     elif within and real != home and not real.startswith(home + os.sep):
-        what, hint = f"a link leads from {path.parent} to {real}", "make a folder of it"
+        what, hint = f"a link leads from {path.parent} to {real}", "replace the link with a folder"
     else:
         return
-    raise StorageError(f"{what}, so nothing is written through it", hint=hint)
+    raise StorageError(f"{what}, and tenv does not write through links", hint=hint)
 
 
 def _umask() -> int:
@@ -163,16 +165,16 @@ def _umask() -> int:
 def exclusive(
     folder: Path, purpose: str, on_wait: Callable[[str], None], timeout: float | None = None
 ) -> Iterator[None]:
-    """Hold a folder for this process while the body runs; the folder need not exist yet.
+    """Lock a folder for this process while the body runs. The folder need not exist yet.
 
-    The lock file stands beside the folder, since it must outlive a removal of the folder; only where the parent can't
-    be written (then nobody can remove the folder either) does it stand inside.
+    The lock file is next to the folder, since it must survive a removal of the folder. If the parent is not writable
+    (so nothing can remove the folder), it is inside.
 
     Args:
         folder: The folder.
-        purpose: What this process does with it, told to those who wait.
-        on_wait: Called once with a sentence that says for whom this process waits.
-        timeout: Seconds to wait at most; None waits for ever.
+        purpose: What this process does with it, shown to waiting processes.
+        on_wait: Called once with a sentence that names the process to wait for.
+        timeout: The maximum wait in seconds; None waits forever.
 
     Raises:
         EnvironmentBusyError: The wait took longer than `timeout`.
@@ -196,9 +198,9 @@ def exclusive(
             try:
                 held.acquire(timeout=-1 if timeout is None else timeout)
             except Timeout:
-                raise EnvironmentBusyError(_busy(folder, owner), hint="wait for it to end, then try again") from None
+                raise EnvironmentBusyError(_busy(folder, owner), hint="run the same command again later") from None
     try:
-        with contextlib.suppress(StorageError):  # a courtesy to those who wait; a full disk must not be in its way
+        with contextlib.suppress(StorageError):  # only information for waiting processes; a full disk must not stop it
             write_atomic(owner, json.dumps({"pid": os.getpid(), "purpose": purpose}))
         yield
     finally:
@@ -211,17 +213,17 @@ def _busy(folder: Path, owner: Path) -> str:
     try:
         data = json.loads(owner.read_text())
         return f"{folder} is in use by process {data['pid']} (`{data['purpose']}`)"
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):  # it has only just begun, or only just ended
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):  # it has just started, or just ended
         return f"{folder} is in use by another process"
 
 
 def relative_link(link: Path, target: Path) -> None:
-    """Make `link` a symbolic link to `target`, relative, so that the tree around both can be moved as one."""
+    """Make `link` a relative symbolic link to `target`, so that their common tree can be moved."""
     link.symlink_to(os.path.relpath(target, link.parent))
 
 
 def empty_folder(folder: Path) -> None:
-    """Remove a folder and all that is in it, if it is there."""
+    """Remove a folder with its content, if it exists."""
     import shutil  # late: few commands remove anything
 
     if folder.is_dir():
@@ -232,27 +234,27 @@ def empty_folder(folder: Path) -> None:
 def remove_tree(folder: Path, marker: str) -> None:
     """Remove a folder that tenv made.
 
-    It is first renamed, so that nobody sees it half gone.
+    It is renamed first, so that no process sees a part of it.
 
     Args:
         folder: The folder.
-        marker: A path inside it that only tenv makes.
+        marker: A path inside it that only tenv creates.
 
     Raises:
-        ForeignFolderError: The marker is not there.
+        ForeignFolderError: The marker is missing.
         StorageError: The folder can't be removed.
     """
-    import shutil  # late: a command that only reads needs none of it
+    import shutil  # late: commands that only read do not need it
     import tempfile
 
     if not (folder / marker).exists():
         raise ForeignFolderError(
-            f"{folder} was not made by tenv (it has no {marker}), so it is left alone",
-            hint="remove it yourself if nothing in it is needed",
+            f"{folder} is not managed by tenv (it has no {marker}), so it is not removed",
+            hint="`rm -r` it if you need nothing in it",
         )
     with storage_errors(f"can't remove {folder}"):
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.removed-", dir=folder.parent))
-        with contextlib.suppress(PermissionError):  # not its owner: then the renaming will tell
+        with contextlib.suppress(PermissionError):  # not the owner: the rename reports it
             folder.chmod(folder.stat().st_mode | stat.S_IWUSR)
         try:
             folder.rename(aside / folder.name)
@@ -263,7 +265,7 @@ def remove_tree(folder: Path, marker: str) -> None:
 
 
 def _make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
-    """Remove what a read-only folder (made by a build, say) keeps from being removed."""
+    """Remove the content of a read-only folder, such as one made by a build."""
     parent = Path(path).parent
     parent.chmod(parent.stat().st_mode | stat.S_IWUSR | stat.S_IXUSR)
     if not Path(path).is_symlink():
@@ -271,8 +273,28 @@ def _make_writable(remove: Callable[[str], object], path: str, _: object) -> Non
     remove(path)
 
 
+def flush(folder: Path) -> None:
+    """Wait until the disk has all that was written to the file system of a folder.
+
+    What installers write they do not wait for; after a loss of power a file could be empty that a state calls ready.
+    """
+    if sys.platform != "linux":
+        if hasattr(os, "sync"):
+            os.sync()
+        return
+    import ctypes  # late: only what makes environments waits
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(handle):
+            number = ctypes.get_errno()
+            raise_storage_error(OSError(number, os.strerror(number), str(folder)), f"can't write {folder}")
+    finally:
+        os.close(handle)
+
+
 def folder_size(folder: Path) -> int:
-    """Return the bytes that a folder's files hold; a file that stands in it twice (hard links) counts once."""
+    """Return the bytes of a folder's files; hard links to the same file count once."""
     seen: set[tuple[int, int]] = set()
     total = 0
     stack = [os.fspath(folder)]

@@ -1,4 +1,4 @@
-"""What tenv asks of git: files of a revision, three-way merges of texts, settings of a repository."""
+"""Run git: files of a revision, three-way merges of texts, settings of a repository."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ class Repository:
     """A git repository with a work tree.
 
     Attributes:
-        folder: The folder at its top.
+        folder: Its top folder.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
@@ -24,48 +24,48 @@ class Repository:
         self._environment = environment
 
     def ask(self, *arguments: str, text: str | None = None) -> str | None:
-        """Return what a git command prints; None when it fails.
+        """Return the output of a git command; None if it fails.
 
         Raises:
-            UsageError: git is not there, or gives no answer.
+            UsageError: git is not installed or does not answer.
         """
         done = _git(self.folder, self._environment, arguments, text)
         return None if done.status else done.stdout
 
     def read(self, revision: str, path: str) -> bytes | None:
-        """Return a file as it is in a revision; None when there is no such revision or no such file in it.
+        """Return a file of a revision; None if the revision or the file does not exist.
 
         Args:
-            revision: A name that git knows, or ``:2`` and its like for a side of a conflict.
+            revision: A revision, or ``:2`` or ``:3`` for a side of a conflict.
             path: The file, from the top of the repository.
         """
         text = None if revision.startswith("-") else self.ask("cat-file", "blob", f"{revision}:{path}")
         return None if text is None else text.encode()
 
     def commit(self, revision: str) -> str | None:
-        """Return the id of the commit that a name stands for; None when there is none."""
+        """Return the id of a named commit; None if there is none."""
         found = self.ask("rev-parse", "--quiet", "--verify", f"{revision}^{{commit}}")
         return found.strip() if found else None
 
     def relative(self, path: Path) -> str | None:
-        """Return a path as git writes it, from the top; None for one outside."""
+        """Return a path in git's form, relative to the top folder; None for a path outside."""
         try:
             return path.resolve().relative_to(self.folder.resolve()).as_posix()
         except ValueError:
             return None
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]:
-        """Return the files directly in a folder of a revision, from the top."""
+        """Return the files directly in a folder of a revision, relative to the top folder."""
         listed = self.ask("ls-tree", "--name-only", "-z", revision, f"{folder}/" if folder else ".")
         return tuple(name for name in (listed or "").split("\0") if name)
 
     def heads(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the commits that are being merged: those that git names in its environment, and by these names."""
+        """Return the commits of a running merge: those in git's environment variables and under git's own names."""
         marked = (name.removeprefix("GITHEAD_") for name in self._environment if name.startswith("GITHEAD_"))
         return (*marked, *(commit for name in names if (commit := self.commit(name))))
 
     def bringers(self, path: str, text: bytes) -> tuple[str, ...]:
-        """Return the latest commits, of any branch or forgotten, that changed a file to or from a text."""
+        """Return the latest commits, on any branch or unreachable, that changed a file to or from a text."""
         blob = self.ask("hash-object", "--no-filters", "--stdin", text=text.decode("utf-8", "replace"))
         if blob is None:
             return ()
@@ -73,7 +73,7 @@ class Repository:
         return tuple((found or "").split())
 
     def merge_texts(self, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
-        """Return what git makes of two texts and their common ancestor; None when they are in conflict."""
+        """Return git's merge of two texts and their common ancestor; None if they conflict."""
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
             files = [Path(name) / side for side in ("ours", "base", "theirs")]
             for file, text in zip(files, (ours, base, theirs), strict=True):
@@ -83,10 +83,10 @@ class Repository:
 
 
 def find_repository(folder: Path, environment: Mapping[str, str]) -> Repository:
-    """Return the repository that a folder lies in.
+    """Return the repository that contains a folder.
 
     Raises:
-        UsageError: It lies in none, or git is not there.
+        UsageError: There is no repository, or git is not installed.
     """
     done = _git(folder, environment, ("rev-parse", "--show-toplevel"), None)
     if done.status:
@@ -98,8 +98,8 @@ def find_repository(folder: Path, environment: Mapping[str, str]) -> Repository:
 def _git(folder: Path, environment: Mapping[str, str], words: Sequence[str], text: str | None) -> process.Completed:
     program = process.find("git", environment.get("PATH"))
     if program is None:
-        raise UsageError("git is not on PATH", hint="name two lock files, which needs no git")
+        raise UsageError("git is not on PATH", hint="pass two lock files, which needs no git")
     done = process.run([program, *words], environment=environment, folder=folder, text=text, timeout=_SECONDS)
     if isinstance(done, process.Missing):
-        raise UsageError(f"git can't be asked: {done.reason}")
+        raise UsageError(f"git failed: {done.reason}")
     return done

@@ -1,6 +1,6 @@
-"""HTTP for archives, sizes and metadata: one session, with this user's certificates, proxies and credentials.
+"""HTTP for archives, sizes and metadata: one session with the user's certificates, proxies and credentials.
 
-No other module imports `requests`. Package indexes are asked by uv and conda channels by rattler, which get the same
+No other module imports `requests`. uv queries package indexes and rattler queries conda channels; both get the same
 authorities from `tenv.core.certificates`.
 """
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 __all__ = ["LATER", "Http", "HttpResponse", "Interrupted", "Unanswered"]
 
 LATER = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses of a server in trouble: asking again may help."""
+"""Statuses of transient server errors, which are retried."""
 
-_CHUNK = 1 << 17  # small enough to stay in the processor's cache until it is hashed and written
+_CHUNK = 1 << 17  # fits into the processor's cache until it is hashed and written
 _CONNECTIONS = 8
 _REDIRECTS = 10
 _REFUSED = (401, 403)
 
 
-class Interrupted(Exception):  # noqa: N818 (no error: the next attempt goes on where this one ended)
-    """An answer ended before it was whole."""
+class Interrupted(Exception):  # noqa: N818 (not an error: the next attempt resumes here)
+    """An answer ended early."""
 
 
-class Unanswered(Exception):  # noqa: N818 (whoever asked says what follows from it)
-    """No answer came, however often it was asked for."""
+class Unanswered(Exception):  # noqa: N818 (the caller decides what follows)
+    """No attempt got an answer."""
 
 
 def _stop() -> CancelledError:
-    return CancelledError("interrupted", hint="the same command goes on where this one stopped")
+    return CancelledError("interrupted", hint="run the same command again to resume")
 
 
 class HttpResponse:
-    """What a server has answered; a context manager that frees the connection.
+    """The answer of a server; a context manager that releases the connection.
 
     Attributes:
         status: The HTTP status.
-        ok: Whether that is one of success.
-        headers: The headers, found by names in whatever case.
-        url: The address that has answered, after redirects.
+        ok: Whether the status means success.
+        headers: The headers, with case-insensitive names.
+        url: The address after redirects.
     """
 
     def __init__(self, answer: "requests.Response", stopped: threading.Event) -> None:
@@ -68,7 +68,7 @@ class HttpResponse:
         self._answer.close()
 
     def pieces(self, *, decoded: bool = False) -> Iterator[bytes]:
-        """Yield the bytes of the answer as they were sent, or without the compression of the transfer.
+        """Yield the bytes of the answer as sent, or without the transfer's compression.
 
         Raises:
             Interrupted: The connection broke.
@@ -85,7 +85,7 @@ class HttpResponse:
             raise Interrupted(_reason(error)) from error
 
     def content(self) -> bytes:
-        """Return all bytes of a small answer; raises as `pieces` does."""
+        """Return all bytes of a small answer; raises like `pieces`."""
         return b"".join(self.pieces(decoded=True))
 
 
@@ -94,7 +94,7 @@ class Http:
     """Requests over HTTP; several threads may share it.
 
     Attributes:
-        settings: This user's settings.
+        settings: The user's settings.
         stopped: Set to end all requests.
     """
 
@@ -104,17 +104,17 @@ class Http:
     _session: "requests.Session | None" = None
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-        """Ask for a file; nothing of it has been read when this returns.
+        """Request a file. Its content is not read yet when this returns.
 
         Raises:
-            Unanswered: No server answers, however often it is asked.
-            NetworkError: The address can't be asked, or leads to one that must not be.
-            CertificateError: The server's certificate is not valid here.
+            Unanswered: No attempt gets an answer.
+            NetworkError: The address is invalid or redirects to a forbidden one.
+            CertificateError: The server's certificate is not trusted.
         """
         return self._ask("GET", url, headers or {})
 
     def head(self, url: str) -> HttpResponse:
-        """Ask about a file; raises as `get` does."""
+        """Request only the headers of a file; raises like `get`."""
         return self._ask("HEAD", url, {})
 
     def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> HttpResponse:
@@ -129,7 +129,7 @@ class Http:
             answer = session.request(
                 method,
                 url,
-                # Identity: a server that packs a .tar.gz once more would send other bytes than those that were hashed.
+                # Identity: a server that compresses a .tar.gz again sends other bytes than the hashed ones.
                 headers={"Accept-Encoding": "identity", **headers},
                 stream=True,
                 timeout=(patience.connect, patience.read),
@@ -147,9 +147,9 @@ class Http:
 
 
 def _open_session(settings: HttpSettings, stopped: threading.Event) -> "requests.Session":
-    """Return a session with a user's settings, which takes nothing else from the environment but proxies.
+    """Return a session with the user's settings; of the environment, it uses only proxies.
 
-    Its rules on redirects: https never becomes http, and credentials go to their own origin alone.
+    Redirects never go from https to http, and credentials are sent only to their own origin.
     """
     import requests  # late: 82 ms
 
@@ -158,12 +158,12 @@ def _open_session(settings: HttpSettings, stopped: threading.Event) -> "requests
     insecure = _adapter(settings, stopped, verified=False) if settings.insecure else usual
 
     class Session(requests.Session):
-        """A session that asks `settings` where requests would ask the environment."""
+        """A session that uses `settings` where requests uses the environment."""
 
         def get_redirect_target(self, resp: requests.Response) -> str | None:
             target = super().get_redirect_target(resp)
             if target and resp.url.startswith("https:") and target.lower().startswith("http:"):
-                raise requests.exceptions.InvalidURL(f"is redirected to {shown(target)}, which is not encrypted")
+                raise requests.exceptions.InvalidURL(f"redirects to {shown(target)}, which is not encrypted")
             return target
 
         def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
@@ -194,7 +194,7 @@ def _open_session(settings: HttpSettings, stopped: threading.Event) -> "requests
 
 
 class _Logins:
-    """The users and passwords of servers."""
+    """The credentials of servers."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._settings = settings
@@ -202,7 +202,7 @@ class _Logins:
         self._asking = threading.Lock()
 
     def sign(self, request: "requests.PreparedRequest") -> "requests.PreparedRequest":
-        """Add what is known without asking anybody: a login of the URL itself, of an index, of the netrc file."""
+        """Add known credentials: those in the URL, of an index, or in the netrc file."""
         from requests.auth import HTTPBasicAuth
         from requests.utils import get_auth_from_url, get_netrc_auth
 
@@ -215,7 +215,7 @@ class _Logins:
         return request
 
     def answer_to(self, answer: "requests.Response", **how: Any) -> "requests.Response":
-        """Send a request that was refused once more, with the login that a keyring or its like has."""
+        """Repeat a rejected request with credentials from a keyring or a credential helper."""
         from requests.auth import HTTPBasicAuth
 
         if answer.status_code not in _REFUSED:
@@ -236,7 +236,7 @@ class _Logins:
 
 
 def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
-    """Return the proxies for a URL, by scheme: those of the environment, else those of the user's settings."""
+    """Return the proxies for a URL by scheme: the environment's, else those in the user's settings."""
     from urllib import request
 
     from requests.utils import should_bypass_proxies
@@ -249,13 +249,13 @@ def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
 
 
 def _is_insecure(settings: HttpSettings, url: str) -> bool:
-    """Tell whether the user has said that the certificate of a URL's host need not be verified."""
+    """Return whether the user's settings disable verification for a URL's host."""
     parts = urlsplit(url)
     return not {parts.hostname, parts.netloc.rpartition("@")[2]}.isdisjoint(settings.insecure)
 
 
 def _adapter(settings: HttpSettings, stopped: threading.Event, *, verified: bool = True) -> "HTTPAdapter":
-    """Return what makes connections: with the user's authorities, and again after failures that may pass."""
+    """Return the adapter for connections: it uses the user's authorities and retries transient failures."""
     import ssl
 
     import urllib3
@@ -265,13 +265,13 @@ def _adapter(settings: HttpSettings, stopped: threading.Event, *, verified: bool
     def context() -> ssl.SSLContext:
         made = settings.authorities.context()
         if not verified:
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user has said so
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user's settings say so
             made.check_hostname = False
             made.verify_mode = ssl.CERT_NONE
         return made
 
     class Adapter(HTTPAdapter):
-        """Verifies servers by `context` alone, which is made when there is one to verify: it takes 30 ms."""
+        """Verifies servers only by `context`, which is created on the first connection: it takes 30 ms."""
 
         def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
             return super().proxy_manager_for(proxy, **kwargs, ssl_context=context())
@@ -292,11 +292,11 @@ def _retry(patience: Patience, stopped: threading.Event) -> "Retry":
     from urllib3.util.retry import Retry
 
     class Patient(Retry):
-        """Retries that a stop ends, and that no server can draw out."""
+        """Retries that a stop ends and a server can't prolong."""
 
         def increment(self, method: Any = None, url: Any = None, response: Any = None, *more: Any, **named: Any) -> Any:
             if response is not None:
-                response.close()  # its body would be read to the end, however slowly it comes
+                response.close()  # its body would be read to the end, however slow it is
             return super().increment(method, url, response, *more, **named)
 
         def sleep(self, response: Any = None) -> None:
@@ -309,19 +309,19 @@ def _retry(patience: Patience, stopped: threading.Event) -> "Retry":
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong in a few words: libraries put the whole chain of their objects into a message."""
+    """Return a short reason: libraries put the whole chain of their objects into a message."""
     import requests
 
     if "IncompleteRead" in f"{type(error).__name__} {error}":
-        return "the connection ended before all was there"
+        return "the connection ended early"
     if isinstance(error, requests.exceptions.ProxyError):
         return "the proxy does not answer"
     if isinstance(error, requests.exceptions.SSLError):
-        return f"the server can't prove who it is ({_innermost(error)})"
+        return f"the server's certificate is not trusted ({_innermost(error)})"
     if isinstance(error, requests.exceptions.ConnectTimeout):
-        return "no connection in time"
+        return "connecting timed out"
     if isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error).lower():
-        return "no answer in time"
+        return "the answer timed out"
     return _innermost(error)
 
 

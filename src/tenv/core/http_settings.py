@@ -1,4 +1,4 @@
-"""What a user's settings say of connections: certificates, proxies, credentials, patience."""
+"""The user's settings of connections: certificates, proxies, credentials, timeouts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,15 +16,15 @@ Login = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a server is waited for.
+    """Timeouts and retries.
 
     Attributes:
         connect: Seconds for a connection.
         read: Seconds between two pieces of an answer.
-        attempts: How often a request that brings nothing is made.
-        pause: Seconds before the second one, doubled before each that follows.
-        slow: Bytes a second below which a download counts as stuck.
-        window: Seconds over which that is measured.
+        attempts: How often a failing request is sent.
+        pause: Seconds before the second attempt, doubled before each later one.
+        slow: Bytes per second below which a download counts as stuck.
+        window: Seconds over which the rate is measured.
     """
 
     connect: float = 10.0
@@ -36,7 +36,7 @@ class Patience:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Patience":
-        """Return what TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES say; what makes no sense counts as not said."""
+        """Return the values of TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES; invalid values are ignored."""
         default = cls()
         try:
             seconds = float(environment.get("TENV_HTTP_TIMEOUT", default.read))
@@ -50,16 +50,16 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What a user's settings say of connections.
+    """The user's settings of connections.
 
     Attributes:
-        authorities: By whose signature servers are verified.
-        patience: How long a server is waited for.
-        proxies: Proxies by scheme or ``all``; those of the usual variables win.
-        no_proxy: Hosts that are asked without a proxy, separated by commas, beside those of NO_PROXY.
+        authorities: The trusted certificate authorities.
+        patience: Timeouts and retries.
+        proxies: Proxies by scheme or ``all``; the usual variables take precedence.
+        no_proxy: Hosts without a proxy, separated by commas, in addition to NO_PROXY.
         insecure: Hosts, with or without a port, whose certificate is not verified.
-        logins: Users and passwords by origin (see `origin_of`), sent without being asked for.
-        ask: Return a user and a password for a URL that was refused without; None when there are none.
+        logins: Users and passwords by origin (see `origin_of`), sent with the first request.
+        ask: Returns a user and a password for a URL that was rejected without; None if there are none.
     """
 
     authorities: Authorities = field(default_factory=Authorities)
@@ -72,11 +72,11 @@ class HttpSettings:
 
 
 def shown(url: str) -> str:
-    """Return an address without what must not be in a message: a user and a password, a query that may hold a key."""
+    """Return an address for messages: without user, password and query, which may hold a key."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return "an address that can't be read"
+        return "an unreadable address"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 

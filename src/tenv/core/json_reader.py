@@ -1,4 +1,4 @@
-"""Typed getters over JSON; an error carries its path: ``gpus.value[0].name``."""
+"""Typed getters over JSON; an error has its path: ``gpus.value[0].name``."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ __all__ = ["Values"]
 
 T = TypeVar("T")
 
-_HINT = "`tenv host --json > FILE` writes one that can be read; docs/host.md has the form"
+_HINT = "`tenv host --json > FILE` writes a valid one; docs/host.md has the form"
 _MOST = 2**63 - 1
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A JSON object with where it came from.
+    """A JSON object with its source.
 
     Attributes:
         data: The object.
-        source: What it was read from, for messages.
-        path: What leads here from the top.
+        source: Where it was read, for messages.
+        path: Its path from the top.
     """
 
     data: dict[str, Any]
@@ -32,7 +32,7 @@ class Values:
 
     @classmethod
     def of(cls, data: object, source: str, path: str = "") -> "Values":
-        """Return the values of what must be an object."""
+        """Return the values of a required object."""
         if not isinstance(data, dict):
             raise _fault(source, path, "an object", data)
         return cls(data, source, path)
@@ -51,7 +51,7 @@ class Values:
         return self._get(key, str)
 
     def number(self, key: str) -> int:
-        """Return a whole number; none of a report is below 0, or more than 64 bits hold."""
+        """Return a whole number from 0 to the 64-bit limit."""
         value = self._get(key, int)
         if value < 0:
             raise HostReportError(f"{self.source}: {self._at(key)}: expected no less than 0, got {value}", hint=_HINT)
@@ -66,13 +66,13 @@ class Values:
     def version(self, key: str) -> Version:
         """Return a version."""
         try:
-            # Digits of other scripts are no numbers here, whatever `int` says.
+            # `int` accepts digits of other scripts; reports do not.
             return Version(self.text(key).encode("ascii", "backslashreplace").decode())
         except ValueError as error:
             raise HostReportError(f"{self.source}: {self._at(key)}: {error}", hint=_HINT) from error
 
     def optional(self, get: Callable[[str], T], key: str) -> T | None:
-        """Return what a getter of this object gives, None where the value is null or not there."""
+        """Return the result of a getter of this object; None if the value is null or missing."""
         return None if self.data.get(key) is None else get(key)
 
     def texts(self, key: str) -> tuple[str, ...]:

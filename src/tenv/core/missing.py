@@ -1,4 +1,4 @@
-"""A value that could not be had, and why."""
+"""A missing value and the reason."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -14,10 +14,10 @@ __all__ = ["Missing", "ReasonKind"]
 class ReasonKind(Worded):
     """Why a value is missing."""
 
-    NONE = "none", "tenv looked for it, and there is none"
-    FAILED = "failed", "the tool, library or file that reports it exists and failed"
-    TIMEOUT = "timeout", "the tool or library that reports it gave no answer in time"
-    UNREADABLE = "unreadable", "the tool, library or file that reports it says something that tenv does not understand"
+    NONE = "none", "tenv searched for it, and there is none"
+    FAILED = "failed", "the tool, library or file that reports it exists but failed"
+    TIMEOUT = "timeout", "the tool or library that reports it timed out"
+    UNREADABLE = "unreadable", "tenv does not understand the output of the tool, library or file that reports it"
     HIDDEN = "hidden", "the system does not show it"
     UNREPORTED = "unreported", "the report does not say"
     NOT_COLLECTED = "not-collected", "the report says that it could not be read"
@@ -32,11 +32,11 @@ class ReasonKind(Worded):
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A value that could not be had, and why.
+    """A missing value and the reason.
 
     Attributes:
-        reason: One sentence for people; nothing is decided by it.
-        kind: What decisions go by.
+        reason: One sentence for users. No decision uses it.
+        kind: The kind of the reason, for decisions.
     """
 
     reason: str
@@ -44,15 +44,15 @@ class Missing:
 
     @classmethod
     def because(cls, kind: ReasonKind) -> Self:
-        """Return a missing value with the text of its kind as the reason."""
+        """Return a missing value whose reason is the text of its kind."""
         return cls(kind.text, kind)
 
     @classmethod
     def by_all(cls, asked: "Iterable[tuple[str, Missing]]") -> Self:
-        """Return what none of several could report: the reason of each, and the first kind that is not `NONE`.
+        """Return a value that several sources lack: the reason of each, and the first kind that is not `NONE`.
 
         Args:
-            asked: The name of each that was asked, with its answer.
+            asked: The name of each source with its answer.
         """
         answers = tuple(asked)
         kinds = (answer.kind for _, answer in answers if answer.kind is not ReasonKind.NONE)

@@ -1,4 +1,4 @@
-"""Names that packages, files, channels and digests are written with: read and built here alone.
+"""Parse and build the names of packages, files, channels and digests.
 
 Their forms: packages of Python by PEP 503, wheels by PEP 427, conda packages by conda's package specification
 (``NAME-VERSION-BUILD.conda``), channels as conda resolves them (its documentation, "Channels").
@@ -36,11 +36,11 @@ CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 """The name of a conda package."""
 
 _HOME = "https://conda.anaconda.org/"
-"""Where a channel lies that is written as a bare name."""
+"""The base URL of channels with a bare name."""
 
 _ANACONDA = "https://repo.anaconda.com/"
 _DEFAULTS = tuple(f"{_ANACONDA}pkgs/{name}" for name in ("main", "r", "msys2"))
-"""What conda calls ``defaults``, in its order; the last one is for Windows alone."""
+"""conda's ``defaults`` in its order; the last one is only for Windows."""
 
 _MAIN, _R, _MSYS2 = _DEFAULTS
 _OF_R = ("r-", "_r-", "mro-", "rstudio")
@@ -55,12 +55,12 @@ _LENGTHS = {"sha256": 64, "md5": 32}
 
 
 def normalize(name: str) -> str:
-    """Return a package name as PyPI compares it (PEP 503)."""
+    """Return a normalized package name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def file_at(url: str) -> str:
-    """Return the name of the file at a URL; empty where the URL can't be read."""
+    """Return the file name of a URL; empty if the URL is invalid."""
     try:
         return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
     except ValueError:
@@ -71,16 +71,16 @@ def file_at(url: str) -> str:
 
 
 def is_channel(word: str) -> bool:
-    """Tell whether a text can name a channel: a name, a label of one (``NAME/label/LABEL``), or a URL."""
+    """Return whether a text can name a channel: a name, a label (``NAME/label/LABEL``), or a URL."""
     return bool(_CHANNEL.fullmatch(word)) and ".." not in word and ("://" in word or ":" not in word)
 
 
 def channel_urls(word: str, platform: str = "") -> tuple[str, ...]:
-    """Return the URLs of what a word names: a channel by name, label or URL, or conda's ``defaults``: several.
+    """Return the URLs of a channel by name, label or URL; conda's ``defaults`` has several.
 
     Args:
         word: The word.
-        platform: The platform that is solved for; all when empty. Anaconda's msys2 has nothing for others than Windows.
+        platform: The platform to solve for; empty for all. Anaconda's msys2 is only for Windows.
     """
     found = _DEFAULTS if word == "defaults" else (channel_url(word),)
     windows = not platform or platform.startswith("win")
@@ -92,8 +92,8 @@ def channel_url(word: str, package: str = "") -> str:
 
     Args:
         word: A channel by name, label or URL, or ``defaults``.
-        package: Which package it is asked for, where it is: of ``defaults`` the one that has it. Anaconda has R's
-            packages and those of MSYS2 in channels of their own; their names show it.
+        package: The requested package, which selects one channel of ``defaults``. Anaconda has separate channels for
+            packages of R and MSYS2, whose names show it.
     """
     if word == "defaults":
         return _R if package.startswith(_OF_R) else _MSYS2 if package.startswith(_OF_MSYS2) else _MAIN
@@ -103,12 +103,12 @@ def channel_url(word: str, package: str = "") -> str:
 
 
 def channel_word(word: str) -> str:
-    """Return the channel of a word or a URL as people write it: by its bare name where that means the same."""
+    """Return the shortest name of a channel: its bare name if that means the same URL."""
     return channel_url(word).removeprefix(_HOME)
 
 
 def channel_of(url: str) -> str:
-    """Return the URL of the channel that a conda package is of, by the package's URL."""
+    """Return the URL of a conda package's channel from the package's URL."""
     return url.rsplit("/", 2)[0]
 
 
@@ -117,13 +117,13 @@ def channel_of(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CondaFile:
-    """The name of a conda package's file, or of the note that is left of it in ``conda-meta``.
+    """The file name of a conda package, or of its record in ``conda-meta``.
 
     Attributes:
         name: The package's name.
         version: Its version.
         build: Its build string.
-        ending: ``.conda``, ``.tar.bz2``, or ``.json`` for a note.
+        ending: ``.conda``, ``.tar.bz2``, or ``.json`` for a record.
     """
 
     name: str
@@ -133,7 +133,7 @@ class CondaFile:
 
     @classmethod
     def parse(cls, file: str) -> Self | None:
-        """Read a file name, or the end of a URL; None when it is not the name of such a file."""
+        """Parse a file name or the end of a URL; None if it is not such a name."""
         match = _CONDA.fullmatch(unquote(file.rpartition("/")[2]))
         return cls(**match.groupdict()) if match else None
 
@@ -159,7 +159,7 @@ class WheelFile:
         name: The package's name, normalized.
         version: Its version, as written.
         build: Its build number; empty in most.
-        tags: For which Python, ABI and platform it is, as written, such as ``py3-none-any``.
+        tags: Its Python, ABI and platform tags as written, such as ``py3-none-any``.
         file: The name itself.
     """
 
@@ -171,10 +171,10 @@ class WheelFile:
 
     @classmethod
     def parse(cls, file: str) -> Self | None:
-        """Read a file name, or the end of a URL; None when it is not the name of a wheel.
+        """Parse a file name or the end of a URL; None if it is not the name of a wheel.
 
-        The same as `packaging.utils.parse_wheel_filename` takes (a test holds that), whose import would cost each
-        command that reads a lock 25 ms.
+        It accepts the same names as `packaging.utils.parse_wheel_filename` (tested), whose import costs each command
+        that reads a lock 25 ms.
         """
         name = file_at(file) if "/" in file else file
         match = _WHEEL.fullmatch(name)
@@ -183,7 +183,7 @@ class WheelFile:
         return cls(normalize(match["name"]), match["version"], match["build"] or "", match["tags"], name)
 
     def all_tags(self) -> "frozenset[Tag]":
-        """Return every tag that the name stands for."""
+        """Return all tags of the name."""
         from packaging.tags import parse_tag
 
         return parse_tag(self.tags)
@@ -196,11 +196,11 @@ def pure_wheel(name: str, version: str) -> str:
 
 _INFO = ".dist-info"
 METADATA = f"{_INFO}/METADATA"
-"""How the name of the file ends in which a wheel describes itself."""
+"""The end of the name of a wheel's metadata file."""
 
 
 def dist_infos(site: Path) -> list[Path]:
-    """Return the folders of a ``site-packages`` that installed wheels have left their records in, sorted."""
+    """Return the sorted ``.dist-info`` folders of a ``site-packages``."""
     return sorted(site.glob(f"*{_INFO}"))
 
 
@@ -214,7 +214,7 @@ def dist_info(folder: Path) -> tuple[str, str]:
 
 
 def is_sha256(text: str) -> bool:
-    """Tell whether a text is a sha256 as tenv writes it: 64 hex digits in small letters."""
+    """Return whether a text is a sha256 in tenv's form: 64 lower-case hex digits."""
     return Digest("sha256", text).is_valid()
 
 
@@ -224,7 +224,7 @@ class Digest:
 
     Attributes:
         kind: The algorithm, by hashlib's name.
-        value: The digest in hex, in small letters.
+        value: The digest in lower-case hex.
     """
 
     kind: str
@@ -232,18 +232,18 @@ class Digest:
 
     @classmethod
     def best(cls, sha256: str, md5: str = "") -> Self | None:
-        """Return the better one of two that may be empty; None when both are."""
+        """Return the stronger one of two that may be empty; None if both are."""
         return cls("sha256", sha256) if sha256 else cls("md5", md5) if md5 else None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``sha256:12ab…``; what is no digest becomes one that no file has."""
+        """Parse ``sha256:12ab…``; an invalid text becomes a digest that no file has."""
         kind, _, value = text.partition(":")
         return cls(kind, value)
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Read a digest as people and lists write it, ``sha256:``, ``sha256=`` or ``md5:`` before it or nothing."""
+        """Parse a digest with or without a prefix ``sha256:``, ``sha256=`` or ``md5:``."""
         kind, sign, value = text.partition(":" if ":" in text else "=")
         kinds = {length: name for name, length in _LENGTHS.items()}
         found = cls(kind, value.lower()) if sign else cls(kinds.get(len(text), ""), text.lower())
@@ -251,25 +251,25 @@ class Digest:
 
     @property
     def length(self) -> int:
-        """How many hex digits one of its kind has; 0 where there is no such kind."""
+        """The number of hex digits of its kind; 0 for an unknown kind."""
         return _LENGTHS.get(self.kind, 0)
 
     def is_valid(self) -> bool:
-        """Tell whether it has the form of its kind: 64 hex digits for sha256, 32 for md5."""
+        """Return whether it has the form of its kind: 64 hex digits for sha256, 32 for md5."""
         return len(self.value) == self.length > 0 and bool(re.fullmatch(r"[0-9a-f]+", self.value))
 
     def hasher(self) -> Any:
-        """Return what computes a digest of this kind; raises ValueError when there is no such kind."""
+        """Return the hash object of this kind; raises ValueError for an unknown kind."""
         import hashlib  # late: OpenSSL is loaded with it
 
         return hashlib.new(self.kind, usedforsecurity=False)
 
     def is_of(self, path: Path) -> bool:
-        """Tell whether a file has this digest.
+        """Return whether a file has this digest.
 
         Raises:
-            OSError: The file can't be read.
-            ValueError: There is no such kind of digest.
+            OSError: The file is unreadable.
+            ValueError: The kind of digest is unknown.
         """
         import hashlib  # late: OpenSSL is loaded with it
 

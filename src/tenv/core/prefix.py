@@ -1,4 +1,4 @@
-"""The folder of an environment: what in it is tenv's own, every other file, and how it is cleared."""
+"""The folder of an environment: tenv's own files, all other files, and how to clear it."""
 
 import contextlib
 import os
@@ -9,33 +9,62 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = ["ARCHIVES", "LOCK_NOTE", "MARKER", "META", "OWN", "clear", "files_in", "leads_out", "require_inside"]
+__all__ = [
+    "ARCHIVES",
+    "ID_FILE",
+    "LOCK_NOTE",
+    "MARKER",
+    "MARKS",
+    "META",
+    "OWN",
+    "clear",
+    "files_in",
+    "leads_out",
+    "require_inside",
+    "spelled",
+]
 
 META = "tenv-meta"
-"""The folder in a prefix that holds what tenv knows about it."""
+"""The folder in a prefix with tenv's records."""
 
 MARKER = f"{META}/state.json"
-"""The file that only tenv makes, by which an environment is known."""
+"""The file that only tenv creates; it marks an environment."""
+
+ID_FILE = f"{META}/id"
+"""The file of a prefix with its id (`tenv.environment.marks`)."""
+
+MARKS = "marks"
+"""The folder of marks in the user's data folder."""
 
 ARCHIVES = f"{META}/archives"
-"""The folder with a record for each archive in the prefix."""
+"""The folder with a record of each archive in the prefix."""
 
 LOCK_NOTE = "lock-note"
 """The file in `META` with what was last found out about the lock (`tenv.environment.lock_note`)."""
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
-"""What stands in a prefix for tenv's own use; the latter two (`tenv.core.files.exclusive`) while it is held."""
+"""tenv's own names in a prefix; the latter two (`tenv.core.files.exclusive`) exist while it is locked."""
+
+
+def spelled(prefix: Path) -> Path:
+    """Return a prefix with the links above ``.tenv`` resolved, and those below it as they are.
+
+    A link in a home folder is the user's own. A link in the place of ``.tenv`` may have come with a repository.
+    """
+    parts = prefix.parts
+    above = len(parts) - 1 - parts[::-1].index(".tenv") if ".tenv" in parts else len(parts) - 1
+    return Path(os.path.realpath(Path(*parts[:above])), *parts[above:])
 
 
 def leads_out(prefix: Path, names: Iterable[str]) -> str:
-    """Return the first of some names that does not stay in a prefix; an empty string when all do.
+    """Return the first name that leaves a prefix; an empty string if all stay.
 
-    A name stays when it is relative, does not climb, and no folder on its way is a link to somewhere else. The last
-    part may be a link, which is replaced or removed and not followed.
+    A name stays if it is relative, has no ``..``, and no folder in it is a link to outside. The last part may be a
+    link, which is replaced or removed but not followed.
 
     Args:
         prefix: The folder.
-        names: Files relative to it, as a lock, a package or a record names them.
+        names: Files relative to it, from a lock, a package or a record.
     """
     home, sep = os.path.realpath(prefix), os.sep
     known: dict[str, bool] = {"": True}
@@ -53,25 +82,25 @@ def leads_out(prefix: Path, names: Iterable[str]) -> str:
 
 
 def require_inside(prefix: Path, names: Iterable[str], owner: str) -> None:
-    """Raise EnvironmentBrokenError when one of some names leads out of a prefix.
+    """Raise EnvironmentBrokenError if a name leaves a prefix.
 
-    The last check before anything is written or removed, whatever was checked before: a record in the prefix may be
-    anybody's by then.
+    The last check before anything is written or removed, in addition to earlier checks: other programs may change
+    records in the prefix.
 
     Args:
         prefix: The folder.
         names: Files relative to it.
-        owner: Who names them, for the message.
+        owner: The origin of the names, for the message.
     """
     if name := leads_out(prefix, names):
         raise EnvironmentBrokenError(
-            f"{owner} names {name!r}, which leads out of {prefix}, so nothing is written or removed",
-            hint="move that folder away, then `tenv create` makes the environment anew",
+            f"{owner} names {name!r}, which is outside {prefix}, so nothing is written or removed",
+            hint="move that folder away, then `tenv create` creates the environment again",
         )
 
 
 def files_in(prefix: Path) -> Iterator[str]:
-    """Yield every file and link in a prefix but what is tenv's own, relative to it."""
+    """Yield every file and link in a prefix except tenv's own, relative to it."""
     for folder, folders, names in os.walk(prefix):
         relative = os.path.relpath(folder, prefix)
         if relative == ".":
@@ -83,7 +112,7 @@ def files_in(prefix: Path) -> Iterator[str]:
 
 
 def clear(prefix: Path, keep: Iterable[str]) -> None:
-    """Remove everything in a prefix but what is tenv's own and the files to keep.
+    """Remove everything in a prefix except tenv's own files and the files to keep.
 
     Args:
         prefix: The folder.
@@ -113,7 +142,7 @@ def _remove(path: Path) -> None:
 
 
 def _prune(prefix: Path) -> None:
-    """Remove folders that have become empty."""
+    """Remove empty folders."""
     for folder, folders, names in os.walk(prefix, topdown=False):
         if not names and Path(folder) != prefix and not any((Path(folder) / name).exists() for name in folders):
             with contextlib.suppress(OSError):

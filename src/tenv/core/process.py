@@ -1,4 +1,4 @@
-"""The one place that starts other programs."""
+"""Run other programs. No other module starts processes."""
 
 import contextlib
 import functools
@@ -21,12 +21,12 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A program that has ended.
+    """The result of an ended program.
 
     Attributes:
         status: Its exit status; negative for a signal.
-        stdout: What it wrote to standard output.
-        stderr: What it wrote to standard error.
+        stdout: Its standard output.
+        stderr: Its standard error.
     """
 
     status: int
@@ -46,10 +46,11 @@ def _prctl() -> Callable[..., int]:
 
 @contextlib.contextmanager
 def _binding(*, bound: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield what `subprocess` is told so that the kernel kills a bound child when its parent dies (Linux, prctl(2)).
+    """Yield `subprocess` arguments that make the kernel kill a bound child when its parent dies (Linux, prctl(2)).
 
-    Otherwise a killed `tenv create` would leave an installer at work in an environment that the next one repairs.
-    Signals wait meanwhile: what their handlers raise while Python forks would be dropped, and the command would go on.
+    Otherwise a killed `tenv create` leaves an installer running in an environment that the next command repairs.
+    Signals are blocked meanwhile: Python drops exceptions of their handlers during a fork, and the command would
+    continue.
     """
     if sys.platform != "linux" or not bound:
         yield {}
@@ -68,12 +69,12 @@ def _binding(*, bound: bool = True) -> Iterator[dict[str, Any]]:
 
 
 _running: "dict[subprocess.Popen[str], bool]" = {}
-"""The programs that `run` waits for, and whether each leads a process group of its own."""
+"""The programs that `run` waits for, and whether each leads its own process group."""
 
 
 def find(name: str, path: str | None = None) -> str | None:
     """Return the absolute path of a program on PATH, or None."""
-    import shutil  # late: it loads every kind of compression
+    import shutil  # late: it loads all compression modules
 
     found = shutil.which(name, path=path)
     return os.path.abspath(found) if found else None  # noqa: PTH100 (a link must stay a link)
@@ -88,20 +89,20 @@ def run(
     timeout: float | None = None,
     bound: bool = True,
 ) -> Completed | Missing:
-    """Run a program to its end and capture what it prints.
+    """Run a program to its end and capture its output.
 
     Args:
         arguments: The program and its arguments.
-        environment: The whole environment of the program; None means this process's own.
+        environment: All environment variables of the program; None means those of this process.
         folder: Its working folder.
-        text: Its standard input; nothing when None.
+        text: Its standard input; empty if None.
         timeout: Seconds after which it is killed.
-        bound: Whether it ends with this process. Not to be had where threads run, since Python code between fork and
-            exec is not safe there; the program then leads a process group, which is ended with it, since what looks
-            like a compiler may be a script that waits for one.
+        bound: Whether it ends with this process. Threads must not use it, since Python code between fork and exec is
+            unsafe there. An unbound program leads a process group, which is killed with it, since a compiler may be a
+            script that waits for another program.
 
     Returns:
-        The ended program, or `Missing` when it could not be started or ran out of time.
+        The ended program, or `Missing` if it could not be started or timed out.
     """
     leads = not bound and sys.platform != "win32"
     try:
@@ -137,13 +138,13 @@ def run(
 
 
 def end_all() -> None:
-    """End every program that `run` waits for, in whichever thread; its status is then negative."""
+    """Kill every program that `run` waits for, in any thread; its status is then negative."""
     for child in tuple(_running):
         _send(child, signal.SIGTERM)
 
 
 def _send(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
-    """Send a signal to a child, and to what it has started where it leads a process group."""
+    """Send a signal to a child, and to its process group if it leads one."""
     if sys.platform != "win32" and _running.get(child):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number)
@@ -152,14 +153,14 @@ def _send(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
 
 
 def _abandon(child: "subprocess.Popen[str]") -> None:
-    """Kill a child, but do not wait for one that can't be: a driver that hangs holds its callers inside the kernel."""
+    """Kill a child, but do not wait if it can't be killed: a hanging driver blocks its callers inside the kernel."""
     _send(child, getattr(signal, "SIGKILL", signal.SIGTERM))
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(1)
 
 
 def _close(stream: "IO[str]", *_: object) -> None:
-    with contextlib.suppress(OSError):  # a pipe to a child that is gone
+    with contextlib.suppress(OSError):  # a pipe to a dead child
         stream.close()
 
 
@@ -171,10 +172,10 @@ def watch(
     folder: Path | None = None,
     text: str | None = None,
 ) -> Completed:
-    """Run a program and hand over its standard error as it comes.
+    """Run a program and pass on its standard error as it arrives.
 
-    On POSIX the program sees a terminal on standard error, so that it reports its progress as it would to a person;
-    the escape sequences are taken out of what is handed over and of what is returned.
+    On POSIX, standard error of the program is a terminal, so that it reports progress. Escape sequences are removed
+    from what is passed on and returned.
     """
     if sys.platform == "win32":
         return _watch_pipe(arguments, on_text, environment, folder, text)
@@ -194,7 +195,7 @@ def _watch_terminal(
     import termios  # not on Windows
 
     ours, theirs = pty.openpty()
-    # A wide terminal: no name or size is cut off to fit a line.
+    # A wide terminal: names and sizes are not truncated.
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
     pieces: list[str] = []
     with _binding() as changes:
@@ -224,11 +225,11 @@ def _watch_terminal(
 
 
 def _read_terminal(handle: int) -> Iterator[str]:
-    """Yield what comes through a terminal until its last writer is gone, without its escape sequences."""
+    """Yield the output of a terminal without escape sequences until its last writer ends."""
     while True:
         try:
             chunk = os.read(handle, 65536)
-        except OSError:  # Linux answers EIO once the last writer is gone
+        except OSError:  # Linux returns EIO after the last writer has ended
             return
         if not chunk:
             return
@@ -305,13 +306,13 @@ def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | 
     if child.stdin is None:
         return
     raw = cast("IO[bytes]", getattr(child.stdin, "buffer", child.stdin))
-    with contextlib.suppress(BrokenPipeError):  # it has ended already, and its status will say why
+    with contextlib.suppress(BrokenPipeError):  # it has already ended; its status shows why
         raw.write((text or "").encode())
         raw.close()
 
 
 def _stop(child: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
-    """End a child that must not go on writing behind our back."""
+    """Kill a child so that it does not keep writing in the background."""
     child.terminate()
     try:
         child.wait(5)
@@ -326,14 +327,14 @@ def spawn(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         while True:
             try:
                 return child.wait()
-            except KeyboardInterrupt:  # the child has had it too; its answer is what counts
+            except KeyboardInterrupt:  # the child received it too; its status counts
                 continue
 
 
 def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Become another program; where the system can't (Windows), run it and return its exit status.
+    """Replace this process with another program; on Windows, run it and return its exit status.
 
-    The program keeps our process id, so that signals and its exit status need no passing on.
+    The program keeps the process id, so that signals and its exit status need no forwarding.
     """
     if sys.platform == "win32":
         return spawn(arguments, environment)

@@ -1,4 +1,4 @@
-"""What the providers share: progress, and the choice of going on the network or not."""
+"""Progress of long commands: the interface, and progress with background downloads."""
 
 import threading
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ __all__ = ["Bytes", "Joined", "Progress", "Silent", "Transfer"]
 
 
 class Bytes(int):
-    """A number of bytes, as against a number of items: what a step is counted in."""
+    """A number of bytes, in contrast to a number of items."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How far one download is.
+    """The progress of one download.
 
     Attributes:
-        name: What is being fetched.
+        name: The fetched file.
         done: Bytes so far.
         total: Bytes in all.
     """
@@ -30,26 +30,26 @@ class Transfer:
 
 
 class Progress(Protocol):
-    """What a long step tells while it goes on; the command line draws it."""
+    """Receives the progress of a long command; the command line draws it."""
 
     def phase(self, name: str) -> None:
-        """Begin a named step of the command; what takes long in it are steps with a size."""
+        """Begin a named step of the command; its long parts are steps with a size."""
 
     def step(self, title: str, total: int | None = None) -> None:
-        """Begin a step; `total` is its size, `Bytes` or a number of items, None when it is not known."""
+        """Begin a step; `total` is its size, `Bytes` or a number of items; None if unknown."""
 
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""
 
     def transfers(self, running: Mapping[str, Transfer]) -> None:
-        """Tell how far the downloads are that are under way or ended in this step."""
+        """Report the progress of running and ended downloads of this step."""
 
     def say(self, sentence: str) -> None:
-        """Tell something that a person should know now."""
+        """Report a message to the user."""
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
     def phase(self, name: str) -> None:
         """Ignore the named step."""
@@ -64,14 +64,14 @@ class Silent:
         """Ignore the downloads."""
 
     def say(self, sentence: str) -> None:
-        """Ignore the sentence."""
+        """Ignore the message."""
 
 
 class Joined:
-    """Progress of the work at hand with that of downloads in the background in it.
+    """Progress of the current step that includes background downloads.
 
     Attributes:
-        expected: The bytes that the background is to bring.
+        expected: The bytes of the background downloads.
     """
 
     def __init__(self, progress: Progress, expected: int = 0) -> None:
@@ -87,7 +87,7 @@ class Joined:
             self._progress.phase(name)
 
     def step(self, title: str, total: int | None = None) -> None:
-        """Begin a step; of one that is counted in bytes those of the background are a part."""
+        """Begin a step; its bytes include those of the background."""
         with self._lock:
             self._front = {}
             self._progress.step(title, Bytes(total + self.expected) if isinstance(total, Bytes) else total)
@@ -98,18 +98,18 @@ class Joined:
             self._progress.advance(count)
 
     def transfers(self, running: Mapping[str, Transfer]) -> None:
-        """Tell how far the downloads of the work at hand are."""
+        """Report the progress of the current step's downloads."""
         with self._lock:
             self._front = running
             self._progress.transfers({**self._back, **self._front})
 
     def background(self, transfer: Transfer) -> None:
-        """Tell how far a download in the background is."""
+        """Report the progress of a background download."""
         with self._lock:
             self._back[transfer.name] = transfer
             self._progress.transfers({**self._back, **self._front})
 
     def say(self, sentence: str) -> None:
-        """Tell something that a person should know now."""
+        """Report a message to the user."""
         with self._lock:
             self._progress.say(sentence)

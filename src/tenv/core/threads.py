@@ -1,4 +1,4 @@
-"""Several programs at once, and programs beside one's own work; `concurrent.futures` would take 10 ms to load."""
+"""Run functions in threads without `concurrent.futures`, which takes 10 ms to load."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -10,13 +10,13 @@ __all__ = ["ahead", "each"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_THREADS = 8  # programs at once: the time goes into waiting for them
+_THREADS = 8  # concurrent programs: most of the time is waiting
 
 
 def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return the function's result for each item, in order; threads are used where there is more than one."""
+    """Return the function's result for each item, in order; several items use threads."""
     todo = list(items)
-    if len(todo) < 2:  # noqa: PLR2004 (nothing to do at once)
+    if len(todo) < 2:  # noqa: PLR2004 (no concurrency needed)
         return [function(item) for item in todo]
     free = Semaphore(_THREADS)
 
@@ -28,9 +28,9 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 def ahead(function: Callable[[], R]) -> Callable[[], R]:
-    """Begin a function that waits for programs in a thread of its own; what is returned waits for its result.
+    """Start a function in its own thread; the returned function waits for its result.
 
-    An error of the function is raised there.
+    An error of the function is raised by the returned function.
     """
     results: list[R] = []
     errors: list[BaseException] = []
@@ -38,7 +38,7 @@ def ahead(function: Callable[[], R]) -> Callable[[], R]:
     def run() -> None:
         try:
             results.append(function())
-        except BaseException as error:  # noqa: BLE001 (it is raised again in the thread that asks)
+        except BaseException as error:  # noqa: BLE001 (raised again in the waiting thread)
             errors.append(error)
 
     thread = Thread(target=run, daemon=True)
@@ -46,7 +46,7 @@ def ahead(function: Callable[[], R]) -> Callable[[], R]:
 
     def result() -> R:
         while thread.is_alive():
-            thread.join(0.1)  # so that a signal is heard that comes just as the wait begins
+            thread.join(0.1)  # so that a signal at the start of the wait is handled
         if errors:
             raise errors[0]
         return results[0]

@@ -1,6 +1,6 @@
-"""Typed getters over TOML tables; an error carries its path and its line.
+"""Typed getters over TOML tables; an error has its path and its line.
 
-One small reader per kind of value keeps the modules that describe a format flat lists of fields.
+One small getter per kind of value keeps modules of formats flat lists of fields.
 """
 
 import re
@@ -20,7 +20,7 @@ T = TypeVar("T")
 __all__ = ["Table", "locate", "nearest", "read_toml"]
 
 _MOST = 16 * 1024 * 1024
-"""Bytes of a file that people write."""
+"""Maximum bytes of a handwritten file."""
 
 _CONFLICT = re.compile(r"^<{7} .*^={7}\r?$.*^>{7} ", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?")
@@ -28,8 +28,8 @@ _KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """Return a sentence that names the choices most like `word`, or an empty string."""
-    from difflib import SequenceMatcher, get_close_matches  # late: for mistakes alone
+    """Return a sentence with the choices most similar to `word`, or an empty string."""
+    from difflib import SequenceMatcher, get_close_matches  # late: only for errors
 
     def likeness(other: str) -> float:
         return SequenceMatcher(None, word, other).ratio()
@@ -44,10 +44,10 @@ def _parts(keys: str) -> tuple[str, ...]:
 
 
 def locate(text: str, path: tuple[str, ...]) -> int | None:
-    """Return the line (from 1) on which the key at `path` stands in a TOML text.
+    """Return the line (from 1) of the key at `path` in a TOML text.
 
-    Where the key itself is not found (a missing one, or one inside an inline table), the line of the nearest table
-    or key above it is returned; None when not even that is there.
+    If the key itself is not found (it is missing or inside an inline table), the line of the nearest table or key
+    above it is returned; None if there is none.
     """
     standing, above = _places(text)
     if (line := above.get(path)) is not None:
@@ -58,9 +58,9 @@ def locate(text: str, path: tuple[str, ...]) -> int | None:
 
 @lru_cache(maxsize=64)
 def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
-    """Return the first line of each table and key of a TOML text, and those with all that stands above them.
+    """Return the first line of each table and key of a TOML text, including implied parents.
 
-    `[a.b]` is where `a` stands, too. Kept, since every package of a manifest asks.
+    `[a.b]` is the line of `a`, too. The result is cached, since every package of a manifest uses it.
     """
     standing: dict[tuple[str, ...], int] = {}
     above: dict[tuple[str, ...], int] = {}
@@ -80,13 +80,13 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping read from TOML, with where it came from.
+    """A mapping read from TOML, with its source.
 
     Attributes:
         data: The keys and values.
         source: The text that it was read from, for line numbers.
         file: The file's name, for messages.
-        path: The keys that lead here from the top of the file.
+        path: The keys from the top of the file to here.
         error: The class of error that a getter raises.
     """
 
@@ -118,7 +118,7 @@ class Table:
         return default if value is None else value
 
     def required_text(self, key: str) -> str:
-        """Return a string that must be there and must not be empty."""
+        """Return a required string that is not empty."""
         value = self.text(key)
         if not value:
             raise self.fail(key, "is required")
@@ -138,7 +138,7 @@ class Table:
         return tuple(value or [])
 
     def table(self, key: str) -> "Table":
-        """Return a sub-table, empty when it is not there."""
+        """Return a sub-table; empty if it is missing."""
         value = self._get(key, dict, "a table")
         return Table(value or {}, self.source, self.file, (*self.path, key), self.error)
 
@@ -165,7 +165,7 @@ class Table:
             raise self.fail(key, str(error)) from error
 
     def only(self, known: Iterable[str]) -> None:
-        """Raise an error about the first key that is not `known`, with the nearest that is."""
+        """Raise an error about the first unknown key, with the most similar known one."""
         choices = list(known)
         for key in self.data:
             if key not in choices:
@@ -185,14 +185,14 @@ def _name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-_parse = lru_cache(maxsize=64)(tomli.loads)  # a parent is read once for each of its children
+_parse = lru_cache(maxsize=64)(tomli.loads)  # a parent is read again for each of its children
 
 
 def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = "") -> Table:
-    """Read a TOML file; every fault of the file itself is raised as `error`."""
+    """Read a TOML file; every fault of the file is raised as `error`."""
     name = name or str(path)
     try:
-        text = read_regular(path, _MOST).decode("utf-8-sig")  # some editors begin a file with a byte order mark
+        text = read_regular(path, _MOST).decode("utf-8-sig")  # some editors write a byte order mark
         return Table(_parse(text), text, name, (), error)
     except UnicodeDecodeError as fault:
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
@@ -200,10 +200,10 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
         raise error(f"{name}: not TOML: nested too deep") from fault
     except tomli.TOMLDecodeError as fault:
         if _CONFLICT.search(text):
-            hint = "take what is right of both sides, and the lines with the marks out"
-            raise error(f"{name}: holds the marks of an unresolved merge", hint=hint) from fault
+            hint = "merge both sides by hand and remove the lines with conflict markers"
+            raise error(f"{name}: has conflict markers of an unresolved merge", hint=hint) from fault
         raise error(f"{name}: not TOML: {fault}") from fault
-    except ValueError as fault:  # by int, of which Python asks no more
-        raise error(f"{name}: holds a number of thousands of digits") from fault
+    except ValueError as fault:  # int rejects so many digits
+        raise error(f"{name}: has a number with thousands of digits") from fault
     except OSError as fault:
         raise error(f"{name}: can't be read: {fault.strerror}") from fault

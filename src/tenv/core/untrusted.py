@@ -1,7 +1,7 @@
-"""What a value may be that others wrote: a name, a place in a prefix, an address.
+"""Validate values from others: a name, a path in a prefix, an address.
 
-Manifests and locks both ask here, so that nothing reaches the disk or the network through one of them that the other
-would refuse. Each function returns what is wrong in words that follow the value's key, or an empty string.
+Manifests and locks share these checks, so that neither passes a value to the disk or the network that the other
+rejects. Each function returns the fault as words that follow the value's key, or an empty string.
 """
 
 import re
@@ -13,7 +13,7 @@ __all__ = ["address_fault", "conda_file_fault", "name_fault", "place_fault", "pr
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _MOST = 200
-"""Characters of a name: a file system takes 255 bytes, and endings are added."""
+"""Maximum characters of a name: a file system allows 255 bytes, and suffixes are added."""
 
 _CONDA_NAME = re.compile(r"[a-z0-9_.-]+")
 _CONDA_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
@@ -24,26 +24,26 @@ _OWN_FOLDERS = (META, "conda-meta")
 
 
 def name_fault(text: str) -> str:
-    """Return why a text is not the name of a package or an archive, which becomes the name of a file."""
+    """Return why a text is not a valid name of a package or an archive, which becomes a file name."""
     if _NAME.fullmatch(text) and len(text) <= _MOST and ".." not in text:
         return ""
     return f"`{text}` is not a package name"
 
 
 def conda_file_fault(name: str, version: str, build: str) -> str:
-    """Return why three texts can't be those of a conda package; they become file names."""
+    """Return why three texts are not the name, version and build of a conda package; they become file names."""
     for what, text, allowed in (
         ("name", name, _CONDA_NAME),
         ("version", version, _CONDA_VERSION),
         ("build string", build, _CONDA_BUILD),
     ):
         if not allowed.fullmatch(text) or ".." in text or len(text) > _MOST:
-            return f"`{text}` is not a {what} that a package can have"
+            return f"`{text}` is not a valid {what}"
     return ""
 
 
 def place_fault(text: str) -> str:
-    """Return why a text is not a folder below a prefix; ``.`` and an empty one stand for the prefix itself."""
+    """Return why a text is not a folder below a prefix; ``.`` and an empty text mean the prefix itself."""
     parts = text.split("/")
     if text.startswith(("/", "~")) or ".." in parts or "\\" in text or ":" in text or not text.isprintable():
         return "expected a folder below the prefix, such as `opt/magma`, or `.` for the prefix itself"
@@ -53,9 +53,9 @@ def place_fault(text: str) -> str:
 
 
 def address_fault(text: str, schemes: tuple[str, ...] = ("https", "http")) -> str:
-    """Return why a text is not an address that a file may be fetched from.
+    """Return why a text is not a valid address of a file.
 
-    An address holds no user and no password: what is stored in a manifest or a lock is seen by everybody.
+    An address must not have a user or a password: manifests and locks are public.
     """
     expected = f"expected an address that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}"
     try:
@@ -68,15 +68,15 @@ def address_fault(text: str, schemes: tuple[str, ...] = ("https", "http")) -> st
     if "@" in parts.netloc or _HIDDEN.search(text) or not text.isprintable():
         return f"{expected}, without a user"
     if ".." in unquote(parts.path).split("/") or not parts.path.strip("/"):
-        return f"{expected} and leads to a file"
+        return f"{expected} and names a file"
     return ""
 
 
 def text_fault(text: str) -> str:
     """Return why a text is not one line of plain text."""
-    return "" if text.isprintable() else "holds characters that can't be printed"
+    return "" if text.isprintable() else "has unprintable characters"
 
 
 def printable(text: str) -> str:
-    """Return a text with what steers a terminal or turns the writing around escaped; line breaks and tabs stay."""
+    """Escape control characters and direction marks of a text; line breaks and tabs stay."""
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)

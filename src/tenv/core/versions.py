@@ -1,7 +1,7 @@
-"""Versions and ranges that compare as numbers and print as they were written.
+"""Versions and ranges that compare as numbers and print as written.
 
-Driver versions such as ``580.65.06`` lose their zero in ``packaging``, and with it the form that people
-search for; so a version here keeps its text beside its numbers.
+``packaging`` drops the zero of driver versions such as ``580.65.06``, and users search for the full form. So a version
+here keeps its text and its numbers.
 """
 
 import operator
@@ -98,9 +98,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 @cache
 def _plain(text: str) -> tuple[tuple[str, tuple[int, ...], int], ...] | None:
-    """Return the clauses of a range of plain versions; None where only `packaging` can tell, which takes 30 ms to load.
+    """Return the clauses of a range of plain versions; None if it needs `packaging`, which takes 30 ms to load.
 
-    A clause is its operator, the numbers of its version, and for one that ends in ``.*`` how many there are, else 0.
+    A clause is its operator, the numbers of its version, and their count if it ends in ``.*``, else 0.
     """
     clauses = []
     for clause in text.split(","):
@@ -118,12 +118,12 @@ def _plain(text: str) -> tuple[tuple[str, tuple[int, ...], int], ...] | None:
 
 
 def _meets(release: tuple[int, ...], sign: str, wanted: tuple[int, ...], count: int) -> bool:
-    if count:  # as many numbers of both as stand before the `.*`, and zeros where there are fewer
+    if count:  # as many numbers of both as before the `.*`, padded with zeros
         release, wanted = (tuple((*numbers, *[0] * count)[:count]) for numbers in (release, wanted))
     return _COMPARE[sign](release, wanted)
 
 
-@cache  # the parents of targets are read again for each of them
+@cache  # parents of targets are read again for each target
 def _specifiers(text: str) -> "SpecifierSet":
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # late: 15 ms
 
@@ -148,7 +148,7 @@ def _specifiers(text: str) -> "SpecifierSet":
 class Range:
     """A set of versions in the notation of manifests: ``*``, ``3.11.*``, ``1.2`` or ``>=11,<13``.
 
-    A bare version means exactly that version, as it does in conda and pixi.
+    A bare version means exactly that version, as in conda and pixi.
 
     Attributes:
         text: The range as written.
@@ -158,11 +158,11 @@ class Range:
 
     def __post_init__(self) -> None:
         if _plain(self.text) is None:
-            _ = self.specifiers  # a range that can't be read must fail where it is made
+            _ = self.specifiers  # an invalid range must fail at its creation
 
     @property
     def specifiers(self) -> "SpecifierSet":
-        """The range for `packaging`; raises ValueError when it can't be read."""
+        """The range for `packaging`; raises ValueError if it is invalid."""
         return _specifiers(self.text)
 
     def __contains__(self, version: object) -> bool:
@@ -180,7 +180,7 @@ class Range:
 class CondaRange:
     """A set of versions as conda writes it: ``*``, ``12.1.*``, ``1.2``, ``>=11,<13``, ``2.6.*|>=2.8,<3``.
 
-    What it holds is for conda to say (`tenv.rattler_api.records.satisfies`): its versions are not those of PEP 440.
+    Only conda decides what it contains (`tenv.rattler_api.records.satisfies`): its versions are not those of PEP 440.
 
     Attributes:
         text: The range as written.
@@ -196,7 +196,7 @@ class CondaRange:
 
     @property
     def spec(self) -> str:
-        """The range as a match specification has it, in which a bare version needs its ``==``."""
+        """The range in a match specification, where a bare version needs ``==``."""
         return re.sub(r"(?:^|(?<=[,|]))\s*(?=\d)([^,|*]+)(?=[,|]|$)", r"==\1", self.text)
 
     def __str__(self) -> str:
@@ -204,12 +204,12 @@ class CondaRange:
 
 
 def is_release(text: str) -> bool:
-    """Tell whether a text is a version as PyPI has them (PEP 440); conda's need not be."""
+    """Return whether a text is a PEP 440 version; conda's versions need not be."""
     return _release(text) is not None
 
 
 def same_release(one: str, other: str) -> bool:
-    """Tell whether two texts are one version of a package (PEP 440): file names often say ``2023.03`` for 2023.3."""
+    """Return whether two texts are the same PEP 440 version: file names often have ``2023.03`` for 2023.3."""
     if one == other:
         return True
     release = _release(one)
@@ -217,7 +217,7 @@ def same_release(one: str, other: str) -> bool:
 
 
 def _release(text: str) -> "Release | None":
-    from packaging.version import InvalidVersion  # late: 11 ms, and seldom needed
+    from packaging.version import InvalidVersion  # late: 11 ms and rarely needed
     from packaging.version import Version as Release
 
     try:

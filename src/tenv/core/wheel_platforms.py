@@ -1,4 +1,4 @@
-"""What a platform and a Python minor mean to wheels: the tags that run there, and what markers say."""
+"""The wheel tags and the marker environment of a platform and a Python minor."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ __all__ = ["MACHINES", "OLDEST_GLIBC", "accepted_tags", "marker_values"]
 
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
 OLDEST_GLIBC = Version("2.17")
-_FIRST_WITHOUT_PYMALLOC_FLAG = (3, 8)  # release builds before are cp36m, cp37m (bpo-36707)
+_FIRST_WITHOUT_PYMALLOC_FLAG = (3, 8)  # older release builds are cp36m, cp37m (bpo-36707)
 _OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)
 
 
 def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
-    """Return the tags of wheels that run on a platform, each with its rank (0 is the most specific)."""
+    """Return the wheel tags of a platform, each with its rank (0 is the most specific)."""
     from packaging.tags import compatible_tags, cpython_tags
 
     minor = Version(python)
@@ -36,7 +36,7 @@ def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
 
 
 def marker_values(platform: str, minor: str) -> dict[str, str]:
-    """Return what markers (PEP 508) say on a platform, without any extra."""
+    """Return the marker environment (PEP 508) of a platform, without extras."""
     windows = platform.startswith("win")
     machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, "AMD64")
     return {

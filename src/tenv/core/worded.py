@@ -1,6 +1,6 @@
-"""Kinds: what code decides by, beside texts for people that no code reads.
+"""Kinds: enumerations for decisions, each with a text for users.
 
-A kind is a member of an enumeration, each with what it means. A text may be reworded; a kind stays.
+No code reads the text of a kind. A text may be reworded; a kind stays.
 """
 
 from enum import StrEnum
@@ -10,16 +10,16 @@ __all__ = ["Worded"]
 
 
 class Worded(StrEnum):
-    """Kinds of one thing; each such enumeration has a member `OTHER` of the value ``other``.
+    """Base of kinds; each enumeration has a member `OTHER` with the value ``other``.
 
     Attributes:
-        text: What the kind means.
+        text: The meaning of the kind.
     """
 
     text: str
 
     def __new__(cls, value: str, text: str) -> Self:
-        """Make a member of its value and what it means."""
+        """Create a member from its value and its meaning."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.text = text
@@ -27,6 +27,6 @@ class Worded(StrEnum):
 
     @classmethod
     def read(cls, value: str | None) -> Self:
-        """Return the kind of a value; `OTHER` for none, and for one that only a newer tenv knows."""
+        """Return the kind of a value; `OTHER` if it is missing or only a newer tenv knows it."""
         found = cls._value2member_map_.get(value)
         return found if isinstance(found, cls) else cls["OTHER"]

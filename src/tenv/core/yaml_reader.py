@@ -1,9 +1,8 @@
-"""YAML texts as plain values; whatever is wrong with one is a ValueError.
+"""Parse YAML texts into plain values; every fault is a ValueError.
 
-A text is taken apart event by event and built here, so that what it can cost is known: no aliases (a few lines of them
-stand for gigabytes), no merge keys, no tags, no deep nesting, no key twice (of which another reader may take the
-other). Only whole numbers, truth values and null have a type; everything else is the text that it looks like, and no
-number is computed from ``1:30:00`` or ``1_000``.
+The parser works on events, so that its cost is bounded: it rejects aliases (a few lines of them can expand to
+gigabytes), merge keys, tags, deep nesting and duplicate keys (which readers resolve differently). Only whole numbers,
+booleans and null have a type. Everything else stays text, and ``1:30:00`` or ``1_000`` is not a number.
 """
 
 import re
@@ -19,13 +18,13 @@ _PLAIN_TAGS = (None, "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag
 
 
 def load(text: str | bytes) -> Any:
-    """Return the value that a YAML text stands for: mappings with texts as keys, lists, and single values.
+    """Return the value of a YAML text: mappings with text keys, lists, and scalars.
 
     Args:
         text: The text.
 
     Raises:
-        ValueError: It is no YAML, or uses what is not read here; the message tells why and where.
+        ValueError: It is not YAML, or uses an unsupported feature; the message has the reason and the line.
     """
     import yaml  # late: 15 ms
 
@@ -42,7 +41,7 @@ def load(text: str | bytes) -> Any:
 
 
 def _document(events: Iterator[Any]) -> Any:
-    """Build the one document of a text."""
+    """Build the only document of a text."""
     import yaml
 
     whole: list[Any] = []
@@ -74,7 +73,7 @@ def _document(events: Iterator[Any]) -> Any:
 
 
 def _key(event: Any, mapping: dict[str, Any]) -> str:
-    """Return the key that an event stands for."""
+    """Return the key of an event."""
     import yaml
 
     if isinstance(event, yaml.AliasEvent):
@@ -84,12 +83,12 @@ def _key(event: Any, mapping: dict[str, Any]) -> str:
     if event.value == "<<" and not event.style:
         raise _fault("uses a merge key (`<<`)", event)
     if event.value in mapping:
-        raise _fault(f"the key `{event.value}` is there twice", event)
+        raise _fault(f"the key `{event.value}` is duplicated", event)
     return str(event.value)
 
 
 def _node(event: Any) -> Any:
-    """Return the value that an event stands for, or begins."""
+    """Return the value of an event, or the one that it begins."""
     import yaml
 
     if isinstance(event, yaml.AliasEvent):
@@ -100,7 +99,7 @@ def _node(event: Any) -> Any:
         return {}
     if isinstance(event, yaml.SequenceStartEvent):
         return []
-    if event.style or event.tag is not None:  # libyaml says "" of a plain one
+    if event.style or event.tag is not None:  # libyaml gives "" for a plain one
         return event.value
     if event.value.lower() in _WORDS:
         return _WORDS[event.value.lower()]
@@ -112,7 +111,7 @@ def _fault(problem: str, event: Any) -> ValueError:
 
 
 def _told(fault: Exception) -> str:
-    """Return why a text can't be read, and on which line where that is known."""
+    """Return why a text is unreadable, with the line if it is known."""
     mark = getattr(fault, "problem_mark", None)
     problem = getattr(fault, "problem", None) or (str(fault).splitlines() or [type(fault).__name__])[0]
     return f"{problem} (line {mark.line + 1})" if mark else str(problem)

@@ -66,6 +66,10 @@ class Records(ABC):
         yield from self.files(packages)
 
     @abstractmethod
+    def own_files(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the files of the records themselves, relative to the prefix, as far as they are there."""
+
+    @abstractmethod
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether the packages of a state are installed, by file names alone."""
 
@@ -87,6 +91,10 @@ class NothingInstalled(Records):
         return ()
 
     def files(self, names: Iterable[str]) -> Iterator[str]:  # noqa: ARG002
+        """Yield no files."""
+        return iter(())
+
+    def own_files(self, packages: Iterable[str]) -> Iterator[str]:  # noqa: ARG002
         """Yield no files."""
         return iter(())
 

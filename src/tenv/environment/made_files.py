@@ -6,36 +6,58 @@ tenv supported a shell lacks that shell's script alone.
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.shells.interface import SHELLS
-from tenv.core.files import write_atomic
+from tenv.core.files import digest_bytes, write_atomic
 from tenv.environment.installed_files import Expected, read_note
 from tenv.environment.integrity import describe_made, expect_made
-from tenv.environment.state import Environment
+from tenv.environment.state import Environment, State
+from tenv.environment.trust import MADE, needed_names
 from tenv.toolchain.discover import TOOLKIT
 
 __all__ = ["add_scripts", "expected_of_tenv", "lacks_scripts", "note_made", "store_scripts"]
 
-_MADE = "made.json"
 _OLDEST = (ACTIVATION, SHELLS[0].SCRIPT)
 """The files that every environment has, even one older than ``made.json``."""
 
 
-def note_made(environment: Environment) -> None:
-    """Record the files that tenv made in an environment: the toolkit folder and the activation."""
-    names = (TOOLKIT, *_notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in SHELLS))))
-    write_atomic(environment.meta / _MADE, describe_made(environment.prefix, names), within=environment.prefix)
+def note_made(environment: Environment, minor: str, records: Iterable[str]) -> str:
+    """Write down what tenv has made in an environment, and return the sha256 of that.
+
+    The toolkit's folder, the activation, the Python, kept locks, and the records of packages, which vouch for the rest.
+
+    Args:
+        environment: The environment.
+        minor: Its Python minor; empty for one without a Python.
+        records: The files of the records of its packages, relative to the prefix.
+    """
+    prefix = environment.prefix
+    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    locks = (os.path.relpath(path, prefix) for path in environment.kept_locks())
+    needed = needed_names(prefix, minor)
+    config = [name for name in needed if name.endswith(".cfg")]
+    programs = [name for name in needed if not name.endswith((".cfg", ".json"))]
+    known = dict.fromkeys(programs, "")  # a link to the machine's Python, which may be updated
+    return _write_made(environment, describe_made(prefix, (TOOLKIT, *scripts, *locks, *config, *records), known))
+
+
+def _write_made(environment: Environment, text: str) -> str:
+    write_atomic(environment.meta / MADE, text, within=environment.prefix)
+    return digest_bytes(text.encode())
 
 
 def _notes(environment: Environment, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{environment.meta.name}/{name}" for name in names)
 
 
-def expected_of_tenv(environment: Environment) -> Iterator[Expected]:
+def expected_of_tenv(environment: Environment, state: State) -> Iterator[Expected]:
     """Yield the files that tenv made in an environment, with the scripts of the shells it supported then."""
     yield from (Expected(name, "") for name in _notes(environment, _OLDEST))
-    yield from expect_made(environment.meta / _MADE, environment.prefix)
+    if state.made:
+        yield Expected(f"{environment.meta.name}/{MADE}", "", f"sha256:{state.made}")
+    yield from expect_made(environment.meta / MADE, environment.prefix)
 
 
 def store_scripts(environment: Environment, activation: Activation) -> None:
@@ -61,8 +83,10 @@ def add_scripts(environment: Environment) -> None:
     if not lacks_scripts(environment):
         return
     store_scripts(environment, read_activation(environment.meta / ACTIVATION))
-    rows = read_note(environment.meta / _MADE)
+    rows = read_note(environment.meta / MADE)
     if rows:  # an older tenv recorded no files
         names = _notes(environment, (shell.SCRIPT for shell in SHELLS))
-        text = describe_made(environment.prefix, names, rows)
-        write_atomic(environment.meta / _MADE, text, within=environment.prefix)
+        made = _write_made(environment, describe_made(environment.prefix, names, rows))
+        state = environment.state()
+        if state and state.made:
+            environment.write_state(replace(state, made=made))

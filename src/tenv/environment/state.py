@@ -6,6 +6,7 @@ interrupted command leaves the state ``creating``, with the data that the next `
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,12 +16,12 @@ from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
-from tenv.core.files import read_regular, write_atomic
-from tenv.core.prefix import ARCHIVES, MARKER, META, OWN
+from tenv.core.files import read_regular, storage_errors, write_atomic
+from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, spelled
 from tenv.core.toml_reader import Table, nearest
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["Environment", "State", "Status", "environments_in"]
+__all__ = ["Environment", "State", "Status", "environments_in", "put_aside"]
 
 _SCHEMA = 1
 _KEPT_LOCKS = 3
@@ -55,7 +56,10 @@ class State:
             the build string, and digest.
         foreign: While creating: the unmanaged files, relative to the prefix, which must stay.
         bytes: Its size.
+        prefix: Where it was made; empty when an older tenv made it.
+        made: The sha256 of ``made.json``; empty when an older tenv made it.
         written_by: The tenv version that made it.
+        features: The features of the target that it holds, sorted.
     """
 
     status: Status
@@ -67,7 +71,10 @@ class State:
     owned: Mapping[str, Owned] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
     bytes: int = 0
+    prefix: str = ""
+    made: str = ""
     written_by: str = __version__
+    features: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the text of ``state.json``: one line that starts with the status, since shell scripts match it."""
@@ -108,7 +115,10 @@ class State:
             owned={key: rows for key, name in _KEYS.items() if (rows := _read_owned(table.table(name), key))},
             foreign=table.strings("foreign"),
             bytes=size,
+            prefix=table.text("prefix"),
+            made=table.text("made"),
             written_by=table.text("written_by"),
+            features=table.strings("features"),
         )
 
 
@@ -157,7 +167,13 @@ class Environment:
 
         tenv would write and remove files in another folder.
         """
-        for name in ("", *_FOLDERS):
+        if str(spelled(self.prefix)) != os.path.realpath(self.prefix):
+            raise ForeignFolderError(
+                f"a link leads from {self.prefix} to {os.path.realpath(self.prefix)}, so nothing is written or removed "
+                "there",
+                hint="remove the link; `--prefix` names another folder for an environment",
+            )
+        for name in _FOLDERS:
             folder = self.prefix / name
             if folder.is_symlink():
                 raise ForeignFolderError(
@@ -226,6 +242,26 @@ class Environment:
             write_atomic(folder / f"{number:06}.lock", text, within=self.prefix)
             for path in old[: -(_KEPT_LOCKS - 1)]:
                 path.unlink(missing_ok=True)
+
+
+def put_aside(environment: Environment) -> Path | None:
+    """Rename the folder of an environment, whoever made it, and return where it is now; None where nothing is there.
+
+    Raises:
+        ForeignFolderError: The folder holds no notes of tenv.
+        StorageError: It can't be renamed.
+    """
+    prefix = environment.prefix
+    environment.check_real()
+    if not environment.meta.is_dir():
+        environment.check_ours()
+        return None
+    number = 1
+    while os.path.lexists(aside := prefix.with_name(f".{prefix.name}.aside-{number}")):
+        number += 1
+    with storage_errors(f"can't put {prefix} aside"):
+        prefix.rename(aside)
+    return aside
 
 
 def environments_in(folder: Path) -> list[Environment]:

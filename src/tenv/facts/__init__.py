@@ -1,1 +1,1 @@
-"""What fits with what: tables of numbers, each row with its source, and one typed loader a table."""
+"""Compatibility tables: each row has its source, and each table a typed reader."""

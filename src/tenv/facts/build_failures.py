@@ -1,4 +1,4 @@
-"""Why builds of PyTorch and its extensions fail: the lines that say so, the cause, and what mends it."""
+"""Why builds of PyTorch and its extensions fail: the lines in logs, the cause, and the fix."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ __all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Reme
 
 
 class FailureKind(StrEnum):
-    """What a line that a row matches means."""
+    """The meaning of a matched line."""
 
     ERROR = "error"
     """It ends a build."""
@@ -23,10 +23,10 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What mends a cause.
+    """The fix of a cause.
 
     Attributes:
-        when: In which situation; empty for any.
+        when: The situation; empty for any.
         do: A command or an edit.
     """
 
@@ -34,7 +34,7 @@ class Remedy:
     do: str
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the fix as text."""
         return f"{self.when}: {self.do}" if self.when else self.do
 
 
@@ -45,19 +45,19 @@ class BuildFailure:
     Attributes:
         name: Its name, ``disk-full``.
         code: The code of the finding that it is.
-        title: It in a few words.
-        cause: It in a sentence.
+        title: A short title.
+        cause: The cause in a sentence.
         of: What was being built.
-        phases: Where its line shows up.
-        patterns: A line that one of these is found in is its line.
-        near: One of these must stand near that line; empty for none.
-        not_near: None of these may stand near it.
-        weak: Whether it gives way to any other cause: it names what is only a frame around one.
+        phases: The phases of a build that print its line.
+        patterns: A line that matches one of these is its line.
+        near: One of these must match near that line; empty for none.
+        not_near: None of these may match near it.
+        weak: Whether any other cause takes precedence, since its line only frames one.
         kind: What its line means.
-        versions: The releases that it is about.
-        needs: What else must be there for it to happen, or an empty string.
-        remedies: What mends it.
-        basis: How well this is known.
+        versions: The affected releases.
+        needs: A further condition, or an empty string.
+        remedies: The fixes.
+        basis: How certain this is.
     """
 
     name: str
@@ -103,15 +103,15 @@ class BuildFailure:
 
 @dataclass(frozen=True, slots=True)
 class LogMarks:
-    """What structures a build's log.
+    """The structure of a build's log.
 
     Attributes:
         window: How many lines before and after a line are near it.
-        success: A line after which what came before did not matter.
-        failed: A line that only a build that failed has.
-        noise: Lines that name no cause.
-        probe_begin: Where the output of a compiler probe begins, which says nothing of the build.
-        probe_end: Where it ends.
+        success: A line that makes earlier lines irrelevant.
+        failed: A line that only a failed build has.
+        noise: Lines that never show a cause.
+        probe_begin: The start of a compiler probe's output, which is unrelated to the build.
+        probe_end: The end of that output.
     """
 
     window: int
@@ -133,8 +133,8 @@ class BuildFailureTable:
     """Every row of the table.
 
     Attributes:
-        failures: One row per cause, in the order in which they are tried on a line.
-        marks: What structures a log.
+        failures: One row per cause, in the order of matching.
+        marks: The structure of a log.
     """
 
     failures: tuple[BuildFailure, ...]
@@ -149,6 +149,6 @@ def _patterns(row: Table, key: str) -> tuple[re.Pattern[str], ...]:
 
 
 def read(data: Data) -> BuildFailureTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     failures = tuple(BuildFailure.read(*row) for row in data.rows("failure"))
     return BuildFailureTable(failures, LogMarks.read(data.table("log")[0]))

@@ -1,9 +1,8 @@
-"""Which NVIDIA driver a CUDA toolkit needs.
+"""The NVIDIA driver that a CUDA toolkit needs.
 
-Two numbers answer that, and they are easily mistaken for each other. The *native* driver is the one that a toolkit's
-release came with: it knows all of that CUDA version. The *floor* is the oldest driver on which a program built with
-the toolkit runs at all; from CUDA 11 on it is the same for every release of a major version, and far below the
-native one.
+There are two different versions. The *native* driver is the one that a toolkit's release shipped with: it supports all
+of that CUDA version. The *floor* is the oldest driver that runs programs built with the toolkit. Since CUDA 11, all
+releases of a major version share a floor, which is far below the native driver.
 """
 
 from collections.abc import Mapping
@@ -29,11 +28,11 @@ _ABSENT = ("", "N/A", "none")
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The oldest driver that will do, and how well that is known.
+    """The oldest sufficient driver, and how certain it is.
 
     Attributes:
-        driver: The version of the kernel driver, in the numbering of the platform that was asked for.
-        basis: How well the number is known for just this CUDA version.
+        driver: The version of the kernel driver, in the numbering of the requested platform.
+        basis: How certain the number is for this CUDA version.
     """
 
     driver: Version
@@ -42,13 +41,13 @@ class Minimum:
 
 @dataclass(frozen=True, slots=True)
 class MinorVersionFloor:
-    """The oldest driver on which the programs of a CUDA major version run (minor-version compatibility).
+    """The oldest driver that runs programs of a CUDA major version (minor-version compatibility).
 
     Attributes:
         cuda_major: The first number of the CUDA version.
         min_linux: The Linux driver; None before CUDA 11, where each release needs its own driver.
-        min_windows: The Windows driver, which is also the one that counts under WSL.
-        basis: How well this is known.
+        min_windows: The Windows driver, which also counts under WSL.
+        basis: How certain this is.
     """
 
     cuda_major: int
@@ -69,19 +68,19 @@ class MinorVersionFloor:
 
 @dataclass(frozen=True, slots=True)
 class ToolkitDriver:
-    """The drivers that NVIDIA names for one release of the CUDA toolkit.
+    """NVIDIA's drivers for one release of the CUDA toolkit.
 
     Attributes:
-        toolkit: The release, as NVIDIA numbers it.
-        major_minor: Its first two numbers, the grain at which drivers know CUDA versions.
-        rn_linux: The Linux driver in the table of the release notes; None when the table has none.
+        toolkit: The release in NVIDIA's form.
+        major_minor: Its first two numbers; drivers support CUDA versions at this level.
+        rn_linux: The Linux driver in the table of the release notes; None if the table has none.
         rn_windows: The Windows driver in that table.
         bundled_linux: The driver inside the Linux installer.
         bundled_windows: The driver inside the Windows installer.
         mvc_min_linux: The Linux driver that a program built with the release needs at run time.
         mvc_min_windows: The Windows driver that such a program needs.
-        driver_branch: The branch that the release belongs to, ``R580`` as 580; NVIDIA gives no more for some of 13.x.
-        basis: How well this is known.
+        driver_branch: The branch of the release, ``R580`` as 580; for some of 13.x, NVIDIA publishes only the branch.
+        basis: How certain this is.
     """
 
     toolkit: Version
@@ -112,15 +111,15 @@ class ToolkitDriver:
         )
 
     def shipped(self, windows: bool) -> Version | None:
-        """Return the lower of the drivers that the release notes and the installer name, None when neither does.
+        """Return the lower driver of the release notes and the installer; None if neither has one.
 
-        Where the two differ, both drivers are of the release's own branch, so both know its CUDA version.
+        If the two differ, both drivers are from the release's own branch, so both support its CUDA version.
         """
         named = (self.rn_windows, self.bundled_windows) if windows else (self.rn_linux, self.bundled_linux)
         return min((driver for driver in named if driver is not None), default=None)
 
     def required(self, windows: bool) -> Version | None:
-        """Return the driver that a program built with the release needs, None when nothing names one."""
+        """Return the driver that a program built with the release needs; None if unknown."""
         return (self.mvc_min_windows if windows else self.mvc_min_linux) or self.shipped(windows)
 
 
@@ -131,7 +130,7 @@ class CudaDriverTable:
     Attributes:
         floors: One row per CUDA major version, newest first.
         toolkits: One row per release of the toolkit, newest first.
-        forward: What the cuda-compat packages do on older drivers.
+        forward: The behavior of cuda-compat packages on older drivers.
     """
 
     floors: tuple[MinorVersionFloor, ...]
@@ -147,18 +146,18 @@ class CudaDriverTable:
             self._by_minor.setdefault(row.major_minor, []).append(row)
 
     def floor(self, cuda: Version, windows: bool) -> Minimum | None:
-        """Return the oldest driver on which a program built with a toolkit runs.
+        """Return the oldest driver that runs programs built with a toolkit.
 
-        From CUDA 11 on that is the floor of the major version, also for a release that the table does not know yet
-        (which is then not confirmed). Before, it is the driver of the release itself, or of the first release of that
-        major and minor version when no patch digit is given.
+        Since CUDA 11, it is the floor of the major version, also for a release that is not in the table (then not
+        confirmed). Before, it is the driver of the release itself, or of the first release of the minor version if no
+        patch is given.
 
         Args:
             cuda: The version of the toolkit.
-            windows: Whether a Windows driver is meant; true under WSL too.
+            windows: Whether to return a Windows driver, as under WSL.
 
         Returns:
-            The driver, or None when the table says nothing about that version.
+            The driver, or None if the table has no row for that version.
         """
         for line in self.floors:
             driver = line.min_windows if windows else line.min_linux
@@ -170,17 +169,17 @@ class CudaDriverTable:
         return _lowest(exact, windows) or _lowest(rows, windows)
 
     def native(self, cuda: Version, windows: bool) -> Minimum | None:
-        """Return the oldest driver that knows all of a toolkit's CUDA version.
+        """Return the oldest driver that supports all of a toolkit's CUDA version.
 
-        That is the lowest driver of any release of that major and minor version; where only the branch is published,
-        the first driver of the branch.
+        It is the lowest driver of any release of that minor version, or the first driver of the branch if only the
+        branch is published.
 
         Args:
             cuda: The version of the toolkit.
-            windows: Whether a Windows driver is meant; true under WSL too.
+            windows: Whether to return a Windows driver, as under WSL.
 
         Returns:
-            The driver, or None when the table names none for that version.
+            The driver, or None if the table names none for that version.
         """
         rows = self._rows(cuda)
         named = [(driver, not row.basis.confirmed, row) for row in rows if (driver := row.shipped(windows)) is not None]
@@ -194,9 +193,9 @@ class CudaDriverTable:
         return None
 
     def minimum(self, cuda: Version, windows: bool) -> Minimum | None:
-        """Return the oldest driver that will do: the lower of `floor` and `native`, None when neither is known.
+        """Return the oldest sufficient driver: the lower of `floor` and `native`; None if neither is known.
 
-        The first drivers of 11.0 and, on Windows, of 12.0 are older than the floor that came later; they run their own.
+        The first drivers of 11.0 and, on Windows, of 12.0 are older than the later floor, but run their own release.
         """
         asked = (cuda, windows)
         if asked not in self._minimums:
@@ -208,7 +207,7 @@ class CudaDriverTable:
         return self._by_minor.get(cuda.major_minor, [])
 
     def _doubt(self, cuda: Version) -> str:
-        """Return why the floor of the major version is not known to hold for this release, or an empty string."""
+        """Return why the floor of the major version is not confirmed for this release, or an empty string."""
         rows = self._rows(cuda)
         if not rows:
             return f"the table has no row for CUDA {cuda.major_minor}"
@@ -236,7 +235,7 @@ def _version(row: Table, key: str) -> Version | None:
 
 
 def read(data: Data) -> CudaDriverTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     floors = (MinorVersionFloor.read(*row) for row in data.rows("minor_version_compat"))
     toolkits = (ToolkitDriver.read(*row) for row in data.rows("toolkit"))
     return CudaDriverTable(

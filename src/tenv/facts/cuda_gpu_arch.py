@@ -1,4 +1,4 @@
-"""Which GPU architectures a CUDA toolkit compiles for, and which compute capability a GPU has."""
+"""The GPU architectures that a CUDA toolkit compiles for, and the compute capabilities of GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["Family", "GpuArchTable", "GpuClass", "GpuModel", "ToolkitArchs", "cl
 
 
 class GpuClass(StrEnum):
-    """What a GPU is sold as; forward compatibility is open to some of these only."""
+    """The product class of a GPU; only some classes support forward compatibility."""
 
     GEFORCE = "geforce"
     DATA_CENTRE = "data-centre"
@@ -23,7 +23,7 @@ class GpuClass(StrEnum):
 
 
 def class_of(kind: str, name: str) -> GpuClass:
-    """Return what a GPU is sold as; a Titan counts as a GeForce, as it does in NVIDIA's list of brands.
+    """Return the product class of a GPU. A Titan counts as a GeForce, as in NVIDIA's list of brands.
 
     Args:
         kind: The series that a table gives it.
@@ -50,7 +50,7 @@ class ToolkitArchs:
         min: The lowest of them.
         max: The highest of them.
         variants: The architecture-specific (``90a``) and family-specific (``100f``) ones.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     major_minor: str
@@ -73,15 +73,15 @@ class ToolkitArchs:
         )
 
     def supports(self, capability: Version) -> bool:
-        """Tell whether the toolkit compiles for a compute capability itself."""
+        """Return whether the toolkit compiles for exactly this compute capability."""
         return sm_of(capability) in self.sm
 
     def has_dropped(self, capability: Version) -> bool:
-        """Tell whether a GPU is older than all that the toolkit compiles for."""
+        """Return whether a GPU is older than all architectures of the toolkit."""
         return sm_of(capability) < self.min
 
     def is_older_than(self, capability: Version) -> bool:
-        """Tell whether a GPU is newer than all that the toolkit knows."""
+        """Return whether a GPU is newer than all architectures of the toolkit."""
         return sm_of(capability) > self.max
 
 
@@ -92,7 +92,7 @@ class Family:
     Attributes:
         name: Its name.
         capabilities: The compute capabilities that belong to it.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -113,7 +113,7 @@ class GpuModel:
         name: Its marketing name.
         capability: Its compute capability.
         kind: The series that it is sold in.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -130,7 +130,7 @@ class GpuModel:
 
     @property
     def gpu_class(self) -> GpuClass:
-        """What it is sold as."""
+        """Its product class."""
         return class_of(self.kind, self.name)
 
 
@@ -149,7 +149,7 @@ class GpuArchTable:
     gpus: tuple[GpuModel, ...]
 
     def archs(self, cuda: Version) -> ToolkitArchs | None:
-        """Return the architectures of a toolkit, None when the table has no row for its minor version."""
+        """Return the architectures of a toolkit, None if the table has no row for its minor version."""
         return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
 
     def range(self, capability: Version) -> tuple[ToolkitArchs, ToolkitArchs] | None:
@@ -163,7 +163,7 @@ class GpuArchTable:
 
 
 def read(data: Data) -> GpuArchTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     toolkits = (ToolkitArchs.read(*row) for row in data.rows("toolkit"))
     gpus = (GpuModel.read(*row) for row in data.rows("gpu"))
     return GpuArchTable(

@@ -1,4 +1,4 @@
-"""Which host compilers nvcc accepts, and which glibc its headers work with."""
+"""The host compilers that nvcc accepts, and the glibc that its headers work with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ class HostCompilers:
         major_minor: The version of the toolkit.
         gcc_min: The oldest major version of GCC that the installation guide names; older ones are not rejected.
         gcc_max: The newest major version of GCC that its headers do not reject.
-        gcc_max_detail: Where that differs between the toolkit's updates, or an empty string.
+        gcc_max_detail: The differences between the toolkit's updates, or an empty string.
         clang_min: The oldest clang that the installation guide names.
         clang_max: The newest major version of clang that its headers do not reject.
         msvc_min: The lowest ``_MSC_VER`` that is accepted.
         msvc_below: The lowest ``_MSC_VER`` that is too new.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     major_minor: str
@@ -58,18 +58,18 @@ class HostCompilers:
 
 @dataclass(frozen=True, slots=True)
 class GccBreak:
-    """Releases of GCC that a toolkit's headers accept and that its nvcc does not compile with.
+    """Releases of GCC that a toolkit's headers accept but that break its nvcc.
 
     Attributes:
         first: The first minor version of the toolkit.
         last: The last one.
         since: The first GCC that fails.
-        before: The first one after it that works or is refused.
+        before: The first one after it that works or is rejected.
         snapshot: A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none.
         snapshot_glibc: The glibc of that distribution.
-        certain: Whether every such GCC fails; some distributions have mended theirs where this is not so.
+        certain: Whether every such GCC fails; otherwise some distributions have fixed theirs.
         what: What fails, for messages.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     first: Version
@@ -98,11 +98,11 @@ class GccBreak:
         )
 
     def hits(self, gcc: Version, glibc: Version | None) -> bool:
-        """Tell whether a GCC is one that fails.
+        """Return whether a GCC fails.
 
         Args:
             gcc: Its version.
-            glibc: The glibc of the distribution that it comes from; None for a GCC that is no distribution's own.
+            glibc: The glibc of its distribution; None for a GCC that is not from a distribution.
         """
         if self.since <= gcc < self.before:
             return True
@@ -117,11 +117,11 @@ class GlibcConflict:
         first: The first minor version of the toolkit.
         last: The last one.
         glibc: The first glibc that fails.
-        functions: The functions that both declare; empty where the glibc uses types that nvcc does not know.
+        functions: The functions that both declare; empty if the glibc uses types that nvcc does not support.
         types: Those types.
         platform: The platform on which it fails; an empty string for every one.
-        gcc: The first GCC for which the glibc uses those types; None where that does not matter.
-        basis: How well this is known.
+        gcc: The first GCC for which the glibc uses those types; None for all.
+        basis: How certain this is.
     """
 
     first: Version
@@ -159,7 +159,7 @@ class HostCompilerTable:
 
     Attributes:
         toolkits: One row per minor version of the toolkit, oldest first.
-        breaks: The releases of GCC that pass the headers of a toolkit and fail with it.
+        breaks: The releases of GCC that a toolkit's headers accept but that fail.
         conflicts: One row per range of toolkits that some glibc breaks.
     """
 
@@ -168,16 +168,16 @@ class HostCompilerTable:
     conflicts: tuple[GlibcConflict, ...]
 
     def limits(self, cuda: Version) -> HostCompilers | None:
-        """Return the host compilers of a toolkit, None when the table has no row for its minor version."""
+        """Return the host compilers of a toolkit, None if the table has no row for its minor version."""
         return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
 
     def broken_by(self, cuda: Version, gcc: Version, glibc: Version | None = None) -> GccBreak | None:
-        """Return why a toolkit does not compile with a GCC that its headers accept, None when nothing is known of it.
+        """Return why a toolkit does not compile with a GCC that its headers accept; None if no failure is known.
 
         Args:
             cuda: The version of the toolkit.
             gcc: The version of the GCC.
-            glibc: The glibc of the distribution that it comes from; None for a GCC that is no distribution's own.
+            glibc: The glibc of its distribution; None for a GCC that is not from a distribution.
         """
         minor = Version(cuda.major_minor)
         return next((row for row in self.breaks if row.first <= minor <= row.last and row.hits(gcc, glibc)), None)
@@ -185,13 +185,13 @@ class HostCompilerTable:
     def glibc_conflict(
         self, cuda: Version, glibc: Version, platform: str = "", gcc: Version | None = None
     ) -> GlibcConflict | None:
-        """Return why a toolkit's headers do not compile with the headers of a glibc, None when nothing is known of it.
+        """Return why a toolkit's headers do not compile with the headers of a glibc; None if no conflict is known.
 
         Args:
             cuda: The version of the toolkit.
             glibc: The version of the glibc whose headers the compiler uses (the host's, or a sysroot's).
             platform: The platform, such as ``linux-aarch64``.
-            gcc: The version of the host compiler where that is a GCC; None when it is not known.
+            gcc: The version of the host compiler where that is a GCC; None if it is not known.
         """
         minor = Version(cuda.major_minor)
         return next(
@@ -205,13 +205,13 @@ class HostCompilerTable:
         )
 
     def newest_conflict(self, glibc: Version, platform: str = "") -> Version | None:
-        """Return the newest minor version of the toolkit that a glibc breaks, None when it breaks none."""
+        """Return the newest minor version of the toolkit that a glibc breaks, None if it breaks none."""
         rows = (row for row in self.conflicts if glibc >= row.glibc and row.platform in ("", platform))
         return max((row.last for row in rows), default=None)
 
 
 def read(data: Data) -> HostCompilerTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     toolkits = (HostCompilers.read(*row) for row in data.rows("toolkit"))
     return HostCompilerTable(
         toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),

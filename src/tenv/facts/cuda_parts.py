@@ -1,4 +1,4 @@
-"""Which parts of a CUDA toolkit a build of PyTorch looks for, and which packages bring them."""
+"""The parts of a CUDA toolkit that a build of PyTorch requires, and their packages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ class ToolkitPart:
     """A part of a CUDA toolkit.
 
     Attributes:
-        name: What people call it.
+        name: Its common name.
         component: NVIDIA's name of it.
-        files: What is looked for: ``libcublas``, ``cublas_v2.h``, ``ptxas``.
+        files: Its files: ``libcublas``, ``cublas_v2.h``, ``ptxas``.
         apt: The package of NVIDIA's repository, with ``{V}`` for the release.
-        apt_10: Its name up to CUDA 10.2, where that was another.
+        apt_10: Its name up to CUDA 10.2 if it was another one.
         conda: The package of conda-forge.
         first: The first minor version of PyTorch that needs it; None for all.
         last: The last one; None for all.
         cuda_from: The first CUDA that has it; None for all.
         switch: The variable that turns it off, or an empty string.
-        configures: Whether CMake's configuration goes through without it, so that only compiling fails.
-        basis: How well this is known.
+        configures: Whether CMake configures without it, so that only compiling fails.
+        basis: How certain this is.
     """
 
     name: str
@@ -72,16 +72,16 @@ class ToolkitPart:
         return name.replace("{V}", cuda.major_minor.replace(".", "-"))
 
     def files_in(self, cuda: Version) -> tuple[str, ...]:
-        """Return what is looked for in a release of CUDA."""
+        """Return its files in a release of CUDA."""
         return tuple(file for file in self.files if file != "libcublasLt" or cuda >= _CUBLAS_LT)
 
     def cmake_targets(self, cuda: Version) -> tuple[str, ...]:
-        """Return what FindCUDAToolkit calls its libraries, without ``CUDA::``."""
+        """Return FindCUDAToolkit's names of its libraries, without ``CUDA::``."""
         libraries = (file for file in self.files_in(cuda) if file.startswith("lib") and file not in _NO_TARGETS)
         return () if self.configures else tuple(_TARGETS.get(file, file.removeprefix("lib")) for file in libraries)
 
     def needed_by(self, torch: Version) -> bool:
-        """Tell whether a version of PyTorch needs it."""
+        """Return whether a version of PyTorch needs it."""
         minor = Version(torch.major_minor)
         return (self.first is None or minor >= self.first) and (self.last is None or minor <= self.last)
 
@@ -91,12 +91,12 @@ class CudaPartTable:
     """Every row of the table.
 
     Attributes:
-        parts: The parts, in the order in which they are named.
+        parts: The parts, in the order of messages.
     """
 
     parts: tuple[ToolkitPart, ...]
 
 
 def read(data: Data) -> CudaPartTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     return CudaPartTable(tuple(ToolkitPart.read(*row) for row in data.rows("part")))

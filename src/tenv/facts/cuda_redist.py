@@ -1,4 +1,4 @@
-"""Which releases of CUDA NVIDIA's redist has, and which components of a release a build of PyTorch uses."""
+"""The CUDA releases in NVIDIA's redist, and the components that a build of PyTorch uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CudaRelease:
         date: The day of the release, ``2024-04-02``; empty when the manifest does not say.
         nvcc: The version of its compiler.
         platforms: NVIDIA's names of the platforms that it has nvcc for.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     label: Version
@@ -51,7 +51,7 @@ class CudaComponent:
         before: The first release that it is no longer needed of; None for none.
         platforms: NVIDIA's names of the platforms; empty for all.
         use: What a build uses it for.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -97,7 +97,7 @@ class CudaRedistTable:
 
 
 def read(data: Data) -> CudaRedistTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     releases = sorted((CudaRelease.read(*row) for row in data.rows("release")), key=lambda row: row.label)
     components = sorted((CudaComponent.read(*row) for row in data.rows("component")), key=lambda row: row.name)
     return CudaRedistTable(tuple(releases), tuple(components))

@@ -1,4 +1,4 @@
-"""Which releases of cuDNN there are, and for which CUDA major versions."""
+"""The releases of cuDNN and their CUDA major versions."""
 
 from dataclasses import dataclass
 
@@ -25,6 +25,6 @@ class CudnnTable:
 
 
 def read(data: Data) -> CudnnTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     archives = (RedistArchive.read(*row, data.base) for row in data.rows("archive"))
     return CudnnTable(tuple(sorted(archives, key=lambda row: row.version)))

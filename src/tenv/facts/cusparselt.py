@@ -1,4 +1,4 @@
-"""Which releases of cuSPARSELt there are, for which CUDA, and which ones PyTorch uses."""
+"""The releases of cuSPARSELt, their CUDA versions, and those that PyTorch uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CiPairing:
         first: The first minor version of CUDA.
         last: The last one.
         version: The version of cuSPARSELt.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     first: Version
@@ -47,7 +47,7 @@ class WheelPairing:
         torch: The release of PyTorch.
         package: The package that it requires, ``nvidia-cusparselt-cu13``.
         version: The version of it.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     torch: Version
@@ -84,13 +84,13 @@ class CusparseltTable:
         return releases(self.archives, platform)
 
     def for_cuda(self, cuda: Version) -> CiPairing | None:
-        """Return what PyTorch's own build images take for a CUDA version, None when the table does not say."""
+        """Return what PyTorch's own build images take for a CUDA version, None if the table does not say."""
         minor = Version(cuda.major_minor)
         return next((row for row in self.ci if row.first <= minor <= row.last), None)
 
 
 def read(data: Data) -> CusparseltTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     archives = (RedistArchive.read(*row, data.base) for row in data.rows("archive"))
     wheels = (WheelPairing.read(*row) for row in data.rows("pytorch_wheel"))
     return CusparseltTable(

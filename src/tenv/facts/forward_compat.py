@@ -1,4 +1,4 @@
-"""What the cuda-compat packages do on driver branches, and how that is told for a pair that no table names."""
+"""The behavior of cuda-compat packages on driver branches, and its derivation for pairs outside the tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ __all__ = ["ForwardCompatibility", "ForwardTable", "ForwardVerdict", "read"]
 
 
 class ForwardVerdict(StrEnum):
-    """What a cuda-compat package does on a driver branch, as NVIDIA's table marks it."""
+    """The behavior of a cuda-compat package on a driver branch, as marked in NVIDIA's table."""
 
     COMPATIBLE = "C"
     """The package lets programs of its CUDA version run on that branch, on the GPUs for which it is made."""
@@ -25,17 +25,17 @@ class ForwardVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForwardCompatibility:
-    """What a cuda-compat package does on a driver branch.
+    """The behavior of a cuda-compat package on a driver branch.
 
-    It says nothing of the GPU: the package works on data-centre GPUs, on some workstation GPUs that NVIDIA calls
-    NGC-ready, and on Jetson; on a GeForce, programs end with `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE` (804).
+    It does not depend on the GPU: the package works on data-center GPUs, on some workstation GPUs that NVIDIA calls
+    NGC-ready, and on Jetson; on a GeForce, programs fail with `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE` (804).
 
     Attributes:
         package: The package, ``cuda-compat-12-8``.
         cuda: The CUDA version that it brings.
         branch: The driver branch, the first number of the driver's version.
-        verdict: What it does there.
-        basis: How well this is known.
+        verdict: Its behavior there.
+        basis: How certain this is.
     """
 
     package: str
@@ -52,8 +52,8 @@ class ForwardTable:
     Attributes:
         rows: One row per package and driver branch: those of NVIDIA's current table first, then those of older
             editions and of what NVIDIA's container images require.
-        evaluation: The branches that NVIDIA gives no forward compatibility, with the source.
-        open: By driver branch the first CUDA whose package fails on the open kernel module there, with the source.
+        evaluation: The branches without forward compatibility, with the source.
+        open: By driver branch, the first CUDA whose package fails on the open kernel module, with the source.
     """
 
     rows: tuple[ForwardCompatibility, ...]
@@ -61,18 +61,18 @@ class ForwardTable:
     open: dict[int, tuple[Version, Basis]] = field(default_factory=dict)
 
     def find(self, cuda: Version, driver: Version, open_module: bool = False) -> ForwardCompatibility | None:
-        """Return what the cuda-compat package of a toolkit's minor version does on a driver's branch.
+        """Return the behavior of a minor version's cuda-compat package on a driver's branch.
 
-        A branch that no table names, and that is newer than one that is accepted, is taken to be accepted too, which
-        is then not confirmed: the tables leave out a branch once its support ends.
+        A branch that is not in a table and is newer than an accepted one counts as accepted, but not confirmed: the
+            tables drop a branch once its support ends.
 
         Args:
             cuda: The version of the toolkit.
-            driver: The version of the Linux driver, or its branch alone.
+            driver: The version of the Linux driver, or only its branch.
             open_module: Whether the open kernel module is loaded.
 
         Returns:
-            The row, or None where no branch as old as this is accepted.
+            The row, or None if no branch as old as this is accepted.
         """
         rows = [row for row in self.rows if row.cuda.major_minor == cuda.major_minor]
         known = next((row for row in rows if row.branch == driver.major), None)
@@ -96,7 +96,7 @@ class ForwardTable:
 
 
 def read(data: Data) -> ForwardTable:
-    """Make the table of the rows of ``cuda_driver.toml``; raises FactsError when one is damaged."""
+    """Build the table from the rows of ``cuda_driver.toml``; raises FactsError if one is invalid."""
     evaluation = {_branch(row): Basis.read(row, sources) for row, sources in data.rows("forward_compat_evaluation")}
     fails = {
         _branch(row): (required_version(row, "cuda_from"), Basis.read(row, sources))

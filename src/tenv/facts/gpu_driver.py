@@ -1,4 +1,4 @@
-"""Which driver branches and which kernel module drive a GPU, what CUDA a Jetson offers, and what WSL needs."""
+"""The driver branches and kernel modules that support a GPU, the CUDA of Jetsons, and the driver for WSL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["Generation", "GpuDriverTable", "JetsonLinux", "NeededModule", "WslDr
 
 
 class NeededModule(StrEnum):
-    """Which kernel module drives a GPU."""
+    """The kernel module that supports a GPU."""
 
     OPEN = "open"
     PROPRIETARY = "proprietary"
@@ -22,17 +22,17 @@ class NeededModule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """GPUs that the same drivers drive.
+    """GPUs that the same drivers support.
 
     Attributes:
         name: Its name.
         capabilities: The compute capabilities that belong to it.
-        first_linux: The first Linux driver that knows one of them; None when it is not known.
-        ends_linux: The first Linux branch that knows them no more; None when all do.
-        ends_windows: The same for Windows, which counts in another series.
-        module: The kernel modules that drive them.
-        proprietary_before: The first driver whose proprietary module does not; None where `module` says all.
-        basis: How well this is known.
+        first_linux: The first Linux driver that supports one of them; None if unknown.
+        ends_linux: The first Linux branch without support; None if all have it.
+        ends_windows: The same for Windows, which has another numbering.
+        module: The kernel modules that support them.
+        proprietary_before: The first driver whose proprietary module does not; None if `module` says all.
+        basis: How certain this is.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Generation:
         )
 
     def ends(self, windows: bool) -> Version | None:
-        """Return the first branch that knows the GPUs no more, None when all do."""
+        """Return the first branch without support of the GPUs; None if all have it."""
         return self.ends_windows if windows else self.ends_linux
 
     def has_ended(self, driver: Version, windows: bool = False) -> bool:
-        """Tell whether a driver is too new for the GPUs."""
+        """Return whether a driver is too new for the GPUs."""
         ends = self.ends(windows)
         return ends is not None and driver >= ends
 
@@ -75,9 +75,9 @@ class JetsonLinux:
     Attributes:
         l4t: Its version.
         cuda: The CUDA that its driver offers.
-        driver: The number that nvidia-smi gives the driver; None where it has none.
+        driver: The number that nvidia-smi gives the driver; None if it has none.
         capabilities: The compute capabilities of the boards that it is for.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     l4t: Version
@@ -100,11 +100,11 @@ class JetsonLinux:
 
 @dataclass(frozen=True, slots=True)
 class WslDriver:
-    """The first Windows driver that serves programs under WSL.
+    """The first Windows driver that supports programs under WSL.
 
     Attributes:
         since: The driver.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     since: Version
@@ -135,16 +135,16 @@ class GpuDriverTable:
         return next((row for row in self.generations if capability in row.capabilities), None)
 
     def release(self, l4t: Version) -> JetsonLinux | None:
-        """Return what is known of a release of Jetson Linux, None when it is older than the table."""
+        """Return the row of a release of Jetson Linux; None if it is older than the table."""
         return next((row for row in reversed(self.jetson) if row.l4t <= l4t), None)
 
     def releases(self, capability: Version) -> tuple[JetsonLinux, ...]:
-        """Return the releases of Jetson Linux that there are for a board, oldest first; none for another GPU."""
+        """Return the releases of Jetson Linux for a board, oldest first; none for other GPUs."""
         return tuple(row for row in self.jetson if capability in row.capabilities)
 
 
 def read(data: Data) -> GpuDriverTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     return GpuDriverTable(
         generations=tuple(Generation.read(*row) for row in data.rows("generation")),
         jetson=tuple(sorted((JetsonLinux.read(*row) for row in data.rows("jetson")), key=lambda row: row.l4t)),

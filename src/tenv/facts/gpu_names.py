@@ -1,4 +1,4 @@
-"""Which GPU a name means: as the driver, ``lspci`` or a person gives it, whole or cut short as old nvidia-smi does."""
+"""Find the GPU of a name from the driver, ``lspci`` or a user, also if old nvidia-smi truncated it."""
 
 import re
 from collections.abc import Iterator
@@ -17,20 +17,24 @@ __all__ = ["NamedGpu", "every_name", "find_by_id", "find_by_name"]
 
 _BRANDS = ("nvidia", "geforce", "tesla", "corporation")
 _CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
+_MEMORY = re.compile(r"[ -]\d+G?B?$", re.IGNORECASE)
+"""The begin of a memory size, at which a long name was cut: ``NVIDIA H100 80G``."""
+_PLACE = re.compile(r"( Generation)? (Laptop|Embedded) GPU\b| \d+GB( PCIe)?$")
+"""What pci.ids adds to a name that people and NVIDIA's list leave out."""
 _VGPU = re.compile(r"-\d{1,3}[ABCQ]$")
 _PARTS = re.compile(r"(?<=\d)(?=ti\b|super\b)")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedGpu:
-    """A GPU that a name or a PCI id means.
+    """The GPU of a name or a PCI id.
 
     Attributes:
-        name: Its marketing name; of several GPUs that a cut name may mean, what they share.
+        name: Its marketing name; for a truncated name with several matches, their common part.
         capability: Its compute capability.
-        kind: What it is sold as; None where a cut name may mean GPUs of several kinds.
+        kind: Its product class; None if a truncated name matches several classes.
         pci_id: Its PCI id, or an empty string.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -41,12 +45,11 @@ class NamedGpu:
 
 
 def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
-    """Return the GPU that a name means, None when the tables have none.
+    """Return the GPU of a name; None if the tables have none.
 
     Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor does what
-    follows the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that
-    stands in it in whole words wins. A name that is cut short is that of a GPU where all that it may mean have one
-    compute capability.
+    follows the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that it
+    contains as whole words counts. A truncated name matches if all its candidates have one compute capability.
     """
     answers = facts.gpu_answers
     if name not in answers:
@@ -56,7 +59,7 @@ def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
 
 
 def find_by_id(pci_id: str, facts: "Facts") -> NamedGpu | None:
-    """Return the GPU of a PCI id such as ``10de:2182``, None when the table has none."""
+    """Return the GPU of a PCI id such as ``10de:2182``, None if the table has none."""
     device = facts.gpu_pci.device(pci_id)
     if device is None:
         return None
@@ -64,7 +67,7 @@ def find_by_id(pci_id: str, facts: "Facts") -> NamedGpu | None:
 
 
 def _whole(name: str, facts: "Facts") -> NamedGpu | None:
-    """Return the GPU of a whole name; of several chips that were sold under it, none."""
+    """Return the GPU of a complete name; None if it was sold with several chips."""
     asked = _words(_VGPU.sub("", name.strip()))
     best: list[NamedGpu] = []
     length = 0
@@ -80,6 +83,8 @@ def _whole(name: str, facts: "Facts") -> NamedGpu | None:
 def _cut(begin: str, facts: "Facts") -> NamedGpu | None:
     asked = "".join(_words(begin))
     found = [row for row in facts.gpu_names if asked and "".join(_words(row.name)).startswith(asked)]
+    if not found and (shorter := _MEMORY.sub("", begin)) != begin:
+        return _whole(shorter, facts)
     if not found or len({row.capability for row in found}) > 1:
         return None
     kinds = {row.kind for row in found}
@@ -104,12 +109,13 @@ def every_name(facts: "Facts") -> Iterator[NamedGpu]:
             yield NamedGpu(name, device.capability, kind, device.pci_id, device.basis)
 
 
-def _names(told: str) -> list[str]:
-    """Return the names that one of pci.ids holds: ``A2 / A16`` are two, ``RTX 2000 / 2000E Ada Generation`` is one."""
-    first, *others = re.sub(r" (Max-Q / Mobile|Max-Q|Mobile)\b", "", told).split(" / ")
+def _names(joined: str) -> list[str]:
+    """Return the names in a name of pci.ids: ``A2 / A16`` are two, ``RTX 2000 / 2000E Ada Generation`` is one."""
+    first, *others = re.sub(r" (Max-Q / Mobile|Max-Q|Mobile)\b", "", joined).split(" / ")
+    names = [first, *(name for name in others if any(map(str.isdigit, name)))]
     if others and others[0][:1].isdigit():
-        return [f"{first} {others[0].partition(' ')[2]}".strip()]
-    return [first.strip(), *(name.strip() for name in others if any(map(str.isdigit, name)))]
+        names = [f"{first} {others[0].partition(' ')[2]}"]
+    return list(dict.fromkeys(form.strip() for name in names for form in (name, _PLACE.sub("", name))))
 
 
 @lru_cache(maxsize=4096)

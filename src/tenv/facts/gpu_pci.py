@@ -1,4 +1,4 @@
-"""Which GPU a PCI device id means; for a machine that has the card but no driver yet."""
+"""The GPU of a PCI device id, for a host without a driver."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class PciDevice:
         name: Its marketing name.
         capability: The compute capability of its chip.
         kind: The series that it is sold in, as in the table of GPUs.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     pci_id: str
@@ -55,12 +55,12 @@ class GpuPciTable:
     devices: tuple[PciDevice, ...]
 
     def device(self, pci_id: str) -> PciDevice | None:
-        """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None when the table has none."""
+        """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None if the table has none."""
         match = _ID.fullmatch(pci_id.strip())
         wanted = f"{match[1]}:{match[2]}".lower() if match else ""
         return next((row for row in self.devices if row.pci_id == wanted), None)
 
 
 def read(data: Data) -> GpuPciTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     return GpuPciTable(tuple(PciDevice.read(*row) for row in data.rows("device")))

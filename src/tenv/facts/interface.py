@@ -1,4 +1,4 @@
-"""What the rows of all tables share: how well a row is known, and how its values are read."""
+"""What the rows of all tables share: how certain a row is, and the getters of its values."""
 
 import re
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ _ABBREVIATION = re.compile(r"\b[A-Z]{2,}\d*\b")
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """How well a row is known.
+    """How certain a row is.
 
     Attributes:
         source: Where its values were read.
         confirmed: Whether they were read in a source for just this row, and not inferred from its neighbours.
-        note: What there is to know about them, or an empty string.
+        note: A remark about them, or an empty string.
     """
 
     source: str
@@ -32,7 +32,7 @@ class Basis:
 
         Args:
             row: The row.
-            sources: What the abbreviations in its source stand for.
+            sources: The abbreviations in its source.
         """
         return cls(expand(row, sources), row.flag("confirmed"), row.text("note"))
 
@@ -44,7 +44,7 @@ class Basis:
         return f"not confirmed: {self.note}" if self.note else "not confirmed"
 
     def doubted(self, reason: str) -> "Basis":
-        """Return this basis for a case that the row does not speak of itself."""
+        """Return this basis for a case that the row does not cover itself."""
         return replace(self, confirmed=False, note=reason)
 
 
@@ -62,7 +62,7 @@ def required_version(row: Table, key: str) -> Version:
 
 
 def optional_version(row: Table, key: str) -> Version | None:
-    """Return a version, None when the column is absent or empty."""
+    """Return a version, None if the column is absent or empty."""
     return row.parsed(key, Version, None)
 
 

@@ -1,4 +1,4 @@
-"""Which libstdc++ symbols code may need that a GCC compiled: its own, or those of the library it really links."""
+"""The libstdc++ symbols that code from a GCC may need: its own, or those of the library that it links."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ class GccSymbols:
         since: The first GCC that has them.
         glibcxx: The highest ``GLIBCXX_`` version.
         cxxabi: The highest ``CXXABI_`` version.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     since: Version
@@ -40,13 +40,13 @@ class GccSymbols:
 
 @dataclass(frozen=True, slots=True)
 class DistributionSymbols:
-    """The libstdc++ that every GCC of a distribution links, which may come from a newer GCC than its default one.
+    """The libstdc++ that every GCC of a distribution links, which may be newer than its default GCC.
 
     Attributes:
         name: The distribution's name and release.
         glibc: Its glibc.
         glibcxx: The highest ``GLIBCXX_`` version.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -78,7 +78,7 @@ class LibstdcxxTable:
     distributions: tuple[DistributionSymbols, ...]
 
     def for_distribution(self, glibc: Version) -> DistributionSymbols | None:
-        """Return the libstdc++ of the distributions with a glibc, the oldest where several have it; None for none."""
+        """Return the oldest libstdc++ of the distributions with a glibc; None if there is none."""
         rows = (row for row in self.distributions if row.glibc == glibc)
         return min(rows, key=lambda row: row.glibcxx, default=None)
 
@@ -105,7 +105,7 @@ class LibstdcxxTable:
 
 
 def read(data: Data) -> LibstdcxxTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     gccs = (GccSymbols.read(*row) for row in data.rows("gcc"))
     distributions = (DistributionSymbols.read(*row) for row in data.rows("distro"))
     return LibstdcxxTable(tuple(sorted(gccs, key=lambda row: row.since)), tuple(distributions))

@@ -1,4 +1,4 @@
-"""Which MAGMA binaries there are for PyTorch builds, and for which CUDA versions."""
+"""The MAGMA binaries for PyTorch builds, and their CUDA versions."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class CondaMagma:
         name: Its name, ``magma-cuda121``.
         version: Its version.
         cuda: The CUDA minor version that its name means.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -40,13 +40,13 @@ class CondaMagma:
 
 @dataclass(frozen=True, slots=True)
 class MagmaTarballs:
-    """The archives that PyTorch's own build images take, outside any package manager.
+    """The archives of PyTorch's own build images, outside package managers.
 
     Attributes:
         version: Their version.
         url_pattern: Their address, with ``{NODOT}`` for the CUDA version and ``{VERSION}`` for theirs.
         cudas: The CUDA minor versions of which one was seen.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     version: Version
@@ -83,17 +83,17 @@ class MagmaTable:
     tarballs: MagmaTarballs
 
     def conda_for(self, cuda: Version) -> CondaMagma | None:
-        """Return the newest package of the pytorch channel for a CUDA minor version, None when there is none."""
+        """Return the newest package of the pytorch channel for a CUDA minor version, None if there is none."""
         rows = [row for row in self.conda if row.cuda.major_minor == cuda.major_minor]
         return rows[-1] if rows else None
 
     def has_tarball(self, cuda: Version) -> bool:
-        """Tell whether an archive for a CUDA minor version was seen."""
+        """Return whether an archive for a CUDA minor version was seen."""
         return any(known.major_minor == cuda.major_minor for known in self.tarballs.cudas)
 
 
 def read(data: Data) -> MagmaTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     conda = (CondaMagma.read(*row) for row in data.rows("conda_pytorch"))
     return MagmaTable(
         conda=tuple(sorted(conda, key=lambda row: (row.cuda, row.version))),

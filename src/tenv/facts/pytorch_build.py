@@ -1,4 +1,4 @@
-"""What each PyTorch release needs to be built from source."""
+"""The requirements of each PyTorch release for a build from source."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -24,13 +24,13 @@ class Release:
         requires_python: The Python versions that it takes, as its metadata says (``>=3.10``).
         cmake_min: The oldest CMake.
         cmake_min_confirmed: Whether that was read in the release itself.
-        cuda_min: The oldest CUDA that ``cmake/public/cuda.cmake`` does not refuse.
-        cudnn_min: The oldest cuDNN that it does not refuse.
-        gcc_min_header: The oldest GCC that ``c10/util/C++17.h`` does not refuse; None when nothing checks it there.
+        cuda_min: The oldest CUDA that ``cmake/public/cuda.cmake`` does not reject.
+        cudnn_min: The oldest cuDNN that it does not reject.
+        gcc_min_header: The oldest GCC that ``c10/util/C++17.h`` does not reject; None if nothing checks it there.
         gcc_min_readme: The oldest GCC that the README names.
-        clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not refuse.
+        clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not reject.
         cxx_standard: The C++ standard, 17 for C++17.
-        wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None when it is not known.
+        wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None if it is not known.
         build_backend: What the PyPI wheel was built with, with its version.
         cuda_stable: The CUDA versions that its release notes call stable.
         cuda_experimental: Those that they call experimental.
@@ -38,7 +38,7 @@ class Release:
         has_find_cusparselt: Whether its CMake looks for cuSPARSELt.
         wheel_cuda: The CUDA version of the PyPI wheel.
         wheel_cudnn: The cuDNN of the PyPI wheel.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     version: Version
@@ -99,7 +99,7 @@ class Release:
         return self.version >= _SCIKIT
 
     def cudnn_for(self, cuda: Version) -> Version | None:
-        """Return the cuDNN that its release notes name for a CUDA minor version, None when they name none."""
+        """Return the cuDNN that its release notes name for a CUDA minor version, None if they name none."""
         return next((version for named, version in self.cudnn if named.major_minor == cuda.major_minor), None)
 
     def asked(self) -> dict[str, str]:
@@ -125,7 +125,7 @@ class EnvVariable:
         name: Its name.
         meaning: What it does.
         read_in: Where it is read.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     name: str
@@ -145,7 +145,7 @@ class CusparseltNote:
 
     Attributes:
         torch: The release, or the minor version.
-        below: The first cuSPARSELt that it does not compile with; None where nothing is known of one.
+        below: The first cuSPARSELt that it does not compile with; None if nothing is known of one.
         basis: What is known, and how well.
     """
 
@@ -168,7 +168,7 @@ class ArchMatrix:
         last: The last one.
         x86_64: The architectures by CUDA release, for Linux on x86_64 and for Windows.
         aarch64: The same for Linux on aarch64.
-        basis: How well this is known.
+        basis: How certain this is.
     """
 
     first: Version
@@ -189,7 +189,7 @@ class ArchMatrix:
         return cls(*span, x86_64, aarch64, Basis.read(row, sources))
 
     def archs(self, cuda: Version, machine: str) -> tuple[str, ...] | None:
-        """Return the architectures of the wheels of a CUDA minor version; None when there are no such wheels.
+        """Return the architectures of the wheels of a CUDA minor version; None if there are no such wheels.
 
         Args:
             cuda: The CUDA version.
@@ -253,7 +253,7 @@ class PytorchBuildTable:
         return tuple(note for note in self.cusparselt if note.torch in named)
 
     def cusparselt_below(self, releases: Iterable[Version]) -> Version | None:
-        """Return the first version of cuSPARSELt with which none of some releases compiles; None when there is none.
+        """Return the first version of cuSPARSELt with which none of some releases compiles; None if there is none.
 
         What holds for a release holds for those before it: the code in question was mended later.
         """
@@ -270,7 +270,7 @@ class PytorchBuildTable:
             machine: ``x86_64`` or ``aarch64``.
 
         Returns:
-            The architectures and how well they are known; None when the table says nothing about them.
+            The architectures and how well they are known; None if the table says nothing about them.
         """
         row = self.release(version)
         minor = Version(row.version.major_minor) if row else Version("0")
@@ -314,7 +314,7 @@ def _archs(table: Table) -> tuple[tuple[Version, tuple[str, ...]], ...]:
 
 
 def read(data: Data) -> PytorchBuildTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
+    """Build the table from its rows; raises FactsError if one is invalid."""
     releases = (Release.read(*row) for row in data.rows("release"))
     return PytorchBuildTable(
         releases=tuple(sorted(releases, key=lambda row: row.version)),

@@ -90,11 +90,11 @@ class KnownFailure:
         )
 
     def has(self, version: Version) -> bool:
-        """Tell whether a version of the part is one of those that fail."""
+        """Return whether a version of the part is one of those that fail."""
         return (self.first is None or version >= self.first) and (self.below is None or version < self.below)
 
     def fails_with(self, torch: str) -> bool | None:
-        """Tell whether it fails with a revision; None where its version alone does not tell.
+        """Return whether it fails with a revision; None if its version alone does not tell.
 
         Args:
             torch: The version as written.
@@ -135,7 +135,7 @@ class PytorchTriedTable:
             platform: The platform that it is built for.
 
         Returns:
-            The row, and whether it is sure to fail (else the day of the revision decides); None where nothing is known.
+            The row, and whether it is sure to fail (else the day of the revision decides); None if nothing is known.
         """
         open_: tuple[KnownFailure, bool] | None = None
         for row in self.failures:

@@ -1,4 +1,4 @@
-"""What the tables of NVIDIA's redist archives have in common: one row per version, platform and CUDA variant."""
+"""Rows of NVIDIA's redist archives: one per version, platform and CUDA variant."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class RedistArchive:
         cuda_major: The CUDA major version that it is made for; None for an archive of no particular one.
         url: Where it is.
         sha256: Its digest.
-        size: Its size in bytes; None when it is not known.
-        basis: How well this is known.
+        size: Its size in bytes; None if it is not known.
+        basis: How certain this is.
     """
 
     version: Version
@@ -38,7 +38,7 @@ class RedistArchive:
 
         Args:
             row: The row.
-            sources: What the abbreviations in its source stand for.
+            sources: The abbreviations in its source.
             base: The address that its relative path is below.
         """
         return cls(

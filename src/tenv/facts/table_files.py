@@ -1,7 +1,7 @@
-"""The files of facts: those that come with tenv, and those of the user that add rows and replace them.
+"""The files of facts: those of tenv, and the user's files, which add or replace rows.
 
-A file of the user has the name of the table that it changes (``cuda_driver.toml``) and its form. A row of it replaces
-the row with the same key, or is added when there is none; a plain table (``[forward_compat]``) is replaced as a whole.
+A user's file has the name and the format of its table (``cuda_driver.toml``). Its row replaces the row with the same
+key, or is added if there is none; a plain table (``[forward_compat]``) is replaced as a whole.
 """
 
 import os
@@ -28,7 +28,7 @@ class Section:
 
     Attributes:
         key: The columns that tell one row from another.
-        columns: The other columns that are worth showing to people.
+        columns: The other columns to show to users.
     """
 
     key: tuple[str, ...]
@@ -37,10 +37,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a data file holds.
+    """The content of a data file.
 
     Attributes:
-        about: What it answers, in a few words.
+        about: Its topic, in a few words.
         sections: Its arrays of tables.
     """
 
@@ -130,7 +130,7 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "cudnn": Layout("the releases of cuDNN", {"archive": Section(_ARCHIVE, ("sha256",))}),
     "build_failures": Layout(
-        "why builds fail: the lines that say so, the cause, what mends it",
+        "why builds fail: the lines in logs, the cause, the fix",
         {"failure": Section(("id",), ("code", "title"))},
     ),
     "cuda_redist": Layout(
@@ -158,8 +158,8 @@ class Row:
 
     Attributes:
         table: Its columns.
-        sources: What the abbreviations in its source stand for.
-        origin: The file that it stands in; empty when it came with tenv.
+        sources: The abbreviations in its source.
+        origin: Its file; empty if it is one of tenv's.
     """
 
     table: Table
@@ -168,7 +168,7 @@ class Row:
 
     @property
     def source(self) -> str:
-        """Where its values were read, with the abbreviations written out."""
+        """Where its values were read, without abbreviations."""
         return expand(self.table, self.sources)
 
 
@@ -180,8 +180,8 @@ class Data:
         name: Its name.
         sections: The rows of its arrays of tables.
         tables: Its plain tables.
-        base: The address that relative paths in it are below, or an empty string.
-        date: The day on which its rows were read in their sources; an empty string where the file does not say.
+        base: The base address of its relative paths, or an empty string.
+        date: The day when its rows were read in their sources; an empty string if unknown.
     """
 
     name: str
@@ -210,11 +210,11 @@ class _File:
 
 
 def default_overrides(environ: Mapping[str, str], config_folder: Path) -> tuple[Path, ...]:
-    """Return where the user's own facts are looked for, the place that wins first.
+    """Return the places of the user's own facts, highest precedence first.
 
     Args:
         environ: The caller's environment; ``TENV_FACTS`` there names files and folders, separated as in ``PATH``.
-        config_folder: The user's configuration folder, whose ``facts`` folder counts when it exists.
+        config_folder: The user's configuration folder, whose ``facts`` folder is used if it exists.
     """
     named = tuple(Path(item).expanduser() for item in environ.get("TENV_FACTS", "").split(os.pathsep) if item)
     folder = config_folder / "facts"
@@ -222,22 +222,22 @@ def default_overrides(environ: Mapping[str, str], config_folder: Path) -> tuple[
 
 
 def find_overrides(places: Sequence[Path]) -> dict[str, tuple[Path, ...]]:
-    """Return the user's files of each table, the one that wins first.
+    """Return the user's files of each table, highest precedence first.
 
     Args:
-        places: Files and folders, the place that wins first.
+        places: Files and folders, highest precedence first.
 
     Raises:
-        FactsError: A place does not exist, or a file has not the name of a table.
+        FactsError: A place does not exist, or a file does not have the name of a table.
     """
     found: dict[str, tuple[Path, ...]] = {}
     for place in places:
         if not place.exists():
-            raise FactsError(f"{place}: there is no such file or folder", hint="TENV_FACTS names files and folders")
+            raise FactsError(f"{place}: no such file or folder", hint="TENV_FACTS names files and folders")
         for file in sorted(place.glob("*.toml")) if place.is_dir() else [place]:
             if file.stem not in LAYOUTS or file.suffix != ".toml":
                 hint = nearest(file.stem, LAYOUTS) or f"the tables are {', '.join(LAYOUTS)}"
-                raise FactsError(f"{file}: there is no table of facts of that name", hint=hint)
+                raise FactsError(f"{file}: unknown table of facts", hint=hint)
             found[file.stem] = (*found.get(file.stem, ()), file)
     return found
 
@@ -247,10 +247,10 @@ def read_data(name: str, files: Sequence[Path] = ()) -> Data:
 
     Args:
         name: The name of the table.
-        files: The user's files of that table, the one that wins first.
+        files: The user's files of that table, highest precedence first.
 
     Raises:
-        FactsError: A file can't be read, or says what the table has no place for.
+        FactsError: A file is unreadable or has an unknown key.
     """
     layout = LAYOUTS[name]
     own_rows = read_toml(_DATA / f"{name}.toml", FactsError, f"tenv/facts/data/{name}.toml")
@@ -262,7 +262,7 @@ def read_data(name: str, files: Sequence[Path] = ()) -> Data:
         for section, rows in own.sections.items():
             for row in rows.values():
                 row.table.only(merged.columns[section])
-                expand(row.table, row.sources)  # a row without a source is refused before it is used
+                expand(row.table, row.sources)  # a row without a source is rejected before it is used
             merged.sections[section].update(rows)
         merged.tables.update(own.tables)
     sections = {section: tuple(rows.values()) for section, rows in merged.sections.items()}
@@ -300,9 +300,9 @@ def _check_names(table: Table, known: _File, layout: Layout) -> None:
 
 
 def _rows(table: Table, section: str) -> Iterator[Table]:
-    """Yield the rows of an array of tables, each with the lines of the file that are its own.
+    """Yield the rows of an array of tables, each with its own lines of the file.
 
-    With the whole file a message could name only the line on which the first row begins.
+    With the whole file, a message could only name the first line of the first row.
     """
     lines = table.source.splitlines()
     header = re.compile(rf"\s*\[\[\s*{section}\s*\]\]\s*(#.*)?")

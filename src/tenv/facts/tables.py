@@ -1,4 +1,4 @@
-"""All tables in one value; each is read when it is first asked for."""
+"""All tables in one value; each is read on first use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
-# Late imports: a rule that asks for one table must not load the others
+# Late imports: a rule that uses one table must not load the others
 
 
-@dataclass(frozen=True)  # without slots, which `cached_property` can't do with
+@dataclass(frozen=True)  # no slots: `cached_property` needs a `__dict__`
 class Facts:
     """The compatibility tables.
 
     Attributes:
-        files: The user's files of each table, the one that wins first.
+        files: The user's files of each table, highest precedence first.
     """
 
     files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
 
     def data(self, name: str) -> Data:
-        """Read the rows of a table as they are written; raises FactsError when a file of the user is broken."""
+        """Read the rows of a table as written; raises FactsError if a user's file is invalid."""
         return read_data(name, self.files.get(name, ()))
 
     @cached_property
@@ -81,7 +81,7 @@ class Facts:
 
     @cached_property
     def gpu_answers(self) -> "dict[str, NamedGpu | None]":
-        """What names of GPUs were found to mean."""
+        """The cached results of GPU names."""
         return {}
 
     @cached_property
@@ -156,10 +156,10 @@ class Facts:
 
 
 def load_facts(overrides: Sequence[Path] = ()) -> Facts:
-    """Return the tables; nothing is read before a table is asked for.
+    """Return the tables; each is read on first use.
 
     Args:
-        overrides: Files and folders of the user, the place that wins first.
+        overrides: Files and folders of the user, highest precedence first.
 
     Raises:
         FactsError: A place does not exist, or a file has not the name of a table.

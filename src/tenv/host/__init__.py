@@ -1,1 +1,1 @@
-"""What this machine offers: one probe a file, each a pure parser and a `probe` that reads the machine."""
+"""Probes of the host, one per file: a pure parser and a `probe` function that reads this machine."""

@@ -1,7 +1,7 @@
-"""Which parts of a toolkit a build finds: looked for where CMake's FindCUDAToolkit and nvcc look for them.
+"""Find the missing parts of a toolkit by searching where CMake's FindCUDAToolkit and nvcc search.
 
-That module takes ``libX.so`` or ``libX.a`` from the toolkit's own library folders, then from the folders that CMake
-always looks in, then from ``stubs`` beside the former (Modules/FindCUDAToolkit.cmake, CMake 3.27 to 4.4).
+FindCUDAToolkit finds ``libX.so`` or ``libX.a`` in the toolkit's own library folders, then in the folders that CMake
+always searches, then in ``stubs`` next to the former (Modules/FindCUDAToolkit.cmake, CMake 3.27 to 4.4).
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ LIBRARIES = (
     *("cudart", "cudart_static", "cudadevrt", "cublas", "cublasLt", "cufft", "curand", "cusparse", "cusolver"),
     *("nvrtc", "cufile", "cuda", "nvToolsExt"),
 )
-"""Libraries by the names that a linker knows; ``cuda`` is the driver's, of which a toolkit has a stub."""
+"""Libraries by their linker names; ``cuda`` is the driver's library, for which a toolkit has a stub."""
 
 HEADERS = (
     *("cuda.h", "cuda_runtime.h", "crt/host_config.h", "cublas_v2.h", "cufft.h", "curand.h", "cusparse.h"),
@@ -27,19 +27,19 @@ PROGRAMS = {
     "cicc": ("nvvm/bin/cicc*", "bin/cicc*"),
     "libdevice": ("nvvm/libdevice/*.bc", "libdevice/*.bc"),
 }
-"""What nvcc calls and reads, by name, each with where it lies in a toolkit."""
+"""What nvcc calls and reads, by name, with its place in a toolkit."""
 
 _SYSTEM = ("usr/local/lib", "usr/lib64", "usr/lib", "lib64", "lib")
-"""The folders that CMake always looks in, without those of a processor family."""
+"""The folders that CMake always searches, without those of a processor family."""
 
 
 def absent(root: Path, home: Path, places: Places) -> tuple[str, ...]:
-    """Return what builds of PyTorch look for in a toolkit and do not find: ``libcublas``, ``cusparse.h``, ``ptxas``.
+    """Return the parts that PyTorch builds search for and a toolkit lacks: ``libcublas``, ``cusparse.h``, ``ptxas``.
 
     Args:
         root: The toolkit's folder.
-        home: The folder above its ``include`` and ``bin``, where that is another.
-        places: The machine.
+        home: The folder above its ``include`` and ``bin`` if it is another one.
+        places: Where to look.
     """
     folders = list(_library_folders(home))
     system = [folder for name in _SYSTEM for folder in _with_family(places.at(name), places.machine)]
@@ -77,5 +77,5 @@ def _has_library(name: str, folders: tuple[Path, ...]) -> bool:
 
 def _has_program(name: str, patterns: tuple[str, ...], root: Path, home: Path, places: Places) -> bool:
     found = (path for folder in (root, home) for pattern in patterns for path in folder.glob(pattern))
-    on_path = name == "ptxas" and places.find(name) is not None  # which nvcc calls where it has none of its own
+    on_path = name == "ptxas" and places.find(name) is not None  # nvcc calls these if it has none of its own
     return on_path or any(path.exists() for path in found)

@@ -1,4 +1,4 @@
-"""What NVML and nvidia-smi both tell, and how their texts become values."""
+"""The values that both NVML and nvidia-smi report, and the parsers of their texts."""
 
 import re
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _CUDA = range(1000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the driver's own tools tell.
+    """The values that the driver's own tools report.
 
     Attributes:
         driver: The kernel driver's version.
         cuda: The CUDA version of libcuda.
         gpus: The GPUs that answered.
-        lost: What is said of GPUs that are there and did not answer.
+        lost: Errors about GPUs that exist but did not answer.
     """
 
     driver: Version | Missing
@@ -34,37 +34,37 @@ class Answer:
 
 
 def is_driver(text: str) -> bool:
-    """Tell whether a text is a driver's version and no more."""
+    """Return whether a text is exactly a driver version."""
     return _DRIVER.fullmatch(text.strip()) is not None
 
 
 def driver_version(text: str) -> Version | Missing:
-    """Return the driver's version from a text that is nothing else."""
+    """Return the driver version from a text that is exactly a version."""
     return Version(text.strip()) if is_driver(text) else quoted(text)
 
 
 def quoted(text: str) -> Missing:
-    """Return why a text holds no driver version: the first line of it."""
+    """Return why a text has no driver version, with its first line."""
     line = first_line(text)
-    return Missing(f"no driver version in `{line}`" if line else "gave nothing", ReasonKind.UNREADABLE)
+    return Missing(f"no driver version in `{line}`" if line else "empty answer", ReasonKind.UNREADABLE)
 
 
 def first_line(text: str) -> str:
-    """Return the first line of what a program printed, as far as a message can hold it."""
+    """Return the first line of a program's output, truncated for a message."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    line = "".join(sign if sign.isprintable() else "\ufffd" for sign in line)  # what is no text may turn a terminal red
+    line = "".join(sign if sign.isprintable() else "\ufffd" for sign in line)  # no escapes
     return line if len(line) <= _QUOTED else line[:_QUOTED] + "…"
 
 
 def cuda_version(number: int) -> Version | Missing:
-    """Return the CUDA version that a driver means by a number such as 12040."""
+    """Return the CUDA version of a driver's number such as 12040."""
     if number not in _CUDA:
-        return Missing(f"{number} is no CUDA version", ReasonKind.UNREADABLE)
+        return Missing(f"{number} is not a CUDA version", ReasonKind.UNREADABLE)
     return Version(f"{number // 1000}.{number % 1000 // 10}")
 
 
 def pci_address(text: str) -> str:
-    """Return a PCI address as sysfs writes it (``0000:01:00.0``), an empty string for what is none."""
+    """Return a PCI address in the form of sysfs (``0000:01:00.0``); an empty string for other texts."""
     match = _ADDRESS.fullmatch(text.strip().lower())
     return f"{int(match['domain'], 16):04x}:{match['rest']}" if match else ""
 

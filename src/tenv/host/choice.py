@@ -1,6 +1,6 @@
-"""Which of a machine's toolkits and compilers a target takes that asks for them in ``[system]``, and why no other.
+"""Select the host's toolkit and compilers for a target's ``[system]``, with the reason against each other one.
 
-Pure functions of the host report: the rules ask them what would be taken, the system provider takes it.
+Pure functions of the host report: rules use them to predict the selection, and the system source makes it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[T]):
-    """What is taken, and why the others are not.
+    """The selection and why the others were rejected.
 
     Attributes:
-        taken: The best that fits; None where none does.
-        refused: A sentence for each of the others that does not fit.
+        taken: The best that fits; None if none fits.
+        refused: A sentence for each one that does not fit.
     """
 
     taken: T | None
@@ -36,7 +36,7 @@ class GccPair:
         version: Their version.
         gcc: The C compiler.
         gxx: The C++ compiler.
-        found_by: What led to them.
+        found_by: How they were found.
     """
 
     version: Version
@@ -46,15 +46,15 @@ class GccPair:
 
 
 def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "") -> Selection[Toolkit]:
-    """Choose a CUDA toolkit.
+    """Select a CUDA toolkit.
 
-    What a variable names comes first (a person or an environment module has chosen it), then the one that was taken
-    before, then the machine's default (nvcc on PATH, ``/usr/local/cuda``), then the highest version.
+    The order: named by a variable (a user or an environment module selected it), selected before, the host's default
+    (nvcc on PATH, ``/usr/local/cuda``), highest version.
 
     Args:
-        toolkits: What is there.
-        accepted: The releases that will do.
-        kept: The folder of the toolkit that the environment was made with, or an empty string.
+        toolkits: The detected ones.
+        accepted: The accepted releases.
+        kept: The folder of the toolkit that the environment was created with, or an empty string.
     """
     fits, refused = [], []
     for toolkit in toolkits:
@@ -72,32 +72,32 @@ def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "")
 
 
 def _fault(toolkit: Toolkit, accepted: Range) -> str:
-    """Return why a toolkit won't do, an empty string where it does."""
+    """Return why a toolkit does not fit; an empty string if it fits."""
     if toolkit.environment:
-        return f"is a part of the environment {toolkit.environment}"
+        return f"is part of the environment {toolkit.environment}"
     if toolkit.version is None or not toolkit.compiles:
-        return toolkit.problems[0].text if toolkit.problems else "its version is not known"
-    exact = accepted.text.strip(" =") == toolkit.version.major_minor  # `12.1` means the release with its updates
+        return toolkit.problems[0].text if toolkit.problems else "its version is unknown"
+    exact = accepted.text.strip(" =") == toolkit.version.major_minor  # `12.1` means the release and its updates
     if toolkit.version not in accepted and not exact:
         return f"{toolkit.version} is not {accepted}"
     mixed = next((problem for problem in toolkit.problems if problem.kind is ProblemKind.HEADERS), None)
     if mixed:
         return mixed.text
     if toolkit.components and "cuda_cudart" not in dict(toolkit.components):
-        return "there is no libcudart in it"
+        return "it has no libcudart"
     return ""
 
 
 def choose_gcc(
     compilers: Sequence[Compiler], accepted: Range, most: int | None = None, kept: str = ""
 ) -> Selection[GccPair]:
-    """Choose a gcc and its g++: those that CXX or CC name, then those taken before, the default, the newest.
+    """Select a gcc and its g++: named by CXX or CC, else selected before, else the default, else the newest.
 
     Args:
-        compilers: What is there.
-        accepted: The versions that will do.
+        compilers: The detected ones.
+        accepted: The accepted versions.
         most: The highest major that the CUDA toolkit accepts as its host compiler; None for no limit.
-        kept: The g++ that the environment was made with, or an empty string.
+        kept: The g++ that the environment was created with, or an empty string.
     """
     fits, refused = [], []
     for gxx in (compiler for compiler in compilers if compiler.kind == "g++"):
@@ -105,13 +105,13 @@ def choose_gcc(
         if gxx.version not in accepted:
             refused.append(f"{gxx.path}: {gxx.version} is not {accepted}")
         elif most is not None and gxx.version.major > most:
-            refused.append(f"{gxx.path}: {gxx.version} is newer than what the nvcc taken accepts (GCC {most} at most)")
+            refused.append(f"{gxx.path}: {gxx.version} is newer than the selected nvcc accepts (GCC {most} at most)")
         elif gcc is None:
-            refused.append(f"{gxx.path}: there is no gcc {gxx.version} beside it")
+            refused.append(f"{gxx.path}: it has no matching gcc {gxx.version}")
         else:
             fits.append((gxx, GccPair(gxx.version, gcc.path, gxx.path, f"{gxx.ways}; {gcc.ways}")))
     lonely = {c.version for c in compilers if c.kind == "gcc"} - {c.version for c in compilers if c.kind == "g++"}
-    refused += [f"{c.path}: there is no g++ {c.version} beside it" for c in compilers if c.version in lonely]
+    refused += [f"{c.path}: it has no matching g++ {c.version}" for c in compilers if c.version in lonely]
 
     def rank(found: tuple[Compiler, GccPair]) -> tuple[bool, bool, bool, Version]:
         gxx, _ = found

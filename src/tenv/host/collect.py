@@ -1,4 +1,4 @@
-"""The whole report: every probe, those that wait for programs at the same time."""
+"""Run all probes into a host report; probes that wait for programs run concurrently."""
 
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ __all__ = ["collect"]
 
 
 def collect(places: Places | None = None, folder: Path = Path()) -> HostReport:
-    """Return what a machine offers.
+    """Return the host report of this machine.
 
     Args:
         places: Where to look; None means this machine.

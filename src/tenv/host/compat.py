@@ -1,4 +1,4 @@
-"""Whether a libcuda other than the kernel driver's own stands first: cuda-compat, or a leftover of another driver."""
+"""Detect a libcuda that is loaded before the driver's own: cuda-compat, or a leftover of another driver."""
 
 import os
 import re
@@ -19,13 +19,13 @@ _FOLDERS = {"compat", "cuda-compat", "compat_orin"}
 
 
 def parse_name(name: str) -> Version | None:
-    """Return the driver version in the name of one of its libraries (``libcuda.so.550.54.15``), None without one."""
+    """Return the driver version in the name of a driver library (``libcuda.so.550.54.15``); None if it has none."""
     match = _NAME.fullmatch(name)
     return Version(match["version"]) if match else None
 
 
 def kind_of(path: str) -> LibcudaKind:
-    """Return what a libcuda is by the folder that it lies in."""
+    """Return the kind of a libcuda by its folder."""
     folders = Path(path).parent.parts
     if not _FOLDERS.isdisjoint(folders):
         return LibcudaKind.CUDA_COMPAT
@@ -33,7 +33,7 @@ def kind_of(path: str) -> LibcudaKind:
 
 
 def probe(loader: Loader, driver: Fact[Version] | Missing) -> Fact[Compat] | Missing:
-    """Return the libcuda that stands before the driver's own, or `Missing` where it is the driver's.
+    """Return the libcuda that is loaded before the driver's own, or `Missing` if the first one is the driver's.
 
     Args:
         loader: The loader that finds it.
@@ -46,19 +46,19 @@ def probe(loader: Loader, driver: Fact[Version] | Missing) -> Fact[Compat] | Mis
     version = _version(real)
     if LibcudaKind.CUDA_COMPAT in (kind_of(str(real)), kind_of(str(library.path))):
         if version is None:
-            told = f"{real} is cuda-compat's, but no file beside it tells its version"
-            return Missing(told, ReasonKind.UNREADABLE)
+            reason = f"{real} belongs to cuda-compat, but no file next to it has its version"
+            return Missing(reason, ReasonKind.UNREADABLE)
         return Fact(Compat(str(real), version, kind_of(str(real))), library.origin, OriginKind.LOADER)
     if version is None or isinstance(driver, Missing) or is_wsl(loader.places.root):
-        return Missing(f"{real} lies in no folder of cuda-compat", ReasonKind.DRIVERS_OWN)
+        return Missing(f"{real} is not in a folder of cuda-compat", ReasonKind.DRIVERS_OWN)
     if version == driver.value:
         return Missing(f"{real} is the driver's own", ReasonKind.DRIVERS_OWN)
-    origin = f"{library.origin}, where the kernel driver is {driver.value}"
+    origin = f"{library.origin}; the kernel driver is {driver.value}"
     return Fact(Compat(str(real), version, kind_of(str(real))), origin, OriginKind.LOADER)
 
 
 def _version(library: Path) -> Version | None:
-    """Return the version of a driver's library, by its own name or by those of the libraries that came with it."""
+    """Return the version of a driver library from its own name or from the names of its companion libraries."""
     if found := parse_name(library.name):
         return found
     try:
@@ -79,7 +79,7 @@ def _read(values: Values, key: str) -> Compat:
 
 COMPAT = HostField(
     label="cuda-compat",
-    meaning="a libcuda that stands before the driver's own: cuda-compat, or a leftover of another driver",
+    meaning="a libcuda that is loaded before the driver's own: cuda-compat, or a leftover of another driver",
     form="`path`, `version`, `kind`",
     probe=lambda scan: probe(scan.loader, scan.driver),
     read=_read,

@@ -1,4 +1,4 @@
-"""The C and C++ compilers on PATH, and those that CC, CXX, CUDAHOSTCXX and nvcc name; on Windows, Visual C++ too."""
+"""Detect the C and C++ compilers on PATH, in CC, CXX and CUDAHOSTCXX, and of nvcc; on Windows, Visual C++ too."""
 
 import os
 import re
@@ -25,9 +25,9 @@ _NAMES = re.compile(r"(gcc|g\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?|cc|c\+\+")
 _KIND = re.compile(r"(^|-)(?P<kind>gcc|g\+\+|clang|clang\+\+)(-[\d.]+)?$")
 _VARIABLES = {"CC": Lead.CC, "CXX": Lead.CXX, "CUDAHOSTCXX": Lead.CUDAHOSTCXX}
 _OF_NVCC = dict.fromkeys(("NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"), Lead.NVCC)
-_LINKS = 40  # as many as Linux follows
+_LINKS = 40  # the limit of Linux
 _LAUNCHERS = {"ccache", "sccache", "distcc", "icecc"}
-# What CMake takes when neither CC nor CXX is set (CMakeDetermineCCompiler.cmake), in its order.
+# CMake's defaults if neither CC nor CXX is set (CMakeDetermineCCompiler.cmake), in its order.
 _CCBIN = re.compile(r"--?(?:ccbin|compiler-bindir)(?:=(?P<value>.*))?")
 _FIRST = {"C": ("cc", "gcc", "clang"), "C++": ("c++", "g++", "clang++")}
 
@@ -37,13 +37,13 @@ class _Candidate:
     """A program that may be a compiler.
 
     Attributes:
-        program: The program, links resolved as far as its name still says what it is.
-        kind: Its kind, an empty string where only the program itself can tell.
+        program: The program, with links resolved as long as the name still shows its kind.
+        kind: Its kind; an empty string if only its output shows it.
         language: ``C`` or ``C++``.
         variables: The variables that name it.
         names: Its names on PATH.
-        default: Whether a build would take it.
-        nvcc: Whether nvcc would take it.
+        default: Whether a build uses it.
+        nvcc: Whether nvcc uses it.
     """
 
     program: str
@@ -55,25 +55,25 @@ class _Candidate:
     nvcc: bool = False
 
     def asked(self) -> str:
-        """Return what is started for the version: clang and clang++ are one file, and say the same."""
+        """Return the program to run for the version: clang and clang++ are one file and print the same."""
         real = os.path.realpath(self.program)
         return real if _KIND.search(Path(real).name) else self.program
 
     def found_by(self) -> tuple[FoundBy, ...]:
-        """Return what led to it."""
+        """Return how it was found."""
         on_path = (FoundBy(Lead.PATH, f"{', '.join(self.names)} on PATH"),) if self.names else ()
         kinds = _VARIABLES | _OF_NVCC
         return (*(FoundBy(kinds[name], name) for name in self.variables), *on_path)
 
 
 def parse_version(text: str) -> Version | None:
-    """Return the version from what ``-dumpfullversion -dumpversion`` prints, None for another text."""
+    """Return the version from the output of ``-dumpfullversion -dumpversion``; None for other texts."""
     line = text.strip()
     return Version(line) if re.fullmatch(r"\d+(\.\d+)*", line, re.ASCII) else None
 
 
 def parse_kind(text: str, language: str) -> str | None:
-    """Return the kind of a compiler from what its ``--version`` prints, None for one that is neither GCC nor clang."""
+    """Return the kind of a compiler from the output of ``--version``; None if it is neither GCC nor clang."""
     if "clang version" in text:
         return "clang++" if language == "C++" else "clang"
     if "Free Software Foundation" in text:
@@ -82,7 +82,7 @@ def parse_kind(text: str, language: str) -> str | None:
 
 
 def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
-    """Return the compilers, those that a build would take first; each real file is started once.
+    """Return the compilers, those that a build uses first. Each file is run once.
 
     Args:
         places: Where to look; None means this machine.
@@ -97,7 +97,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
     for candidate in candidates:
         version, glibcxx = answers[candidate.asked()]
         if isinstance(version, Missing):
-            problems.append(f"{candidate.program} is left out: {version.reason}")
+            problems.append(f"{candidate.program} is skipped: {version.reason}")
         elif named := candidate.kind or _ask_kind(candidate, places):
             found.append(
                 Compiler(
@@ -111,7 +111,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
                 )
             )
         else:
-            problems.append(f"{candidate.program} is left out: neither GCC nor clang")
+            problems.append(f"{candidate.program} is skipped: neither GCC nor clang")
     looked, kind = f"PATH, {', '.join(_VARIABLES)}", OriginKind.SEARCH
     if msvc.is_asked(places):
         looked, kind = f"{looked}, {msvc.LOOKED_AT}", OriginKind.SEARCH_MSVC
@@ -167,20 +167,20 @@ def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
             words = [places.environ[variable]]
         if len(words) > 1 and Path(words[0]).name in _LAUNCHERS:
             words = words[1:]
-        if not words or msvc.is_cl(words[0]):  # Visual C++ tells its version otherwise
+        if not words or msvc.is_cl(words[0]):  # the folder of Visual C++ shows its version
             continue
         program = places.find(words[0])
         if program:
             yield variable, Path(program)
         else:
-            problems.append(f"{variable} names {words[0]}, which is not there")
+            problems.append(f"{variable} names {words[0]}, which does not exist")
 
 
 def _of_nvcc(places: Places) -> tuple[str, str | None]:
-    """Return the compiler that nvcc takes when nobody tells it on the command line, and the variable that names it.
+    """Return the compiler that nvcc uses without a command line option, and the variable that names it.
 
     That is the last ``-ccbin`` of its flags, else NVCC_CCBIN, else the ``gcc`` on PATH, whatever CXX says (CUDA
-    Compiler Driver NVCC, sections 2.1 and 4.2.1); a folder stands for the ``gcc`` in it.
+    Compiler Driver NVCC, sections 2.1 and 4.2.1); a folder means the ``gcc`` in it.
     """
     for variable in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN"):
         value = places.environ.get(variable, "")
@@ -209,7 +209,7 @@ def _compilers_in(folder: Path) -> list[str]:
         names = [path.name for path in folder.iterdir() if _NAMES.fullmatch(path.name)]
     except OSError:
         return []
-    # The short names first: they are what a person would type.
+    # Short names first: users type these.
     return sorted((name for name in names if os.access(folder / name, os.X_OK)), key=lambda name: (len(name), name))
 
 
@@ -267,8 +267,8 @@ def _read(values: Values, key: str) -> tuple[Compiler, ...]:
 
 
 def _show(compiler: Compiler) -> str:
-    mark = ", taken by default" if compiler.default else ""
-    mark += ", taken by nvcc" if compiler.nvcc else ""
+    mark = ", default" if compiler.default else ""
+    mark += ", used by nvcc" if compiler.nvcc else ""
     links = f", links GLIBCXX_{compiler.glibcxx}" if compiler.glibcxx else ""
     return f"{compiler.kind} {compiler.version}  {compiler.path}, by {compiler.ways}{mark}{links}"
 
@@ -276,8 +276,8 @@ def _show(compiler: Compiler) -> str:
 COMPILERS = HostField(
     label="compilers",
     meaning=(
-        "gcc, g++, clang and clang++ of all versions on PATH, what CC, CXX and CUDAHOSTCXX name, and what nvcc takes; "
-        "on Windows the toolsets of Visual C++; those that a build takes by default come first"
+        "gcc, g++, clang and clang++ of all versions on PATH, in CC, CXX and CUDAHOSTCXX, and nvcc's host "
+        "compiler; on Windows, the toolsets of Visual C++; those that a build uses by default come first"
     ),
     form=(
         "a list of `kind`, `path`, `version`, `default`, `found_by` (a list of `kind`, `text`), `nvcc`, `glibcxx` (or "

@@ -1,4 +1,4 @@
-"""The kind of container that this process is in."""
+"""Detect the kind of container that this process runs in."""
 
 import re
 
@@ -23,7 +23,7 @@ _SYSTEMD = "/run/systemd/container"
 
 
 def parse_cgroup(text: str) -> str | None:
-    """Return the kind of container that the control groups of the first process tell of, or None."""
+    """Return the kind of container that the control groups of process 1 show, or None."""
     for line in text.splitlines():
         group = line.rpartition(":")[2]
         for word, kind in _GROUPS.items():
@@ -33,7 +33,7 @@ def parse_cgroup(text: str) -> str | None:
 
 
 def probe(places: Places | None = None) -> Fact[str] | Missing:
-    """Return the kind of container, or `Missing` where nothing tells of one.
+    """Return the kind of container, or `Missing` if there is no sign of one.
 
     Args:
         places: Where to look; None means this machine.
@@ -53,7 +53,7 @@ def probe(places: Places | None = None) -> Fact[str] | Missing:
         text = read(places.at(path))
         if isinstance(text, str) and (found := parse(text)):
             return Fact(found, path, OriginKind.SYSTEM)
-    return Missing("nothing tells of a container", ReasonKind.NONE)
+    return Missing("no sign of a container", ReasonKind.NONE)
 
 
 CONTAINER = HostField(

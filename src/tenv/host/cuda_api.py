@@ -1,6 +1,6 @@
-"""The newest CUDA version that the driver's library offers.
+"""Detect the newest CUDA version that the driver's library offers.
 
-This is the number that conda's ``__cuda`` stands for. cuda-compat raises it, and it says nothing about a toolkit.
+This is the version of conda's ``__cuda``. cuda-compat raises it, and it is unrelated to toolkits.
 """
 
 import re
@@ -17,9 +17,9 @@ from tenv.host.places import Places
 __all__ = ["CUDA", "OVERRIDE", "override", "parse", "probe"]
 
 OVERRIDE = "CONDA_OVERRIDE_CUDA"
-"""The variable by which conda and pixi are told what the driver offers."""
+"""The variable that sets the driver's CUDA version for conda and pixi."""
 
-# cuInit is not called: the version needs none, and where the driver is unwell it may hang.
+# cuInit is not called: the version does not need it, and it may hang with a broken driver.
 _CHILD = """\
 import ctypes, sys
 version = ctypes.c_int()
@@ -34,7 +34,7 @@ print(version.value)
 
 
 def override(environ: Mapping[str, str]) -> Fact[Version] | Missing | None:
-    """Return what ``CONDA_OVERRIDE_CUDA`` says, None when it is not set; set to nothing, it says that there is none."""
+    """Return the value of ``CONDA_OVERRIDE_CUDA``; None if it is not set. An empty value means no CUDA."""
     text = environ.get(OVERRIDE)
     if text is None:
         return None
@@ -42,7 +42,7 @@ def override(environ: Mapping[str, str]) -> Fact[Version] | Missing | None:
     if not text:
         return Missing.because(ReasonKind.NO_CUDA)
     if not re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", text, re.ASCII):
-        return Missing(f"{OVERRIDE} is `{text}`, which is no version", ReasonKind.NO_VERSION)
+        return Missing(f"{OVERRIDE} is `{text}`, which is not a version", ReasonKind.NO_VERSION)
     return Fact(Version(text), OVERRIDE, OriginKind.OVERRIDE)
 
 
@@ -50,7 +50,7 @@ def parse(text: str) -> Version | Missing:
     """Return the version from the number that the child prints."""
     line = text.strip()
     if not re.fullmatch(r"-?\d{1,9}", line, re.ASCII):
-        return Missing(f"`{line}` is no number", ReasonKind.UNREADABLE)
+        return Missing(f"`{line}` is not a number", ReasonKind.UNREADABLE)
     return cuda_version(int(line))
 
 
@@ -59,16 +59,16 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
 
     Args:
         places: Where to look; None means this machine.
-        nvidia: The driver's tools, where others ask them too.
+        nvidia: The driver's tools if other probes share them.
     """
     nvidia = nvidia or Nvidia(places)
     if (said := override(nvidia.places.environ)) is not None:
         return said
-    told = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
-    if isinstance(told, Version):
-        return Fact(told, "NVML", OriginKind.NVML)
+    reported = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
+    if isinstance(reported, Version):
+        return Fact(reported, "NVML", OriginKind.NVML)
     answer = _libcuda(nvidia)
-    return answer if isinstance(answer, Fact) else Missing.by_all([("NVML", told), ("libcuda", answer)])
+    return answer if isinstance(answer, Fact) else Missing.by_all([("NVML", reported), ("libcuda", answer)])
 
 
 def _libcuda(nvidia: Nvidia) -> Fact[Version] | Missing:
@@ -76,8 +76,8 @@ def _libcuda(nvidia: Nvidia) -> Fact[Version] | Missing:
     library = nvidia.loader.find(places.cuda_library)
     if isinstance(library, Missing):
         return library
-    told = library.ask(places, "-c", _CHILD, str(library.path), CUDA_VISIBLE_DEVICES="")
-    version = told if isinstance(told, Missing) else parse(told)
+    reported = library.ask(places, "-c", _CHILD, str(library.path), CUDA_VISIBLE_DEVICES="")
+    version = reported if isinstance(reported, Missing) else parse(reported)
     if isinstance(version, Missing):
         return version
     return Fact(version, f"cuDriverGetVersion of {library.path}", OriginKind.LIBCUDA)

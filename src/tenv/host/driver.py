@@ -1,8 +1,8 @@
-"""The version of NVIDIA's kernel driver, by the first of four probes that answers.
+"""Detect the version of NVIDIA's kernel driver with four probes; the first answer counts.
 
-This is the number that a toolkit's minimum is compared with. It is neither the newest CUDA version that the driver's
-libraries offer (``nvidia-smi`` prints that beside it) nor the version of an installed toolkit. Under WSL it is the
-number of the Windows driver, which counts in another series than that of Linux: see `is_wsl`.
+A toolkit's minimum is compared with this version. It is neither the newest CUDA version that the driver's libraries
+offer (``nvidia-smi`` prints both) nor the version of an installed toolkit. Under WSL, it is the version of the Windows
+driver, which has another numbering than Linux: see `is_wsl`.
 """
 
 import re
@@ -19,7 +19,7 @@ from tenv.host.places import Places, is_wsl, read
 
 __all__ = ["DRIVER", "L4T", "Places", "is_wsl", "jetson_linux", "parse_proc", "parse_sys", "parse_tegra", "probe"]
 
-# The closed module says `x86_64 Kernel Module  535.183.01`, the open one `Open Kernel Module for x86_64  580.65.06`.
+# The closed module has `x86_64 Kernel Module  535.183.01`, the open one `Open Kernel Module for x86_64  580.65.06`.
 _MODULE = re.compile(r"\bModule\b[^\n]*?\s(?P<driver>\d{1,4}(\.\d{1,4}){1,3})(?!\S)", re.ASCII)
 _TEGRA = re.compile(r"#\s*R(?P<major>\d+)\s*\(release\),\s*REVISION:\s*(?P<rest>[\d.]+)", re.ASCII)
 _SYS = "/sys/module/nvidia/version"
@@ -47,13 +47,13 @@ def parse_tegra(text: str) -> str | None:
 def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Version] | Missing:
     """Return the version of the kernel driver.
 
-    Nothing of NVIDIA's is started unless a library or a program of the driver is there. Where there is one and it
-    hangs, each of the first two probes may take `Places.timeout` seconds. The loaded module's own word wins over a
-    library or a program that names another version: those are then leftovers of another driver.
+    NVIDIA's tools run only if a library or a program of the driver exists. If it hangs, each of the first two probes
+    takes up to `Places.timeout` seconds. The loaded module takes precedence over a library or a program with another
+    version, which is a leftover of another driver.
 
     Args:
         places: Where to look; None means this machine.
-        nvidia: The driver's tools, where others ask them too.
+        nvidia: The driver's tools if other probes share them.
 
     Returns:
         The version with the probe that answered, or `Missing` with every probe's reason.
@@ -66,12 +66,12 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
             module, origin = _module(nvidia.places)
             if module is None or module == answer:
                 return Fact(answer, name, kind)
-            return Fact(module, f"{origin}, where {name} says {answer}", OriginKind.KERNEL)
+            return Fact(module, f"{origin}; {name} reports {answer}", OriginKind.KERNEL)
         asked.append((name, answer))
     missing = Missing.by_all(asked)
     if isinstance(release := jetson_linux(nvidia.places), Fact):
-        told = f"{_L4T}: Jetson Linux {release.value}, whose driver has no number of its own"
-        return Missing(f"{missing.reason}; {told}", ReasonKind.JETSON)
+        note = f"{_L4T}: Jetson Linux {release.value}, whose driver has no version of its own"
+        return Missing(f"{missing.reason}; {note}", ReasonKind.JETSON)
     return missing
 
 
@@ -104,21 +104,21 @@ def _module(places: Places) -> tuple[Version | None, str]:
 
 
 def jetson_linux(places: Places) -> Fact[Version] | Missing:
-    """Return the release of Jetson Linux; its driver has no number that could be compared with another machine's."""
+    """Return the release of Jetson Linux, whose driver version is not comparable with that of other hosts."""
     text = read(places.at(_L4T))
     if isinstance(text, Missing):
         return Missing(f"{_L4T}: {text.reason}", text.kind)
     release = parse_tegra(text)
     if release is None:
-        return Missing(f"{_L4T} names no release", ReasonKind.UNREADABLE)
+        return Missing(f"{_L4T} has no release", ReasonKind.UNREADABLE)
     return Fact(Version(release), _L4T, OriginKind.SYSTEM)
 
 
 DRIVER = HostField(
     label="driver",
     meaning=(
-        "the version of NVIDIA's kernel driver; under WSL the number of the Windows driver, which counts in another "
-        "series"
+        "the version of NVIDIA's kernel driver; under WSL, the version of the Windows driver, which has another "
+        "numbering"
     ),
     form='`"550.54.15"`',
     probe=lambda scan: scan.driver,
@@ -129,7 +129,7 @@ DRIVER = HostField(
 
 L4T = HostField(
     label="l4t",
-    meaning="the release of Jetson Linux, which tells the CUDA of a Jetson's driver",
+    meaning="the release of Jetson Linux, which determines the CUDA of a Jetson's driver",
     form='`"36.4.3"`',
     probe=lambda scan: jetson_linux(scan.places),
     read=Values.version,

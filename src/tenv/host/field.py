@@ -1,4 +1,4 @@
-"""What a value of the host report is to the program: how it is probed, read from JSON, shown and explained."""
+"""A field of the host report: how its value is probed, read from JSON, shown and documented."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -19,18 +19,18 @@ T = TypeVar("T")
 
 
 class Lane(StrEnum):
-    """When a value is probed: programs that take time are waited for at once."""
+    """When a value is probed: slow programs run concurrently."""
 
     HERE = "here"
-    """With the others that only read files, one after the other."""
+    """Sequentially, with the other probes that only read files."""
     DRIVER = "driver"
-    """Beside the others, one after the other: the driver's own tools, which several values share."""
+    """Concurrently with the other lanes, sequentially within: the driver's own tools, which several values share."""
     ALONE = "alone"
-    """Beside the others, in a thread of its own: it starts programs."""
+    """In its own thread: it starts programs."""
 
 
 def plain(value: object) -> Any:
-    """Return the plain values of JSON for a value: a version is a text, a dataclass an object of its fields."""
+    """Return the JSON of a value: a version is a string, a dataclass an object of its fields."""
     if isinstance(value, Version | Worded):
         return str(value)
     if isinstance(value, tuple):
@@ -42,16 +42,16 @@ def plain(value: object) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostField(Generic[T]):
-    """One value of the host report; its name is that of its line in `tenv.host.report.HostReport`.
+    """One field of the host report; its name is the name of its line in `tenv.host.report.HostReport`.
 
     Attributes:
-        label: Its name in the text of ``tenv host``.
-        meaning: What it is, for the table in ``docs/host.md``.
+        label: Its name in the output of ``tenv host``.
+        meaning: Its description in the table of ``docs/host.md``.
         form: Its form in JSON, for the same table.
-        probe: Asks the machine.
-        read: Reads the value from JSON: from an object, by a key. The getters of `Values` are such functions.
-        show: Its lines in the text of ``tenv host``; none where there is nothing.
-        write: Makes plain values of it.
+        probe: Reads it from the machine.
+        read: Reads it from JSON: from an object, by a key. The getters of `Values` are such functions.
+        show: Its lines in the output of ``tenv host``; none if there is nothing to show.
+        write: Converts it to JSON values.
         lane: When it is probed.
     """
 

@@ -1,4 +1,4 @@
-"""The fields of the host report by their names, as its lines name them."""
+"""The fields of the host report by name."""
 
 from dataclasses import fields
 from functools import cache
@@ -15,7 +15,7 @@ __all__ = ["host_fields"]
 def host_fields() -> dict[str, HostField[Any]]:
     """Return the fields by name, in the order of the report.
 
-    Their modules are loaded here and not with the report, since who judges a driver needs few of them.
+    Their modules are loaded here and not with the report, since judging a driver needs only a few of them.
     """
     return {line.name: _field(line.metadata["field"]) for line in fields(HostReport)}
 

@@ -1,6 +1,6 @@
-"""The GPUs: by the driver's own tools, and where those fail by what the kernel knows of the PCI bus.
+"""Detect GPUs with the driver's tools, or from the kernel's view of the PCI bus if those fail.
 
-A GPU that only the bus shows has no name here; its PCI id leads to one in the tables of facts.
+A GPU that only the bus shows has no name here; the tables of facts have its name by PCI id.
 """
 
 import re
@@ -23,7 +23,7 @@ _PROC = "/proc/driver/nvidia/gpus"
 _BUS = "/sys/bus/pci/devices"
 _TREE = "/proc/device-tree"
 _DISPLAY = "0x03"  # PCI class 03: VGA compatible, 3D and other display controllers
-# The compute capability that is built into each chip: developer.nvidia.com/cuda-gpus and -legacy-gpus, Jetson products.
+# The compute capability of each chip: developer.nvidia.com/cuda-gpus and -legacy-gpus, Jetson products.
 _CHIPS = {
     "tegra210": "5.3",
     "tegra186": "6.2",
@@ -43,29 +43,29 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> _Found 
         nvidia: The driver's tools, where others ask them too.
 
     Returns:
-        The GPUs with the probe that told; no GPU where the PCI bus can be read and has none; else `Missing`.
+        The GPUs with the probe that reported them; no GPU if the PCI bus is readable and has none; else `Missing`.
     """
     nvidia = nvidia or Nvidia(places)
     places = nvidia.places
     bus = _bus(places)
     on_bus = () if isinstance(bus, Missing) else bus
-    told, asked = _by_tools(nvidia, on_bus)
-    if told and told.value:
-        return told
+    answer, asked = _by_tools(nvidia, on_bus)
+    if answer and answer.value:
+        return answer
     for seen in (_proc(places, on_bus), Fact(on_bus, _BUS, OriginKind.PCI) if on_bus else None, _tegra(places)):
         if seen:
-            return replace(seen, origin=f"{seen.origin}, where {told.origin} finds none") if told else seen
-    if told:
-        return told
+            return replace(seen, origin=f"{seen.origin}; {answer.origin} finds none") if answer else seen
+    if answer:
+        return answer
     if isinstance(bus, Missing):
         return Missing.by_all([*asked, (_BUS, bus)])
-    if is_wsl(places.root):  # Windows keeps its GPU off the bus that Linux sees
-        return Missing.by_all([*asked, (_BUS, Missing("under WSL it does not show the GPU", ReasonKind.HIDDEN))])
+    if is_wsl(places.root):  # Windows hides its GPU from the bus that Linux sees
+        return Missing.by_all([*asked, (_BUS, Missing("under WSL, it does not show the GPU", ReasonKind.HIDDEN))])
     return Fact((), _BUS, OriginKind.PCI)
 
 
 def _by_tools(nvidia: Nvidia, on_bus: tuple[Gpu, ...]) -> tuple[_Found | None, list[tuple[str, Missing]]]:
-    """Return the answer of the first tool that has one, and why those before it have none."""
+    """Return the answer of the first tool that has one, and why earlier ones have none."""
     asked = []
     for name, kind, ask in nvidia.tools():
         answer = ask()
@@ -77,27 +77,27 @@ def _by_tools(nvidia: Nvidia, on_bus: tuple[Gpu, ...]) -> tuple[_Found | None, l
         else:
             silent = _silent(gpus, on_bus)
             if gpus or silent:
-                origin = f"{name}, which also says: {'; '.join(answer.lost)}"
+                origin = f"{name}, which also reports: {'; '.join(answer.lost)}"
                 return _completed(Fact(gpus + silent, origin, kind), on_bus), asked
             asked.append((name, Missing("; ".join(answer.lost), ReasonKind.FAILED)))
     return None, asked
 
 
 def _silent(gpus: tuple[Gpu, ...], on_bus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """Return the GPUs that are on the bus and gave no answer."""
+    """Return the GPUs on the bus that gave no answer."""
     answered = {gpu.pci_address for gpu in gpus}
     return tuple(gpu for gpu in on_bus if gpu.pci_address not in answered)
 
 
 def _completed(found: _Found, on_bus: tuple[Gpu, ...]) -> _Found:
-    """Fill in the ids that a tool left out."""
+    """Add the ids that a tool does not report."""
     ids = {gpu.pci_address: gpu.pci_id for gpu in on_bus}
     gpus = (gpu if gpu.pci_id else replace(gpu, pci_id=ids.get(gpu.pci_address, "")) for gpu in found.value)
     return replace(found, value=tuple(gpus))
 
 
 def parse_proc(text: str) -> Gpu | None:
-    """Return the GPU of a ``/proc/driver/nvidia/gpus/*/information``, None for another text."""
+    """Return the GPU of a ``/proc/driver/nvidia/gpus/*/information``; None for other texts."""
     values = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
     if not (name := values.get("Model")):
         return None
@@ -113,7 +113,7 @@ def _proc(places: Places, on_bus: tuple[Gpu, ...]) -> _Found | None:
 def _bus(places: Places) -> tuple[Gpu, ...] | Missing:
     devices = _folders(places.at(_BUS))
     if not devices and not places.at(_BUS).is_dir():
-        return Missing("there is no such folder", ReasonKind.HIDDEN)
+        return Missing("no such folder", ReasonKind.HIDDEN)
     found = []
     for device in devices:
         vendor, number, kind = (_word(device / name) for name in ("vendor", "device", "class"))
@@ -123,11 +123,11 @@ def _bus(places: Places) -> tuple[Gpu, ...] | Missing:
 
 
 def parse_tegra(model: str, compatible: str) -> Gpu | None:
-    """Return the GPU of a Jetson from its device tree, None for another board.
+    """Return the GPU of a Jetson from its device tree; None for other boards.
 
     Args:
         model: The text of ``/proc/device-tree/model``.
-        compatible: The text of ``/proc/device-tree/compatible``: the board and its chip, apart by zero bytes.
+        compatible: The text of ``/proc/device-tree/compatible``: the board and its chip, separated by zero bytes.
     """
     chips = re.findall(r"nvidia,(tegra\d+)", compatible)
     name = model.strip("\0\n ")
@@ -172,7 +172,7 @@ def _read(values: Values, key: str) -> tuple[Gpu, ...]:
 
 def _show(gpu: Gpu) -> str:
     words = [
-        gpu.name or "a GPU without a name here",
+        gpu.name or "a GPU without a name",
         f"compute capability {gpu.compute_capability}" if gpu.compute_capability else "",
         format_bytes(gpu.memory) if gpu.memory else "",
         gpu.pci_id,

@@ -1,4 +1,4 @@
-"""What a probe answers: a fact with its origin, or why there is none."""
+"""The answer of a probe: a fact with its origin, or why it is missing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class OriginKind(Worded):
-    """What a value was read from."""
+    """The kind of a value's origin."""
 
     NVML = "nvml", "the driver's management library"
     NVIDIA_SMI = "nvidia-smi", "nvidia-smi"
@@ -36,13 +36,13 @@ class OriginKind(Worded):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[T]):
-    """A value that was read from a machine.
+    """A value that was read from a host.
 
     Attributes:
         value: The value.
-        origin: The probe that gave it, in words that people can follow up (``nvidia-smi``, a path); nothing is decided
-            by it.
-        kind: What decisions go by.
+        origin: The probe that reported it, as text that a user can follow up (``nvidia-smi``, a path). No decision
+            uses it.
+        kind: The kind of its origin, for decisions.
     """
 
     value: T
@@ -51,11 +51,11 @@ class Fact(Generic[T]):
 
 
 def fact_to_json(answer: Fact[T] | Missing, value: Callable[[T], Any] = str) -> dict[str, Any]:
-    """Return an answer as plain values: ``{"value": …, "origin": …}`` or ``{"missing": reason}``.
+    """Return an answer as JSON values: ``{"value": …, "origin": …}`` or ``{"missing": reason}``.
 
     Args:
-        answer: What a probe answered.
-        value: What makes plain values of its value.
+        answer: The answer of a probe.
+        value: Converts its value to JSON values.
     """
     if isinstance(answer, Missing):
         return {"missing": answer.reason}

@@ -1,6 +1,6 @@
-"""The kind of NVIDIA's kernel module, and whether it is that of a vGPU host.
+"""Detect the kind of NVIDIA's kernel module, and whether it is a vGPU host's.
 
-The open module drives Turing and newer GPUs alone, some GPUs take no other, and the driver of a vGPU host has no CUDA.
+The open module supports only Turing and newer GPUs, some GPUs require it, and a vGPU host driver has no CUDA.
 """
 
 from tenv.core.json_reader import Values
@@ -16,7 +16,7 @@ _VGPU = "/sys/module/nvidia_vgpu_vfio"
 
 
 def parse_module(text: str) -> ModuleKind | None:
-    """Return the kind of the module from the text of ``/proc/driver/nvidia/version``, None for another text."""
+    """Return the kind of the module from the text of ``/proc/driver/nvidia/version``; None for other texts."""
     line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
     if "Kernel Module" not in line:
         return None
@@ -30,15 +30,15 @@ def module(places: Places) -> Fact[ModuleKind] | Missing:
         return Missing(f"{_PROC}: {text.reason}", text.kind)
     kind = parse_module(text)
     if kind is None:
-        return Missing(f"{_PROC} names no kernel module", ReasonKind.UNREADABLE)
+        return Missing(f"{_PROC} has no kernel module", ReasonKind.UNREADABLE)
     return Fact(kind, _PROC, OriginKind.KERNEL)
 
 
 def driver_kind(places: Places) -> Fact[DriverKind] | Missing:
-    """Return what the driver is for, `Missing` where nothing tells of a kind of its own."""
+    """Return the purpose of the driver; `Missing` if it is the usual one."""
     if places.at(_VGPU).exists():
         return Fact(DriverKind.VGPU_HOST, _VGPU, OriginKind.KERNEL)
-    return Missing(f"there is no {_VGPU}", ReasonKind.NONE)
+    return Missing(f"{_VGPU} does not exist", ReasonKind.NONE)
 
 
 def _read_module(values: Values, key: str) -> ModuleKind:
@@ -61,7 +61,7 @@ MODULE = HostField(
 
 DRIVER_KIND = HostField(
     label="driver kind",
-    meaning="what the driver is for, where it is not the usual one: a vGPU host's has no CUDA",
+    meaning="the purpose of the driver if it is not the usual one: a vGPU host driver has no CUDA",
     form='`"vgpu-kvm"`',
     probe=lambda scan: driver_kind(scan.places),
     read=_read_kind,

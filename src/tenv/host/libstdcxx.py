@@ -1,6 +1,6 @@
-"""The libstdc++ that the loader takes, and the newest interfaces in it.
+"""Detect the libstdc++ that the loader finds, and its newest symbol versions.
 
-Distributions ship a libstdc++ that is newer than their gcc, so the file is read and no compiler is asked.
+Distributions ship a libstdc++ that is newer than their gcc, so the file is read instead of asking a compiler.
 """
 
 import os
@@ -19,7 +19,7 @@ _NAME = "libstdc++.so.6"
 
 
 def probe(loader: Loader) -> Fact[Libstdcxx] | Missing:
-    """Return the library that the loader takes, without one that a program brings along by its run path.
+    """Return the library that the loader finds, without libraries from a program's own run path.
 
     Args:
         loader: The loader that finds it.
@@ -44,7 +44,7 @@ def _read(values: Values, key: str) -> Libstdcxx:
 
 LIBSTDCXX = HostField(
     label="libstdc++",
-    meaning="the libstdc++ that the loader takes, with the highest GLIBCXX and CXXABI that its file defines",
+    meaning="the libstdc++ that the loader finds, with the highest GLIBCXX and CXXABI that its file defines",
     form="`path`, `glibcxx`, `cxxabi`",
     probe=lambda scan: probe(scan.loader),
     read=_read,

@@ -1,4 +1,4 @@
-"""Which file the system's loader takes for a library."""
+"""Find the file that the system's loader selects for a library."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from tenv.host.places import WSL_LIBRARIES, Places
 __all__ = ["Library", "Loader", "parse_cache"]
 
 _LINE = re.compile(r"\s+(?P<name>\S+) \((?P<attributes>[^)]*)\) => (?P<path>/.*)")
-# By `uname -m`: the word that `ldconfig -p` has for the family, its folder on Debian, and its number in ELF files.
+# By `uname -m`: the family's name in `ldconfig -p`, its folder on Debian, and its number in ELF files.
 _FAMILIES = {
     "x86_64": ("x86-64", "x86_64-linux-gnu", 62),
     "aarch64": ("AArch64", "aarch64-linux-gnu", 183),
@@ -28,9 +28,9 @@ class Library:
     """A library that was found.
 
     Attributes:
-        path: The file as it was found, links not resolved.
-        origin: What led to it: ``LD_LIBRARY_PATH``, ``ldconfig -p`` or its folder.
-        known: Whether the loader itself would find it by its name.
+        path: The file as found, with links not resolved.
+        origin: Where it was found: ``LD_LIBRARY_PATH``, ``ldconfig -p`` or its folder.
+        known: Whether the loader finds it by its name.
     """
 
     path: Path
@@ -38,12 +38,12 @@ class Library:
     known: bool
 
     def ask(self, places: Places, *arguments: str, **changes: str) -> str | Missing:
-        """Return what a Python child prints that loads the library, or why it prints nothing.
+        """Return the output of a Python child that loads the library, or why there is none.
 
         Args:
             places: Where it runs.
-            arguments: What Python is given; the child starts without `site`, which is faster.
-            changes: Variables of its environment that are other than here.
+            arguments: The arguments of Python. The child starts without `site`, which is faster.
+            changes: Environment variables that differ from this process.
         """
         done = places.run(sys.executable, "-I", "-S", *arguments, **changes)
         if isinstance(done, Missing):
@@ -57,7 +57,7 @@ class Library:
 
 
 def parse_cache(text: str, machine: str) -> dict[str, tuple[str, ...]]:
-    """Return the files by library name that ``ldconfig -p`` lists for a processor family, in the loader's order."""
+    """Return the files that ``ldconfig -p`` lists for a processor family by library name, in the loader's order."""
     word = _FAMILIES.get(machine, (machine, "", 0))[0]
     found: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
@@ -75,22 +75,24 @@ class Loader:
 
     @cached_property
     def cache(self) -> dict[str, tuple[str, ...]]:
-        """The loader's cache; empty where there is no ldconfig (musl, NixOS)."""
-        # Only root has these folders on PATH on some distributions.
+        """The loader's cache; empty if there is no ldconfig (musl, NixOS)."""
+        # On some distributions, only root has these folders on PATH.
         known = [str(self.places.at(path)) for path in ("/sbin/ldconfig", "/usr/sbin/ldconfig")]
         program = next((path for path in known if os.access(path, os.X_OK)), self.places.find("ldconfig"))
         done = self.places.run(program, "-p", LC_ALL="C") if program else Missing("no ldconfig", ReasonKind.NONE)
         return {} if isinstance(done, Missing) else parse_cache(done.stdout, self.places.machine)
 
     def find(self, name: str) -> Library | Missing:
-        """Return the file that is taken for a library.
+        """Return the file that the loader selects for a library.
 
         Args:
             name: Its name (``libcuda.so.1``), or the path of a file.
         """
         if "/" in name:
             there = Path(name).exists()
-            return Library(Path(name), name, known=False) if there else Missing(f"{name} is not there", ReasonKind.NONE)
+            return (
+                Library(Path(name), name, known=False) if there else Missing(f"{name} does not exist", ReasonKind.NONE)
+            )
         for library in self._candidates(name):
             if library.path.is_file() and self._fits(library.path):
                 return library
@@ -110,7 +112,7 @@ class Loader:
         ]
 
     def _fits(self, path: Path) -> bool:
-        """Tell whether a file is for this processor; the loader skips one that is not, and no other fault."""
+        """Return whether a file is for this processor; the loader skips others, but not files with other faults."""
         number = _FAMILIES.get(self.places.machine, ("", "", 0))[2]
         try:
             with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The machine itself: its platform, C library, cores and memory, and the limits of its control group."""
+"""Detect the machine's platform, C library, cores and memory, with the limits of its control group."""
 
 import os
 import platform as std_platform
@@ -36,11 +36,11 @@ _PLATFORMS = {
 
 @dataclass(frozen=True, slots=True)
 class BuildResources:
-    """What a build may use.
+    """The resources that a build may use.
 
     Attributes:
-        cores: The processors that this process may run on, the control group's quota counted in.
-        memory: Bytes of memory, the control group's limit counted in.
+        cores: The processors that this process may run on, with the control group's quota.
+        memory: Bytes of memory, with the control group's limit.
     """
 
     cores: Fact[int]
@@ -48,7 +48,7 @@ class BuildResources:
 
 
 def sees_gpu(root: Path = Path("/")) -> bool:
-    """Tell whether a device of NVIDIA's driver is there, under WSL the one that leads to Windows's driver."""
+    """Return whether a device of NVIDIA's driver exists; under WSL, the device of the Windows driver."""
     return any((root / "dev").glob("nvidia[0-9]*")) or (root / "dev/dxg").exists()
 
 
@@ -72,14 +72,14 @@ def glibc() -> Fact[Version] | Missing:
     try:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
     except (ValueError, OSError, AttributeError):
-        return Missing("the C library does not say that it is GNU's", ReasonKind.NOT_GLIBC)
+        return Missing("the C library does not identify itself as glibc", ReasonKind.NOT_GLIBC)
     if name != "glibc" or not (found := Version.find(version)):
         return Missing(f"the C library is {name or 'not GNU'}", ReasonKind.NOT_GLIBC)
     return Fact(found, "confstr(CS_GNU_LIBC_VERSION)", OriginKind.SYSTEM)
 
 
 def probe(root: Path = Path("/")) -> BuildResources:
-    """Return what a build on this machine may use.
+    """Return the resources that a build on this machine may use.
 
     Args:
         root: The folder that holds ``proc`` and ``sys``.
@@ -99,7 +99,7 @@ def _cores(root: Path) -> Fact[int]:
 
 
 def _quota(group: Path) -> int | None:
-    """Return the whole cores that a control group may use, None for no limit."""
+    """Return the whole cores that a control group may use; None without a limit."""
     text = _read(group / "cpu.max").split()  # version 2: "QUOTA PERIOD" or "max PERIOD"
     if not text:
         text = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]  # version 1; -1 for no limit
@@ -109,7 +109,7 @@ def _quota(group: Path) -> int | None:
 
 
 def _memory(root: Path) -> Fact[int] | Missing:
-    total: Fact[int] | Missing = Missing("/proc/meminfo says nothing of MemTotal", ReasonKind.NONE)
+    total: Fact[int] | Missing = Missing("/proc/meminfo has no MemTotal", ReasonKind.NONE)
     for line in _read(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemTotal" and rest.split()[:1] and rest.split()[0].isdigit():
@@ -156,7 +156,7 @@ LIBC = HostField(
 
 CORES = HostField(
     label="cores",
-    meaning="the processors that this process may use, limits of its control group counted in",
+    meaning="the processors that this process may use, with the limits of its control group",
     form="a number",
     probe=lambda scan: _cores(scan.places.root),
     read=Values.number,
@@ -165,7 +165,7 @@ CORES = HostField(
 
 MEMORY = HostField(
     label="memory",
-    meaning="the memory that this process may use, limits of its control group counted in",
+    meaning="the memory that this process may use, with the limits of its control group",
     form="a number of bytes",
     probe=lambda scan: _memory(scan.places.root),
     read=Values.number,

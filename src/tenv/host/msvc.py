@@ -1,7 +1,7 @@
-"""Microsoft's compiler: the toolsets of Visual Studio and its Build Tools, as their installer and the prompt tell.
+"""Detect Microsoft's compiler: the toolsets of Visual Studio and its Build Tools, from their installer and the prompt.
 
 A toolset 14.NN brings cl.exe 19.NN, whose ``_MSC_VER`` is 1900 + NN (Microsoft's list of ``_MSC_VER`` by product): the
-number is the folder's name, so that no compiler is started. vswhere.exe has a fixed place below Program Files.
+folder's name has the version, so no compiler is run. vswhere.exe has a fixed place below Program Files.
 """
 
 import json
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 LOOKED_AT = "the developer's prompt, vswhere.exe"
-"""Where `toolsets` looks, for messages."""
+"""Where `toolsets` searches, for messages."""
 
 _INSTALLER = "Microsoft Visual Studio/Installer/vswhere.exe"
 _COMPONENT = "Microsoft.VisualStudio.Component.VC.Tools.x86.x64"
@@ -48,7 +48,7 @@ class Studio:
 
     Attributes:
         folder: Where it is installed.
-        version: Its own version (17.14 for Visual Studio 2022), by which the newest is found; None when not told.
+        version: Its own version (17.14 for Visual Studio 2022), which selects the newest; None if unknown.
     """
 
     folder: Path
@@ -57,12 +57,12 @@ class Studio:
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """A folder that should hold a toolset.
+    """A possible folder of a toolset.
 
     Attributes:
         folder: The folder, named by the toolset's version.
         found_by: A variable of the developer's prompt, or ``vswhere``.
-        default: Whether a build would take it.
+        default: Whether a build uses it.
     """
 
     folder: Path
@@ -71,13 +71,13 @@ class Toolset:
 
 
 def parse_vswhere(text: str) -> tuple[Studio, ...] | Missing:
-    """Return what vswhere's JSON names, the newest first; an installation that it calls incomplete is left out."""
+    """Return the installations in vswhere's JSON, newest first, without incomplete ones."""
     try:
         rows: Any = json.loads(text.removeprefix("\ufeff") or "[]")
     except (ValueError, RecursionError) as error:
-        return Missing(f"vswhere.exe prints no JSON: {error}", ReasonKind.UNREADABLE)
+        return Missing(f"vswhere.exe printed no JSON: {error}", ReasonKind.UNREADABLE)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return Missing("vswhere.exe prints no list of installations", ReasonKind.UNREADABLE)
+        return Missing("vswhere.exe printed no list of installations", ReasonKind.UNREADABLE)
     found = [
         Studio(Path(folder), Version.find(str(row.get("installationVersion", ""))))
         for row in rows
@@ -87,34 +87,34 @@ def parse_vswhere(text: str) -> tuple[Studio, ...] | Missing:
 
 
 def parse_toolset(name: str) -> Version | None:
-    """Return the version of the cl.exe in a toolset (19.44.35207 of 14.44.35207), None where the name is no toolset."""
+    """Return the version of a toolset's cl.exe (19.44.35207 for 14.44.35207); None for other names."""
     match = _TOOLSET.fullmatch(name.strip())
     return Version(f"19.{match[1]}.{match[2] or 0}") if match else None
 
 
 def cl_of(toolset: Path) -> Path:
-    """Return where a toolset has the compiler that runs on x86-64 and compiles for it."""
+    """Return the path of a toolset's compiler that runs on x86-64 and compiles for it."""
     return toolset / "bin" / "Hostx64" / "x64" / "cl.exe"
 
 
 def is_cl(program: str) -> bool:
-    """Tell whether a program is cl.exe, by its name or path as Windows writes them."""
+    """Return whether a program is cl.exe, by its name or path in Windows form."""
     return PureWindowsPath(program).stem.lower() == "cl"
 
 
 def is_asked(places: Places) -> bool:
-    """Tell whether there is anything to look for: Windows, or a prompt of Visual Studio's."""
+    """Return whether to search: on Windows, or in a prompt of Visual Studio."""
     return sys.platform == "win32" or any(map(places.variable, _PROMPT))
 
 
 def toolsets(places: Places, problems: list[str]) -> Iterator[Toolset]:
-    """Yield the toolsets: that of the developer's prompt, then those of every Visual Studio, the newest first.
+    """Yield the toolsets: the developer prompt's, then those of each Visual Studio, newest first.
 
-    The default is the prompt's, else the one that the newest Visual Studio names as its own.
+    The default is the prompt's, else the default of the newest Visual Studio.
 
     Args:
         places: Where to look.
-        problems: Gets why an installation could not be asked.
+        problems: Receives why an installation could not be read.
     """
     prompt = _of_prompt(places)
     if prompt is not None:
@@ -130,21 +130,21 @@ def toolsets(places: Places, problems: list[str]) -> Iterator[Toolset]:
 
 
 def compilers(places: Places, problems: list[str]) -> list[Compiler]:
-    """Return each toolset's cl.exe, as `tenv.host.compilers.probe` returns the others."""
+    """Return the cl.exe of each toolset, in the form of `tenv.host.compilers.probe`."""
     found = []
     for toolset in toolsets(places, problems):
         version, program = parse_toolset(toolset.folder.name), cl_of(toolset.folder)
         if version is None:
-            problems.append(f"{toolset.folder} is left out: its name is no version of a toolset (14.NN)")
+            problems.append(f"{toolset.folder} is skipped: its name is not a toolset version (14.NN)")
         elif not program.is_file():
-            problems.append(f"{toolset.folder} is left out: there is no cl.exe for x64 in it")
+            problems.append(f"{toolset.folder} is skipped: it has no cl.exe for x64")
         else:
             found.append(Compiler("msvc", str(program), version, toolset.default, (toolset.found_by,)))
     return found
 
 
 def _of_prompt(places: Places) -> Toolset | None:
-    """Return the toolset that the variables of a developer's prompt name."""
+    """Return the toolset from the variables of a developer prompt."""
     if folder := places.variable("VCToolsInstallDir"):
         return Toolset(Path(folder), FoundBy(Lead.PROMPT, "VCToolsInstallDir"), default=True)
     if studio := places.variable("VSINSTALLDIR"):
@@ -156,7 +156,7 @@ def _of_prompt(places: Places) -> Toolset | None:
 
 
 def _default_of(studio: Path) -> str:
-    """Return the toolset that a Visual Studio takes by default, an empty string when it does not say."""
+    """Return the default toolset of a Visual Studio; an empty string if it names none."""
     text = read(studio / _DEFAULT)
     return "" if isinstance(text, Missing) else text.strip()
 
@@ -168,7 +168,7 @@ def _studios(places: Places, problems: list[str]) -> tuple[Studio, ...]:
             continue
         done = places.run(str(installer), *_OPTIONS)
         if not isinstance(done, Missing) and done.status:
-            done = Missing(f"{installer} ends with status {done.status}", ReasonKind.FAILED)
+            done = Missing(f"{installer} failed with status {done.status}", ReasonKind.FAILED)
         answer = done if isinstance(done, Missing) else parse_vswhere(done.stdout)
         if not isinstance(answer, Missing):
             return answer

@@ -1,4 +1,4 @@
-"""The driver's own tools, each asked at most once for all that the report wants of it."""
+"""The driver's own tools, each run at most once for all values of the report."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -13,7 +13,7 @@ __all__ = ["Nvidia"]
 
 
 class Nvidia:
-    """The driver's own tools on one machine; the first question to each starts it.
+    """The driver's own tools on one machine. The first access runs a tool.
 
     Attributes:
         places: Where to look.
@@ -26,16 +26,16 @@ class Nvidia:
 
     @cached_property
     def nvml(self) -> Answer | Missing:
-        """What NVML tells."""
+        """The answer of NVML."""
         return nvml.ask(self.loader)
 
     @cached_property
     def smi(self) -> Answer | Missing:
-        """What nvidia-smi tells."""
+        """The answer of nvidia-smi."""
         return smi.ask(self.places)
 
     def tools(self) -> list[tuple[str, OriginKind, Callable[[], Answer | Missing]]]:
-        """Return the tools by name and kind, the better one first; calling one asks it."""
+        """Return the tools by name and kind, the better one first. Calling one runs it."""
         return [
             ("NVML", OriginKind.NVML, lambda: self.nvml),
             ("nvidia-smi", OriginKind.NVIDIA_SMI, lambda: self.smi),

@@ -1,4 +1,4 @@
-"""NVML, the driver's management library, through nvidia-ml-py in a child process."""
+"""Query NVML, the driver's management library, through nvidia-ml-py in a child process."""
 
 import json
 import os
@@ -18,23 +18,23 @@ _CHILD = Path(__file__).with_name("nvml_child.py")
 
 
 def ask(loader: Loader) -> Answer | Missing:
-    """Ask NVML for the driver, its CUDA version and the GPUs; nothing is started where its library is not there."""
+    """Query NVML for the driver, its CUDA version and the GPUs. Nothing is run if its library does not exist."""
     places = loader.places
     library = loader.find(places.library)
     if isinstance(library, Missing):
         return library
     changes = {}
-    if not library.known:  # nvidia-ml-py asks the loader for the bare name
+    if not library.known:  # nvidia-ml-py loads the bare name
         known = places.environ.get("LD_LIBRARY_PATH")
         changes["LD_LIBRARY_PATH"] = os.pathsep.join([str(library.path.parent), *([known] if known else [])])
-    # The child has no `site`: it finds nvidia-ml-py where this process would.
+    # The child has no `site`: it finds nvidia-ml-py in this process's folders.
     folders = [folder for folder in sys.path if Path(folder).is_absolute()]
-    told = library.ask(places, str(_CHILD), *folders, **changes)
-    return told if isinstance(told, Missing) else parse(told)
+    output = library.ask(places, str(_CHILD), *folders, **changes)
+    return output if isinstance(output, Missing) else parse(output)
 
 
 def parse(text: str) -> Answer | Missing:
-    """Return the answer from what the child prints."""
+    """Return the answer from the child's output."""
     try:
         data = json.loads(text)
         lost = tuple(f"GPU {index}: {gpu['error']}" for index, gpu in enumerate(data["gpus"]) if "error" in gpu)
@@ -48,7 +48,7 @@ def parse(text: str) -> Answer | Missing:
             lost,
         )
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        return Missing(f"the answer can't be read: {error}", ReasonKind.UNREADABLE)
+        return Missing(f"unreadable answer: {error}", ReasonKind.UNREADABLE)
 
 
 def _value(answer: dict[str, Any]) -> Any:

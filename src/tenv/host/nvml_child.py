@@ -1,7 +1,7 @@
-"""Ask NVML for everything at once.
+"""Query NVML for all values at once.
 
-A program of its own: a driver's library may hang, or crash the process that calls it. It prints one JSON object, in
-which every value is ``{"value": …}`` or ``{"error": …}``.
+A separate program: a driver library may hang or crash the calling process. It prints one JSON object in which every
+value is ``{"value": …}`` or ``{"error": …}``.
 """
 
 import json
@@ -13,13 +13,13 @@ __all__ = ["main"]
 
 
 def main(folders: list[str]) -> None:
-    """Print what NVML tells.
+    """Print NVML's answer.
 
     Args:
-        folders: Where nvidia-ml-py may be: the interpreter is started without its site packages, which is faster.
+        folders: Where nvidia-ml-py may be: the interpreter runs without site packages, which is faster.
     """
     sys.path.extend(folders)
-    import pynvml as nvml  # late: found in the folders that were given
+    import pynvml as nvml  # late: found in the given folders
 
     def ask(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         try:

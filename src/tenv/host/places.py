@@ -1,4 +1,4 @@
-"""Where the probes look; a test gives them a folder in place of a machine."""
+"""Where the probes look; tests pass a folder instead of a machine."""
 
 import os
 import platform
@@ -20,10 +20,10 @@ class Places:
     """Where the probes look.
 
     Attributes:
-        root: The folder that stands for the root of the file system.
-        path: The PATH on which programs are searched; None means that of `environ`.
+        root: The folder that replaces the root of the file system.
+        path: The PATH to search programs on; None means that of `environ`.
         library: NVML's library: a name for the system's loader, or a path.
-        timeout: Seconds that a program or a library may take before it counts as failed.
+        timeout: Seconds after which a program or a library counts as failed.
         environ: The environment variables.
         cuda_library: The library of the CUDA driver: a name for the system's loader, or a path.
         machine: The processor family, as ``uname -m`` names it.
@@ -38,19 +38,19 @@ class Places:
     machine: str = field(default_factory=platform.machine)
 
     def at(self, path: str) -> Path:
-        """Return where an absolute path of that machine is."""
+        """Return the location of an absolute path of that machine."""
         return self.root / path.lstrip("/")
 
     def named(self, path: Path) -> str:
-        """Return a path as it is called on that machine."""
+        """Return a path as that machine names it."""
         return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
 
     def variable(self, name: str) -> str:
-        """Return an environment variable, an empty string where it is not set; Windows gives names in capitals."""
+        """Return an environment variable; an empty string if it is not set. Windows has names in upper case."""
         return self.environ.get(name) or self.environ.get(name.upper(), "")
 
     def folders(self) -> list[Path]:
-        """Return the folders of PATH, each once; relative ones have no place in a report on a machine."""
+        """Return the folders of PATH, each once. Relative folders are skipped: they do not describe the machine."""
         text = self.environ.get("PATH", os.defpath) if self.path is None else self.path
         return [Path(folder) for folder in dict.fromkeys(text.split(os.pathsep)) if Path(folder).is_absolute()]
 
@@ -59,8 +59,8 @@ class Places:
         return process.find(program, self.environ.get("PATH", os.defpath) if self.path is None else self.path)
 
     def run(self, *arguments: str, **changes: str) -> process.Completed | Missing:
-        """Run a program within the time limit, in this environment with some variables changed."""
-        # Probes run in threads; a child of seconds need not be bound to this process.
+        """Run a program within the time limit, with some environment variables changed."""
+        # Probes run in threads; a short-lived child need not be bound to this process.
         environment = {**self.environ, **changes}
         return process.run(arguments, environment=environment, timeout=self.timeout, bound=False)
 
@@ -75,14 +75,14 @@ def read(path: Path) -> str | Missing:
 
 
 def environment_of(path: Path) -> Path | None:
-    """Return the environment of tenv that a path lies in: when one is active, variables and PATH lead into it."""
+    """Return the tenv environment that contains a path: an active one is in variables and PATH."""
     return next((folder for folder in (path, *path.parents) if (folder / MARKER).is_file()), None)
 
 
 def is_wsl(root: Path = Path("/")) -> bool:
-    """Tell whether this is Linux under Windows, where the driver is the one of Windows."""
+    """Return whether this is Linux under Windows, which uses the Windows driver."""
     release = read(root / "proc/sys/kernel/osrelease")
     if isinstance(release, str) and "microsoft" in release.casefold():
         return True
-    # A kernel of one's own need not carry the name; the GPU's device and libraries are there all the same.
+    # A custom kernel may lack the name, but the GPU's device and libraries exist.
     return (root / WSL_LIBRARIES).is_dir() and (root / "dev/dxg").exists()

@@ -99,13 +99,13 @@ def _is_script(program: str) -> bool:
 
 
 def _seen(program: str) -> FoundPython | None:
-    """Return a Python by its name; None where the name is none of a Python's minor."""
+    """Return a Python by its name; None if the name is none of a Python's minor."""
     match = _PROGRAM.fullmatch(os.path.basename(program))  # noqa: PTH119 (a text)
     return FoundPython(program, Version(match[1]), _has_headers(Path(program), match[1])) if match else None
 
 
 def _asked(program: str, places: Places) -> FoundPython | None:
-    """Ask a script that stands for a Python; None where it is none, or gives no answer in time."""
+    """Ask a script that stands for a Python; None if it is none, or gives no answer in time."""
     done = places.run(program, "-I", "-S", "-c", _ASK)
     if isinstance(done, Missing) or done.status:
         return None

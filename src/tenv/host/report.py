@@ -1,7 +1,7 @@
-"""The host report: what a machine offers, each value with its origin or the reason why it is missing.
+"""The host report: values of a host, each with its origin or the reason why it is missing.
 
-It is what rules read; so it holds plain values, and kinds where something is decided by how a value came about. Its
-written form is `tenv.host.report_json`.
+Rules read it, so it holds plain values, and a kind if a decision depends on the origin of a value.
+`tenv.host.report_json` has its JSON form.
 """
 
 from dataclasses import dataclass, field
@@ -34,12 +34,12 @@ __all__ = [
 
 
 class Lead(Worded):
-    """What leads to a toolkit or a compiler."""
+    """How a toolkit or a compiler was found."""
 
     CUDA_VARIABLE = "cuda-variable", "CUDA_HOME or CUDA_PATH, which builds read"
     MODULE_VARIABLE = "module-variable", "a variable of environment modules, of CMake's users or of an installer"
     PATH = "path", "PATH; of several nvcc the first"
-    PATH_BEHIND = "path-behind", "PATH, behind another nvcc"
+    PATH_BEHIND = "path-behind", "PATH, after another nvcc"
     DEFAULT_FOLDER = "default-folder", "/usr/local/cuda"
     ALTERNATIVE = "alternative", "/etc/alternatives/cuda"
     FOLDER = "folder", "a folder where toolkits are installed"
@@ -57,29 +57,29 @@ class Lead(Worded):
 class ProblemKind(Worded):
     """What is wrong with a toolkit."""
 
-    GONE = "gone", "the variable or link leads nowhere"
+    GONE = "gone", "the variable or link names a missing folder"
     UNPLACED = "unplaced", "nvcc does not name its toolkit"
-    NO_NVCC = "no-nvcc", "there is no nvcc in it"
-    NVCC_FAILS = "nvcc-fails", "its nvcc names no release"
-    HEADERS = "headers", "the headers are those of another release than nvcc"
-    RELEASE = "release", "version.json names another release than nvcc"
+    NO_NVCC = "no-nvcc", "it has no nvcc"
+    NVCC_FAILS = "nvcc-fails", "its nvcc reports no release"
+    HEADERS = "headers", "the headers have another release than nvcc"
+    RELEASE = "release", "version.json has another release than nvcc"
     DESCRIPTIONS = "descriptions", "it has several descriptions that differ"
-    DESCRIPTION = "description", "its description can't be read"
-    NO_LIBRARY = "no-library", "its description names components of which there is no library"
-    COMPONENT = "component", "its description names another version of a component"
+    DESCRIPTION = "description", "its description is unreadable"
+    NO_LIBRARY = "no-library", "its description lists components without a library"
+    COMPONENT = "component", "its description has another version of a component"
     OTHER = "other", "none of these"
 
 
 class LibcudaKind(Worded):
-    """What a libcuda that stands before the driver's own is."""
+    """The kind of a libcuda that is loaded before the driver's own."""
 
     CUDA_COMPAT = "cuda-compat", "NVIDIA's package for forward compatibility, by its folder"
-    WSL = "wsl", "the one that leads to the driver of Windows, by its folder"
+    WSL = "wsl", "the one of the Windows driver, by its folder"
     OTHER = "other", "a leftover of another driver"
 
 
 class ModuleKind(Worded):
-    """What the loaded kernel module is."""
+    """The kind of the loaded kernel module."""
 
     OPEN = "open", "NVIDIA's open kernel module"
     PROPRIETARY = "proprietary", "NVIDIA's proprietary kernel module"
@@ -87,15 +87,15 @@ class ModuleKind(Worded):
 
 
 class DriverKind(Worded):
-    """What a driver is for, where it is not the usual one."""
+    """The purpose of a driver if it is not the usual one."""
 
-    VGPU_HOST = "vgpu-kvm", "the driver of a vGPU host, which has no CUDA"
+    VGPU_HOST = "vgpu-kvm", "a vGPU host driver, which has no CUDA"
     OTHER = "other", "none of these"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBy:
-    """What led to a toolkit or a compiler.
+    """How a toolkit or a compiler was found.
 
     Attributes:
         kind: What decisions go by.
@@ -125,8 +125,8 @@ class Gpu:
 
     Attributes:
         name: The name that the driver or the table of PCI ids gives it, or an empty string.
-        compute_capability: Such as 8.6; None when neither the driver nor the table tells.
-        memory: Bytes; None when not known.
+        compute_capability: Such as 8.6; None if neither the driver nor the table tells.
+        memory: Bytes; None if not known.
         pci_id: Vendor and device, such as ``10de:2182``; an empty string when not known.
         pci_address: Such as ``0000:01:00.0``; an empty string when not known.
         mig: Whether it is split into instances (MIG).
@@ -142,12 +142,12 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Compat:
-    """A libcuda that stands before the driver's own.
+    """A libcuda that is loaded before the driver's own.
 
     Attributes:
         path: The library.
-        version: The driver version that it was made from.
-        kind: What it is.
+        version: The driver version that it comes from.
+        kind: Its kind.
     """
 
     path: str
@@ -157,7 +157,7 @@ class Compat:
 
 @dataclass(frozen=True, slots=True)
 class CompilerLimits:
-    """The host compilers that a toolkit's own header does not refuse; None for what it does not say.
+    """The host compilers that a toolkit's own header accepts; None for limits that it does not have.
 
     Attributes:
         file: The header, ``crt/host_config.h``.
@@ -180,18 +180,17 @@ class Toolkit:
 
     Attributes:
         path: Its folder, links resolved.
-        found_by: Every way that leads to it, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``.
-        version: The release: nvcc's own word, to the update where ``version.json`` agrees with it, else
-            ``version.json``'s; None when neither tells.
+        found_by: Every way it was found, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``.
+        version: The release that nvcc reports, with the update if ``version.json`` agrees, else ``version.json``'s;
+            None if neither has one.
         components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
-        problems: What is wrong with it: no nvcc, a version.json that says otherwise …
+        problems: Its problems: no nvcc, a contradicting version.json …
         compiles: Whether its nvcc answered.
-        environment: The environment of tenv that it is a part of, or an empty string: none of the machine's own then.
-        home: The folder above ``include`` and ``bin``, where that is not `path`: ``/usr`` for Debian's own packages.
-        compilers: The host compilers that its headers do not refuse; None where it has no such header.
+        environment: The tenv environment that contains it, or an empty string if it is the host's own.
+        home: The folder above ``include`` and ``bin`` if it is not `path`: ``/usr`` for Debian's own packages.
+        compilers: The host compilers that its headers accept; None if it has no such header.
         patched: The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do.
-        absent: What builds of PyTorch look for and do not find with it (`tenv.host.absent_parts`); None where nobody
-            looked.
+        absent: The parts that PyTorch builds need and it lacks (`tenv.host.absent_parts`); None if not searched.
     """
 
     path: str
@@ -207,12 +206,12 @@ class Toolkit:
     absent: tuple[str, ...] | None = None
 
     def led_by(self, *kinds: Lead) -> bool:
-        """Tell whether something of these kinds leads to it."""
+        """Return whether it was found in one of these ways."""
         return any(way.kind in kinds for way in self.found_by)
 
     @property
     def ways(self) -> str:
-        """What leads to it, for people."""
+        """How it was found, as text."""
         return ", ".join(way.text for way in self.found_by)
 
 
@@ -224,11 +223,11 @@ class Compiler:
         kind: ``gcc``, ``g++``, ``clang``, ``clang++`` or ``msvc``.
         path: The program, links resolved.
         version: Its version.
-        default: Whether a build would take it: named by CC or CXX, else the first ``cc`` or ``c++`` on PATH, else the
+        default: Whether a build uses it: named by CC or CXX, else the first ``cc`` or ``c++`` on PATH, else the
             first of the others.
         found_by: Such as ``CXX`` or ``g++-12 on PATH``.
-        nvcc: Whether nvcc takes it: by its own variables and flags, else as the ``gcc`` on PATH.
-        glibcxx: The highest ``GLIBCXX_`` version of the libstdc++ that it links; None when not known.
+        nvcc: Whether nvcc uses it: by its own variables and flags, else as the ``gcc`` on PATH.
+        glibcxx: The highest ``GLIBCXX_`` version of the libstdc++ that it links; None if unknown.
     """
 
     kind: str
@@ -240,18 +239,18 @@ class Compiler:
     glibcxx: Version | None = None
 
     def led_by(self, *kinds: Lead) -> bool:
-        """Tell whether something of these kinds leads to it."""
+        """Return whether it was found in one of these ways."""
         return any(way.kind in kinds for way in self.found_by)
 
     @property
     def ways(self) -> str:
-        """What leads to it, for people."""
+        """How it was found, as text."""
         return "; ".join(way.text for way in self.found_by)
 
 
 @dataclass(frozen=True, slots=True)
 class Libstdcxx:
-    """The libstdc++ that the loader takes.
+    """The libstdc++ that the loader finds.
 
     Attributes:
         path: The file, links resolved.
@@ -266,10 +265,10 @@ class Libstdcxx:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """Where environments go.
+    """The disk of the environments.
 
     Attributes:
-        path: The folder that was asked about.
+        path: The requested folder.
         free: Bytes that this user may still write.
         file_system: Its type, such as ``ext4`` or ``nfs4``.
     """
@@ -280,17 +279,17 @@ class Disk:
 
 
 def _row(field_of: str) -> dict[str, str]:
-    """Return what `tenv.host.fields` finds a row's `HostField` by: its module and its name there."""
+    """Return the module and the name by which `tenv.host.fields` finds a row's `HostField`."""
     return {"field": field_of}
 
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What a machine offers, in the order in which people read it.
+    """The values of a host, in the order in which they are printed.
 
-    This is the table of fields: each line names a value, its type, and the `tenv.host.field.HostField` that says how it
-    is probed, read from JSON, shown and explained. Collecting, both directions of JSON, ``tenv host`` and the table in
-    ``docs/host.md`` go through these lines, so that a new value is one line here and one file.
+    This is the table of fields: each line has a value's name, its type, and its `tenv.host.field.HostField`, which
+    defines how it is probed, read from JSON, shown and documented. Collecting, both directions of JSON, ``tenv host``
+    and the table in ``docs/host.md`` use these lines, so that a new value is one line here and one file.
     """
 
     hostname: Fact[str] | Missing = field(metadata=_row("system:HOSTNAME"))
@@ -316,5 +315,5 @@ class HostReport:
 
     @classmethod
     def unknown(cls) -> "HostReport":
-        """Return the report on a machine of which nothing was reported."""
+        """Return a report without values."""
         return cls(**dict.fromkeys(cls.__slots__, Missing.because(ReasonKind.UNREPORTED)))

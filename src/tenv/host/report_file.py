@@ -1,4 +1,4 @@
-"""A host report out of a file: one that tenv wrote, or what somebody pasted."""
+"""Read a host report from a file: one that tenv wrote, or a pasted text."""
 
 import json
 import re
@@ -23,11 +23,11 @@ _JSON = re.compile(r"\s*(\{|\[\s*([\[{\]\"]|$)|null\b|true\b|false\b|-?\d+(\.\d+
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A host report that was given.
+    """A host report from a file.
 
     Attributes:
         report: The report.
-        pasted: All that a pasted text says, as plain values; empty for a report that was none.
+        pasted: All values of a pasted text as JSON values; empty for a report that was not pasted.
     """
 
     report: "HostReport"
@@ -35,12 +35,12 @@ class Given:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text is meant as JSON; the prompt ``[root@node ~]$`` is not."""
+    """Return whether a text is intended as JSON; the prompt ``[root@node ~]$`` is not."""
     return _JSON.match(text[:4096]) is not None
 
 
 def parse(text: str, source: str) -> Given:
-    """Return the report in a text; raises HostReportError when there is none."""
+    """Return the report in a text; raises HostReportError if there is none."""
     if not is_json(text):
         pasted = read(text, source)
         return Given(to_report(pasted), to_json(pasted))
@@ -58,7 +58,7 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
 
     Args:
         name: The file, ``-`` for standard input.
-        stdin: What stands in for standard input.
+        stdin: The replacement of standard input.
 
     Raises:
         HostReportError: It can't be read as a report.

@@ -1,7 +1,7 @@
-"""The host report as JSON: what ``tenv host --json`` prints, and what a fleet check reads back.
+"""The host report as JSON, which ``tenv host --json`` prints and a fleet check reads.
 
-`to_json` and `from_json` are each other's inverse. Both go through the fields of the report; what is particular to a
-value stands with its `tenv.host.field.HostField`.
+`to_json` and `from_json` are inverse. Both use the fields of the report; the conversion of a value is in its
+`tenv.host.field.HostField`.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ from tenv.host.report import HostReport
 __all__ = ["SCHEMA", "from_json", "to_json", "unwrap"]
 
 SCHEMA = 2
-"""The form that is written. Since 2 each value has its kind; reports of form 1 are read too."""
+"""The written schema. Since 2, each value has its kind; reports of schema 1 are read too."""
 
 _UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
 
 
 def to_json(report: HostReport) -> dict[str, Any]:
-    """Return the report as plain values."""
+    """Return the report as JSON values."""
     answers = {name: _write(getattr(report, name), field) for name, field in host_fields().items()}
     return {"schema": SCHEMA, "tenv": __version__, **answers}
 
@@ -34,14 +34,14 @@ def _write(answer: Fact[Any] | Missing, field: HostField[Any]) -> dict[str, Any]
 
 
 def from_json(data: object, source: str = "the report") -> HostReport:
-    """Return the report that plain values stand for; keys that this tenv does not know are left aside.
+    """Return the report in JSON values; unknown keys are ignored.
 
     Args:
-        data: What `to_json` gives, or the whole output of ``tenv host --json``.
-        source: What it was read from, for messages.
+        data: The result of `to_json`, or the whole output of ``tenv host --json``.
+        source: Where it was read, for messages.
 
     Raises:
-        HostReportError: It is no report, or one of a form that only a newer tenv knows.
+        HostReportError: It is not a report, or only a newer tenv knows its schema.
     """
     report = _report_of(data, source)
     if report.data["schema"] == 1:
@@ -50,13 +50,13 @@ def from_json(data: object, source: str = "the report") -> HostReport:
 
 
 def unwrap(data: object) -> dict[str, Any]:
-    """Return the report itself, without the envelope of ``tenv host --json``; empty for what is no object."""
+    """Return the report itself, without the envelope of ``tenv host --json``; empty if it is not an object."""
     inner = data.get("data") if isinstance(data, dict) and "command" in data else data
     return inner if isinstance(inner, dict) else {}
 
 
 def _report_of(data: object, source: str) -> Values:
-    """Return the report itself, taken out of the envelope if it is in one, once its form is known to be ours."""
+    """Return the report itself, without an envelope, after a check of its schema."""
     values = Values.of(data, source)
     writer = values.data.get("tenv")
     if "command" in values.data and "data" in values.data:

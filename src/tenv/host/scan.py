@@ -1,4 +1,4 @@
-"""One look at a machine, in which what several probes share is asked once."""
+"""One scan of a machine; values that several probes share are read once."""
 
 from functools import cached_property
 from pathlib import Path
@@ -14,16 +14,16 @@ __all__ = ["Scan"]
 
 
 class Scan:
-    """One look at a machine.
+    """One scan of a machine.
 
     Attributes:
         places: Where to look.
         folder: Where environments go, for the disk.
         loader: Finds libraries as the machine's loader does.
-        nvidia: The driver's tools; for probes of the lane of the driver alone.
+        nvidia: The driver's tools; only for probes in the driver's lane.
     """
 
-    places: Places  # named here, since the types of a probe's file and of the report lead to each other
+    places: Places  # imported here, since the modules of probes and the report import each other
     folder: Path
     loader: Loader
     nvidia: Nvidia
@@ -36,5 +36,5 @@ class Scan:
 
     @cached_property
     def driver(self) -> Fact[Version] | Missing:
-        """The version of the kernel driver; for probes of the lane of the driver alone."""
+        """The version of the kernel driver; only for probes in the driver's lane."""
         return driver.probe(nvidia=self.nvidia)

@@ -1,7 +1,7 @@
-"""Host reports of schema 1, which had no kinds: what their sentences mean.
+"""Read host reports of schema 1, which had no kinds, by the meaning of their texts.
 
-This is the one place that reads meaning out of texts, and the texts are those that tenv wrote then: they stay as they
-are here, however the probes word theirs now.
+Only this module decides by text. The patterns match the texts that tenv wrote with schema 1, so they never follow
+rewordings of the probes.
 """
 
 import re
@@ -19,7 +19,7 @@ __all__ = ["upgrade"]
 
 K = TypeVar("K", bound=Worded)
 _Texts = tuple[tuple[str, K], ...]
-"""Patterns of whole texts, each with its kind; the first that fits counts."""
+"""Patterns of whole texts, each with its kind; the first match counts."""
 
 _REASON: _Texts[ReasonKind] = (
     ("the report does not say", ReasonKind.UNREPORTED),
@@ -78,10 +78,10 @@ _PROBLEMS: _Texts[ProblemKind] = (
 
 
 def upgrade(report: Values) -> Values:
-    """Return a report of schema 1 as one of schema 2: with the kinds that its texts stand for.
+    """Convert a report of schema 1 to schema 2, with the kinds that its texts mean.
 
     Raises:
-        HostReportError: A text within a value is none. What else is wrong is for the reader of schema 2 to say.
+        HostReportError: A text within a value is not a string. The reader of schema 2 reports all other faults.
     """
     answers = {
         name: _answer(name, found, report) if isinstance(found, dict) else found for name, found in report.data.items()
@@ -106,7 +106,7 @@ def _kind(other: K, texts: _Texts[K], text: str) -> K:
     return found
 
 
-@lru_cache(maxsize=4096)  # a fleet says the same sentences over and over
+@lru_cache(maxsize=4096)  # a fleet repeats the same texts
 def _matched(other: Any, texts: _Texts[Any], text: str) -> Any:
     return next((kind for pattern, kind in texts if re.fullmatch(pattern, text, re.DOTALL)), other)
 
@@ -142,4 +142,4 @@ def _compilers(answer: Values) -> list[dict[str, Any]]:
 
 
 _VALUES: dict[str, Callable[[Values], Any]] = {"compat": _compat, "toolkits": _toolkits, "compilers": _compilers}
-"""The values that had texts within them, each by what makes it one of schema 2."""
+"""The values that contain texts, each with its conversion to schema 2."""

@@ -1,4 +1,4 @@
-"""The symbol versions that a shared library defines, read from its file."""
+"""Read the symbol versions that a shared library defines."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _INPUT = re.compile(r"(/\S+\.so[.\d]*)")
 
 
 def highest(names: Iterable[str], prefix: str) -> Version | None:
-    """Return the highest version among names such as ``GLIBCXX_3.4.30``, None when there is none of that prefix."""
+    """Return the highest version among names such as ``GLIBCXX_3.4.30``; None if no name has the prefix."""
     found = (re.fullmatch(rf"{prefix}_(\d+(?:\.\d+)*)", name) for name in names)
     return max((Version(match[1]) for match in found if match), default=None)
 
@@ -30,19 +30,19 @@ def defined_versions(path: Path) -> tuple[str, ...] | Missing:
             section = ELFFile(file).get_section_by_name(".gnu.version_d")
             if not isinstance(section, GNUVerDefSection):
                 return Missing(f"{path} defines no symbol versions", ReasonKind.UNREADABLE)
-            # The first name of each entry is its own, the others are those that it builds on.
+            # The first name of each entry is its own, the others are its parents.
             return tuple(next(names).name for _, names in section.iter_versions())
     except OSError as error:
         return Missing(f"{path} can't be read: {error.strerror or error}", ReasonKind.UNREADABLE)
     except (ELFError, StopIteration, ValueError, LookupError) as error:
-        return Missing(f"{path} can't be read as a library: {error or 'cut off'}", ReasonKind.UNREADABLE)
+        return Missing(f"{path} can't be read as a library: {error or 'truncated'}", ReasonKind.UNREADABLE)
 
 
 def linked_versions(path: Path) -> tuple[str, ...]:
-    """Return the symbol versions that linking with a library may ask for; empty where none can be read.
+    """Return the symbol versions that linking with a library may require; empty if none are readable.
 
     Args:
-        path: What the linker takes: a library, or a script that names one, such as that of Red Hat's toolsets.
+        path: The linker's input: a library, or a linker script that names one, as in Red Hat's toolsets.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""nvidia-smi, the driver's own program, asked once for everything."""
+"""Query nvidia-smi, the driver's own program, once for all values."""
 
 import os
 import re
@@ -14,17 +14,17 @@ from tenv.host.report import Gpu
 __all__ = ["FIELDS", "ask", "parse"]
 
 FIELDS = ("driver_version", "name", "memory.total", "pci.bus_id", "pci.device_id", "compute_cap", "mig.mode.current")
-_NEW = ("compute_cap", "mig.mode.current")  # older drivers refuse a question with a field that they do not know
+_NEW = ("compute_cap", "mig.mode.current")  # older drivers reject a query with an unknown field
 _REFUSED = "is not a valid field to query"
 _NOT_KNOWN = re.compile(r"\[.*\]|N/A|ERR!|")
 _MIB = 1 << 20
 
 
 def ask(places: Places) -> Answer | Missing:
-    """Ask nvidia-smi for the driver and the GPUs; it has no short answer about CUDA."""
+    """Query nvidia-smi for the driver and the GPUs; it has no query for CUDA."""
     program = places.find("nvidia-smi")
     if program is None:
-        # Login shells have this folder on PATH under WSL, others often do not.
+        # Under WSL, only login shells reliably have this folder on PATH.
         program = str(places.root / WSL_LIBRARIES / "nvidia-smi")
         if not os.access(program, os.X_OK):
             return Missing("not found on PATH", ReasonKind.NONE)
@@ -48,8 +48,8 @@ def _query(places: Places, program: str, fields: Sequence[str]) -> Completed | M
 def parse(text: str, fields: Sequence[str] = FIELDS) -> Answer:
     """Return the answer from what ``nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits`` prints.
 
-    It prints one line per GPU, ``ERR!`` or a sentence for a GPU that has failed, and its own errors to standard output
-    too. Such an error may name the version of a library, so only a line with all fields counts.
+    It prints one line per GPU, ``ERR!`` or a sentence for a failed GPU, and its own errors to standard output. Such an
+    error may contain a library version, so only lines with all fields count.
     """
     rows, said = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -64,7 +64,7 @@ def parse(text: str, fields: Sequence[str] = FIELDS) -> Answer:
     gpus = tuple(_gpu(row) for row in known)
     cuda = Missing("not asked", ReasonKind.NONE)
     if not known:
-        return Answer(driver, cuda, Missing(said[0] if said else "names no GPU", ReasonKind.UNREADABLE))
+        return Answer(driver, cuda, Missing(said[0] if said else "lists no GPU", ReasonKind.UNREADABLE))
     return Answer(driver, cuda, gpus, tuple(said))
 
 

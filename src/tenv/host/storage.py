@@ -1,4 +1,4 @@
-"""The disk that a folder is on."""
+"""Detect the disk of a folder."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tenv.host.report import Disk
 __all__ = ["DISK", "parse_mounts", "probe"]
 
 _MOUNTS = "/proc/self/mountinfo"
-_BEFORE_TYPE = 6  # fields that every line has (proc_pid_mountinfo(5)); optional ones and a dash follow
+_BEFORE_TYPE = 6  # fields of every line (proc_pid_mountinfo(5)); optional ones and a dash follow
 _MOUNT_POINT = 4
 
 
@@ -22,7 +22,7 @@ def parse_mounts(text: str, folder: str) -> str | None:
     """Return the type of the file system that a folder is on, from the text of ``/proc/self/mountinfo``.
 
     Args:
-        text: The mounts, in the order in which they were made: the last one on a folder hides the others.
+        text: The mounts in their order: the last one on a folder hides the others.
         folder: The folder, links resolved.
     """
     best: tuple[int, str] | None = None
@@ -39,10 +39,10 @@ def parse_mounts(text: str, folder: str) -> str | None:
 
 
 def probe(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
-    """Return the free bytes and the file system where a folder is, or would be.
+    """Return the free bytes and the file system of a folder or its future place.
 
     Args:
-        folder: The folder; where it does not exist yet, its nearest parent that does is asked.
+        folder: The folder; if it does not exist yet, its nearest existing parent is used.
         places: Where to look; None means this machine.
     """
     places = places or Places()
@@ -51,7 +51,7 @@ def probe(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
     try:
         state = os.statvfs(there)
     except (OSError, AttributeError) as error:  # the latter on Windows
-        return Missing(f"{there} can't be asked: {error}", ReasonKind.FAILED)
+        return Missing(f"{there} can't be queried: {error}", ReasonKind.FAILED)
     mounts = read(places.at(_MOUNTS))
     kind = None if isinstance(mounts, Missing) else parse_mounts(mounts, str(there))
     origin = f"statvfs of {there}" + (f", {_MOUNTS}" if kind else "")
@@ -66,7 +66,7 @@ def _read(values: Values, key: str) -> Disk:
 
 DISK = HostField(
     label="disk",
-    meaning="free bytes and file system where environments go",
+    meaning="free bytes and file system of the environments' folder",
     form="`path`, `free`, `file_system`",
     probe=lambda scan: probe(scan.folder, scan.places),
     read=_read,

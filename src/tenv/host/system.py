@@ -1,4 +1,4 @@
-"""Facts of the system itself: its name, its kind, and what it lets a debugger do."""
+"""Detect the system's name, its platform, and what it permits a debugger."""
 
 import platform
 
@@ -16,7 +16,7 @@ _RELEASE = "/proc/sys/kernel/osrelease"
 
 
 def ptrace_scope(places: Places) -> Fact[int] | Missing:
-    """Return whom a process may trace: 0 any of the same user, 1 its children, 2 only as root, 3 nobody."""
+    """Return which processes may be traced: 0 those of the same user, 1 children, 2 any as root, 3 none."""
     text = read(places.at(_SCOPE))
     if isinstance(text, Missing):
         return Missing(f"{_SCOPE}: {text.reason}", text.kind)
@@ -73,7 +73,7 @@ WSL = HostField(
 
 PTRACE_SCOPE = HostField(
     label="ptrace",
-    meaning="whom a process may trace (`kernel.yama.ptrace_scope`)",
+    meaning="which processes may be traced (`kernel.yama.ptrace_scope`)",
     form="a number, 0 to 3",
     probe=lambda scan: ptrace_scope(scan.places),
     read=Values.number,

@@ -1,4 +1,4 @@
-"""What a toolkit's own headers say: the host compilers that they accept, and the functions that suit a newer glibc."""
+"""Read a toolkit's own headers: the accepted host compilers, and the functions declared as in newer glibc."""
 
 import re
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from tenv.host.report import CompilerLimits
 __all__ = ["FUNCTIONS", "compiler_limits", "parse_host_config", "parse_math_functions", "patched"]
 
 FUNCTIONS = ("cospi", "cospif", "rsqrt", "rsqrtf", "sinpi", "sinpif")
-"""What ``crt/math_functions.h`` and the ``<math.h>`` of glibc 2.41 and later both declare."""
+"""The functions that both ``crt/math_functions.h`` and the ``<math.h>`` of glibc 2.41 and later declare."""
 
 _GCC = re.compile(r"^#if\s+\(?__GNUC__\s*>\s*(\d+)", re.MULTILINE)
-# At the beginning of the line: the bounds for the clang of NVIDIA's Grace stand further behind.
+# At the start of a line: the bounds for the clang of NVIDIA's Grace are indented.
 _CLANG = re.compile(r"^#if\s+\(*__clang_major__\s*(>=?)\s*(\d+)", re.MULTILINE)
 _MSVC = re.compile(r"^#if\s+_MSC_VER\s*<\s*(\d+)\s*\|\|\s*_MSC_VER\s*>=\s*(\d+)", re.MULTILINE)
 # The declaration that `<math.h>` must agree with: `extern … double rsqrt(double x) noexcept(true);`, or a macro there.
@@ -25,7 +25,7 @@ _DECLARED = re.compile(
 
 
 def parse_host_config(text: str, file: str) -> CompilerLimits | None:
-    """Return the bounds that a ``crt/host_config.h`` ends with an ``#error`` beyond, None for another text."""
+    """Return the bounds outside which a ``crt/host_config.h`` has an ``#error``; None for other texts."""
     gcc, clang, msvc = _GCC.search(text), _CLANG.search(text), _MSVC.search(text)
     if not (gcc or clang or msvc):
         return None
@@ -39,7 +39,7 @@ def parse_host_config(text: str, file: str) -> CompilerLimits | None:
 
 
 def compiler_limits(root: Path) -> CompilerLimits | None:
-    """Return the bounds of the host compilers of the toolkit in a folder, None where no header of it tells."""
+    """Return the bounds of the host compilers of the toolkit in a folder; None if no header has them."""
     for file in _headers(root, "host_config.h"):
         text = read(file)
         if not isinstance(text, Missing) and (found := parse_host_config(text, str(file))):
@@ -50,7 +50,7 @@ def compiler_limits(root: Path) -> CompilerLimits | None:
 def parse_math_functions(text: str) -> tuple[str, ...]:
     """Return the functions that a ``crt/math_functions.h`` declares with an exception specification, as glibc does.
 
-    A newer toolkit comes with them so; older ones are patched by distributions and by hand.
+    Newer toolkits do so; older ones are patched by distributions or by hand.
     """
     return tuple(sorted({match["name"] for match in _DECLARED.finditer(text) if match["specifier"].strip()}))
 

@@ -1,4 +1,4 @@
-"""The CUDA toolkits of the host report: read from JSON, written and shown."""
+"""Read the CUDA toolkits of a host report from JSON, write and show them."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ __all__ = ["read_toolkits", "show_toolkits", "write_toolkits"]
 
 
 def read_toolkits(values: Values, key: str) -> tuple[Toolkit, ...]:
-    """Return the toolkits that JSON has."""
+    """Return the toolkits in JSON."""
     return tuple(map(_read, values.objects(key)))
 
 
 def write_toolkits(found: tuple[Toolkit, ...]) -> list[dict[str, Any]]:
-    """Return the plain values of JSON for toolkits; their components are an object by name."""
+    """Return the JSON of toolkits; their components are an object by name."""
     return [{**plain(one), "components": dict(one.components)} for one in found]
 
 
 def show_toolkits(found: tuple[Toolkit, ...]) -> list[str]:
-    """Return the lines of toolkits in the text of ``tenv host``."""
+    """Return the lines of toolkits in the output of ``tenv host``."""
     return [line for one in found for line in _show(one)]
 
 

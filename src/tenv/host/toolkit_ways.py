@@ -1,4 +1,4 @@
-"""What leads to CUDA toolkits: variables, PATH, and the folders that installers and administrators use."""
+"""Search for CUDA toolkits: variables, PATH, and the folders that installers and administrators use."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from tenv.host.report import Lead
 __all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "ToolkitCandidate", "parse_dryrun", "ways"]
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-"""The variables that builds read themselves: the machine's word on the toolkit that it means."""
+"""The variables that builds read: the host's own selection of a toolkit."""
 
 PROGRAMS = ("nvcc", "nvcc.exe")
 """The compiler's names."""
@@ -22,7 +22,7 @@ _MODULES = (
     *("CUDA_ROOT", "CUDAToolkit_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDATOOLKIT_HOME", "CUDATOOLKIT_ROOT", "CUDA_DIR"),
     *("CUDA_INSTALL_PATH", "EBROOTCUDA", "NVHPC_CUDA_HOME"),
 )
-"""What environment modules and CMake's users set: Cray, EasyBuild, Spack and NVIDIA's HPC SDK among them."""
+"""Variables of environment modules and CMake users, including Cray, EasyBuild, Spack and NVIDIA's HPC SDK."""
 
 _HPC_SDK = ("NVHPC", "NVHPC_ROOT", "EBROOTNVHPC")
 _FOLDERS = (
@@ -36,7 +36,7 @@ _FOLDERS = (
 _KNOWN = {"/usr/local/cuda": Lead.DEFAULT_FOLDER, "/etc/alternatives/cuda": Lead.ALTERNATIVE}
 _WINDOWS = "NVIDIA GPU Computing Toolkit/CUDA/v*"
 _TOP = re.compile(r"^#\$ TOP=(?P<top>.+)$", re.MULTILINE)
-# A script that does no more than start another nvcc, as images and modules put on PATH.
+# A script that only starts another nvcc, as images and modules put on PATH.
 _STARTS = re.compile(r"""#!\S+\n(?:[ \t]*(?:\#.*)?\n)*[ \t]*exec[ \t]+"?(?P<nvcc>/[^\s"'$`\\]+/nvcc)"?[ \t]+"\$@"\s*""")
 _HERE = re.compile(r"^#\$ _HERE_=(?P<top>.+)/bin/?$", re.MULTILINE)
 
@@ -44,18 +44,18 @@ LOOKED_AT = (
     f"{', '.join(VARIABLES)} and the variables of environment modules, nvcc on PATH, /usr/local/cuda*, /opt, "
     "/usr/lib/nvidia-cuda-toolkit, /etc/alternatives"
 )
-"""Where `ways` looks, for messages."""
+"""Where `ways` searches, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolkitCandidate:
-    """What leads to a toolkit.
+    """A way to a toolkit.
 
     Attributes:
         name: Such as ``CUDA_HOME``.
-        path: The toolkit's folder; where that could not be told, the program that should have.
-        kind: What leads to it; a folder that is no toolkit is worth a word where a variable that builds read names it.
-        fault: Why the folder could not be told, or an empty string.
+        path: The toolkit's folder; if unknown, the program that should have named it.
+        kind: The kind of the way. A folder without a toolkit is reported only if a variable that builds read names it.
+        fault: Why the folder is unknown, or an empty string.
     """
 
     name: str
@@ -65,13 +65,13 @@ class ToolkitCandidate:
 
 
 def parse_dryrun(text: str) -> str | None:
-    """Return the toolkit's folder from what ``nvcc --dryrun`` prints; Debian's has no TOP, but says where it is."""
+    """Return the toolkit's folder from the output of ``nvcc --dryrun``; Debian's has no TOP, but _HERE_."""
     match = _TOP.search(text) or _HERE.search(text)
     return match["top"].strip() if match else None
 
 
 def ways(places: Places) -> Iterator[ToolkitCandidate]:
-    """Yield what leads to toolkits, in the order in which builds look: the variables, PATH, the usual folders."""
+    """Yield the ways to toolkits in the order in which builds search: variables, PATH, the usual folders."""
     yield from _of_variables(places)
     seen: set[str] = set()
     for folder in places.folders():
@@ -95,7 +95,7 @@ def _of_variables(places: Places) -> Iterator[ToolkitCandidate]:
             kind = Lead.CUDA_VARIABLE if variable in VARIABLES else Lead.MODULE_VARIABLE
             yield ToolkitCandidate(variable, Path(value), kind)
     for variable in sorted(places.environ):
-        if re.fullmatch(r"CUDA_PATH_V\d+_\d+", variable):  # what NVIDIA's installer for Windows sets
+        if re.fullmatch(r"CUDA_PATH_V\d+_\d+", variable):  # set by NVIDIA's installer for Windows
             yield ToolkitCandidate(variable, Path(places.environ[variable]), Lead.MODULE_VARIABLE)
     for variable in _HPC_SDK:
         if value := places.environ.get(variable):
@@ -106,23 +106,23 @@ def _of_variables(places: Places) -> Iterator[ToolkitCandidate]:
 
 
 def _of_nvcc(nvcc: Path, name: str, kind: Lead, places: Places) -> ToolkitCandidate:
-    """Return the way to the toolkit that an nvcc belongs to; the one on PATH may be a script that calls it."""
+    """Return the way to the toolkit of an nvcc; the one on PATH may be a script that calls it."""
     real = Path(os.path.realpath(nvcc))
-    # To ask it takes longer than all else here: it starts the host's compiler.
+    # This is the slowest step here: nvcc starts the host's compiler.
     program = _started(real)
     if program.parent.name == "bin" and (program.parent / "nvcc.profile").exists():
         return ToolkitCandidate(name, program.parent.parent, kind)
     done = places.run(str(nvcc), "--dryrun", "tenv.cu")
     if isinstance(done, Missing):
-        return ToolkitCandidate(name, real, kind, fault=f"{name} does not tell its toolkit: {done.reason}")
+        return ToolkitCandidate(name, real, kind, fault=f"{name} does not name its toolkit: {done.reason}")
     if top := parse_dryrun(done.stderr + done.stdout):
         return ToolkitCandidate(name, Path(top), kind)
-    fault = f"{name} does not tell its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_"
+    fault = f"{name} does not name its toolkit: `{nvcc} --dryrun` prints neither TOP nor _HERE_"
     return ToolkitCandidate(name, real, kind, fault)
 
 
 def _started(program: Path) -> Path:
-    """Return the program that a script starts and does nothing else; any other program itself."""
+    """Return the program that a script starts if it does nothing else; otherwise the program itself."""
     try:
         with program.open("rb") as file:
             text = file.read(512)

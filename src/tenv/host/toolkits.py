@@ -1,7 +1,7 @@
-"""The installed CUDA toolkits, and what is really in each of them.
+"""Detect the installed CUDA toolkits and their actual contents.
 
-A toolkit's own description (``version.json``) names what its installer was to bring. What counts is nvcc's word and the
-files that are there; where the two differ, that is a problem of the toolkit.
+A toolkit's own description (``version.json``) lists what its installer provided. nvcc's output and the existing files
+take precedence; a difference is a problem of the toolkit.
 """
 
 import json
@@ -28,7 +28,7 @@ __all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]
 
 _HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
-# Components with a library by which they are seen; CUPTI's file has another number than the component.
+# Components that are detected by a library; CUPTI's file has another version than the component.
 _LIBRARIES = {
     "cuda_cudart": "libcudart",
     "cuda_nvrtc": "libnvrtc",
@@ -50,7 +50,7 @@ _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.M
 
 @dataclass(frozen=True, slots=True)
 class Nvcc:
-    """What nvcc says of itself.
+    """The versions that nvcc reports.
 
     Attributes:
         release: The CUDA release, such as 12.4.
@@ -62,24 +62,24 @@ class Nvcc:
 
 
 def parse_nvcc(text: str) -> Nvcc | None:
-    """Return what ``nvcc --version`` tells, None for another text."""
+    """Return the versions in the output of ``nvcc --version``; None for other texts."""
     match = _RELEASE.search(text)
     return Nvcc(Version(match["release"]), Version(match["build"])) if match else None
 
 
 def parse_version_json(text: str) -> dict[str, str] | Missing:
-    """Return the versions by component that a ``version.json`` names; ``cuda`` is the release."""
+    """Return the versions by component in a ``version.json``; ``cuda`` is the release."""
     try:
         rows = json.loads(text)
         return {str(name): str(row["version"]) for name, row in rows.items() if isinstance(row, dict)}
     except (ValueError, RecursionError) as error:
         return Missing(f"not JSON: {error}", ReasonKind.UNREADABLE)
     except (AttributeError, LookupError):
-        return Missing("not what NVIDIA writes", ReasonKind.UNREADABLE)
+        return Missing("not in NVIDIA's format", ReasonKind.UNREADABLE)
 
 
 def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
-    """Return the toolkits that variables, PATH and the usual folders lead to, each folder once.
+    """Return the toolkits that variables, PATH and the usual folders name, each folder once.
 
     Args:
         places: Where to look; None means this machine.
@@ -102,7 +102,7 @@ def _broken(path: str, leading: list[ToolkitCandidate]) -> Toolkit:
     problems = [
         ToolkitProblem(ProblemKind.UNPLACED, way.fault)
         if way.fault
-        else ToolkitProblem(ProblemKind.GONE, f"{way.name} leads to {path}, which is not there")
+        else ToolkitProblem(ProblemKind.GONE, f"{way.name} names {path}, which does not exist")
         for way in leading
     ]
     return Toolkit(path, tuple(FoundBy(way.kind, way.name) for way in leading), None, (), tuple(problems))
@@ -124,8 +124,8 @@ def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
         release = nvcc.release
     headers = _headers(home)
     if nvcc and headers and headers.major_minor != nvcc.release.major_minor:
-        told = f"the headers are those of {headers}, nvcc is of {nvcc.release}"
-        problems.append(ToolkitProblem(ProblemKind.HEADERS, told))
+        text = f"the headers are from {headers}, nvcc is from {nvcc.release}"
+        problems.append(ToolkitProblem(ProblemKind.HEADERS, text))
     version = release or (nvcc.release if nvcc else None)
     components = _components(_library_files(home), named, nvcc, headers, problems)
     return Toolkit(
@@ -144,7 +144,7 @@ def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
 
 
 def _home(root: Path) -> Path:
-    """Return the folder that holds a toolkit's headers: Debian keeps nvcc apart and the rest in ``/usr`` itself."""
+    """Return the folder with a toolkit's headers: Debian has nvcc in its own folder and the rest in ``/usr``."""
     usr = root.parent.parent
     apart = not (root / _HEADER).exists() and (usr / _HEADER).exists() and (usr / "bin" / "nvcc").exists()
     return usr if apart and root.parent.name == "lib" else root
@@ -153,7 +153,7 @@ def _home(root: Path) -> Path:
 def _ask_nvcc(root: Path, places: Places, problems: list[ToolkitProblem]) -> Nvcc | None:
     program = next((root / "bin" / name for name in PROGRAMS if (root / "bin" / name).exists()), None)
     if program is None:
-        problems.append(ToolkitProblem(ProblemKind.NO_NVCC, "there is no bin/nvcc in it"))
+        problems.append(ToolkitProblem(ProblemKind.NO_NVCC, "it has no bin/nvcc"))
         return None
     done = places.run(str(program), "--version")
     if isinstance(done, Missing):
@@ -162,13 +162,13 @@ def _ask_nvcc(root: Path, places: Places, problems: list[ToolkitProblem]) -> Nvc
     answer = parse_nvcc(done.stdout)
     if answer is None:
         said = f": {line}" if (line := first_line(done.stderr)) else ""
-        told = f"{program} --version names no release (exit status {done.status}{said})"
-        problems.append(ToolkitProblem(ProblemKind.NVCC_FAILS, told))
+        text = f"{program} --version reports no release (exit status {done.status}{said})"
+        problems.append(ToolkitProblem(ProblemKind.NVCC_FAILS, text))
     return answer
 
 
 def _named(root: Path, nvcc: Nvcc | None, problems: list[ToolkitProblem]) -> dict[str, str]:
-    """Return the versions that the toolkit's description names; where there are several, that of nvcc's release."""
+    """Return the versions in the toolkit's description; of several descriptions, the one of nvcc's release."""
     described = {str(path.relative_to(root)): _read_description(path, problems) for path in _descriptions(root)}
     described = {name: versions for name, versions in described.items() if "cuda" in versions}
     if len({Version(versions["cuda"]).major_minor for versions in described.values()}) > 1:
@@ -189,7 +189,7 @@ def _descriptions(root: Path) -> list[Path]:
 
 
 def _read_description(path: Path, problems: list[ToolkitProblem]) -> dict[str, str]:
-    """Return the versions that a description names; only those that are versions."""
+    """Return the valid versions of a description."""
     text = read(path)
     if isinstance(text, Missing):
         problems.append(ToolkitProblem(ProblemKind.DESCRIPTION, f"{path.name} can't be read: {text.reason}"))
@@ -220,12 +220,12 @@ def _components(
     headers: Version | None,
     problems: list[ToolkitProblem],
 ) -> dict[str, str]:
-    """Return the components that are there: by the numbers of their files, else as the description names them."""
+    """Return the installed components: by the versions of their files, else from the description."""
     components = {name: version for name, version in named.items() if name not in ("cuda", "nvidia_driver")}
     absent = [name for name in components if name in _LIBRARIES and _LIBRARIES[name] not in files]
     if absent:
-        told = f"version.json names {', '.join(sorted(absent))}, of which there is no library"
-        problems.append(ToolkitProblem(ProblemKind.NO_LIBRARY, told))
+        text = f"version.json lists {', '.join(sorted(absent))} without a library"
+        problems.append(ToolkitProblem(ProblemKind.NO_LIBRARY, text))
     for name in absent:
         del components[name]
     seen = {name: files.get(library, "") for name, library in _LIBRARIES.items() if name not in _UNNUMBERED}
@@ -234,15 +234,15 @@ def _components(
         seen["cuda_cudart"] = str(headers)
     for name, version in seen.items():
         if version and components.get(name, version) != version:
-            told = f"version.json says {components[name]} of {name}, which is {version}"
-            problems.append(ToolkitProblem(ProblemKind.COMPONENT, told))
+            text = f"version.json has {components[name]} for {name}, which is {version}"
+            problems.append(ToolkitProblem(ProblemKind.COMPONENT, text))
         if version:
             components[name] = version
     return components
 
 
 def _library_files(home: Path) -> dict[str, str]:
-    """Return the libraries that are there, each with the number in its file's name or an empty string."""
+    """Return the existing libraries, each with the version in its file name or an empty string."""
     found: dict[str, str] = {}
     for folder in (
         home / "lib64",
@@ -272,8 +272,8 @@ TOOLKITS = HostField(
     label="toolkits",
     meaning=(
         "the CUDA toolkits that variables (`CUDA_HOME`, `CUDA_PATH`, those of environment modules), each `nvcc` on "
-        "PATH and the usual folders lead to, each folder once; their components by the numbers of their files, and "
-        "what is wrong with them"
+        "PATH and the usual folders name, each folder once; their components by the versions of their files, and "
+        "their problems"
     ),
     form=(
         "a list of `path`, `found_by` (a list of `kind`, `text`), `version` (or null), `components`, `problems` (a "

@@ -1,11 +1,12 @@
 """The job of one `tenv create`: the environment, host, lock and findings, each read once."""
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
-from tenv.environment.state import Environment, State
+from tenv.environment.state import Environment, State, Status
 from tenv.host.interface import Fact
 from tenv.host.machine import BuildResources, probe
 from tenv.locks.lock import Lock
@@ -27,16 +28,18 @@ class Creation(Job):
     """The job of one `tenv create`.
 
     Attributes:
-        context: The context of the verb.
-        frozen: Use the lock unchanged, whatever the rules report about its packages.
-        kept: The lock is a kept lock of the environment, which need not satisfy the present manifest.
-        written: A stale or missing lock may be replaced.
+        context: What every verb is given.
+        frozen: The lock is taken as it is, whatever the rules say of its packages.
+        features_wanted: The features that it shall hold; None for those that it holds.
+        kept: The lock is one that the environment was made from before; the manifest may ask for something else now.
+        written: A lock that can't be used as it is may be made anew.
         check: Stop if a rule reports an error about building.
-        tell: Receives the findings of the rules.
-        judged: The existing lock, compared with the manifest; set by the step `checking`.
-        findings: The findings of the rules.
-        state: The state of the environment once it is ready; None until then.
-        unfinished: A sentence for each activation script that timed out, and for each part that CMake did not find.
+        tell: Hears what the rules have to say.
+        judged: The lock that is there, held against the manifest; from the step on that checks.
+        findings: What the rules had to say.
+        state: The state of the environment when it is ready; None until then.
+        aside: Where the folder is that was put aside for this one; None mostly.
+        unfinished: A sentence for each activation script that did not end, and for what CMake did not find.
     """
 
     context: Context
@@ -44,6 +47,7 @@ class Creation(Job):
     judged: "JudgedLock"
     findings: "tuple[Finding, ...]" = ()
     unfinished: "Sequence[str]" = ()
+    aside: Path | None = None
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class Creation(Job):
         check: bool,
         around: "Surroundings | None",
         tell: "Callable[[Sequence[Finding]], None]",
+        features: tuple[str, ...] | None = None,
     ) -> None:
         """Store the request; nothing is read yet."""
         super().__init__(context, target, environment, platform, python=python, exact=exact, repair=repair)
@@ -69,8 +74,17 @@ class Creation(Job):
         self.written = written
         self.check = check
         self.tell = tell
+        self.features_wanted = features
         if around is not None:
             self.around = around
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that the environment shall hold, sorted; one that the manifest no longer has is dropped."""
+        held = self.old.features if self.old else ()
+        wanted = held if self.features_wanted is None else self.features_wanted
+        known = wanted if self.kept else self.target.manifest.features
+        return tuple(sorted(name for name in set(wanted) if name in known))
 
     @cached_property
     def around(self) -> "Surroundings":
@@ -123,6 +137,15 @@ class Creation(Job):
         known = self.findings
         self.findings = before_create.require_build(self.target, self.around, lock) if self.check else ()
         self.tell([finding for finding in self.findings if finding not in known])
+
+    def look(self) -> State | None:
+        """Look at what is in the prefix, and note its fault and its state, which is not read where it is not ours."""
+        self.fault = self.context.fault_of(self.environment, self.target.name)
+        state = self.environment.state() if self.fault is None or self.fault.is_ours else None
+        if state is None and self.fault and self.fault.is_ours:
+            state = State(Status.BROKEN, self.target.name)
+        self.old = state
+        return state
 
     def forget_prefix(self) -> None:
         """Forget the content of the prefix, since another process has changed it."""

@@ -11,16 +11,18 @@ from tenv.activation.shells.interface import SHELLS
 from tenv.activation.variables import Archs, derive
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import NetworkError, StorageError, TenvError
-from tenv.core.files import folder_size, remove_tree, storage_errors, write_atomic
+from tenv.core.files import flush, folder_size, remove_tree, storage_errors, write_atomic
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
 from tenv.environment.lock_note import drop_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
+from tenv.environment.trust import Reason, needed_names
 from tenv.host.machine import sees_gpu
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
 from tenv.install.steps import Step, run_steps
+from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 
 __all__ = ["STEPS", "make", "notes"]
@@ -32,7 +34,8 @@ def make(job: Creation) -> None:
     Raises:
         TenvError: A step failed. The environment is then unchanged, or its state is not `ready`.
     """
-    job.environment.check_ours()
+    if job.fault is None:
+        job.environment.check_ours()
     watching = job.context
     job.context = replace(watching, progress=Joined(watching.progress))
     try:
@@ -83,9 +86,20 @@ def _begin(job: Creation) -> None:
         environment.tidy()
         for shell in SHELLS:
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
+    job.context.registry().mark(environment.prefix)
     python = old.python if old else plan.minor
     owned = {key: plan.ours(key) for key in plan.wanted}
-    environment.write_state(State(Status.CREATING, job.target.name, owned=owned, foreign=plan.unmanaged, python=python))
+    environment.write_state(
+        State(
+            Status.CREATING,
+            job.target.name,
+            owned=owned,
+            foreign=plan.unmanaged,
+            python=python,
+            features=job.features,
+            prefix=str(environment.prefix),
+        )
+    )
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:
@@ -96,6 +110,7 @@ def _after_failure(job: Creation, error: TenvError) -> None:
         environment.write_state(job.ready)
     elif job.old is None and not job.plan.unmanaged:
         with contextlib.suppress(StorageError):  # the first error is the one to report
+            job.context.registry().forget(environment.prefix)
             remove_tree(environment.prefix, MARKER)
 
 
@@ -169,7 +184,7 @@ def _finish(job: Creation) -> None:
     """Record the installed and made files, then write the state `ready`."""
     environment = job.environment
     environment.keep_lock(job.lock.text, job.target.lock_file)
-    note_made(environment)
+    made = note_made(environment, job.plan.minor, record_files(job.prefix, job.plan.wanted))
     job.state = State(
         Status.READY,
         job.target.name,
@@ -179,8 +194,13 @@ def _finish(job: Creation) -> None:
         python=job.plan.minor,
         owned=job.plan.wanted,
         bytes=folder_size(environment.prefix),
+        features=job.features,
+        prefix=str(environment.prefix),
+        made=made,
     )
     drop_note(environment)
+    flush(environment.prefix)
+    job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))
     environment.write_state(job.state)
 
 
@@ -206,6 +226,13 @@ def notes(job: Creation) -> Iterator[str]:
         )
     if job.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))
+    if job.fault and job.fault.reason is Reason.MOVED:
+        yield (
+            f"{job.fault.message}: its packages were put there again for the new path, and your own files stayed; "
+            "scripts among them may name the old path"
+        )
+    if job.aside:
+        yield f"what was there is in {job.aside}; remove it when nothing in it is needed"
     if job.plan.dropped:
         before = job.old.python if job.old else ""
         yield f"unmanaged packages for Python {before} were removed with that Python"

@@ -37,7 +37,8 @@ def make_plan(job: Job) -> Plan:
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
     damaged = frozenset(find_faults(job.environment, old).owners) if job.repair and old else frozenset()
     same_python = not old or old.python in ("", minor)
-    scratch = job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
+    renew = job.fault is not None and job.fault.renew
+    scratch = renew or job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
     unmanaged = () if job.exact or not old else unmanaged_while(old, job.prefix, ours)
     kept = unmanaged if same_python else tuple(name for name in unmanaged if "site-packages" not in Path(name).parts)
     return Plan(
@@ -66,7 +67,13 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
         return Interpreter(python_program(job.prefix), version, headers=True), True
     if not (job.target.manifest.python or lock.python_minors(platform)):
         return None, False
-    return choose_python(job.uv, job.target, lock, platform, asked, job.old), False
+    taken = next((str(program) for work in job.works if (program := work.python())), None)
+    if taken and asked:
+        raise UsageError(
+            f"`--python {asked}`: {job.target.name} takes the debug Python of this host, {taken}",
+            hint="name the one that you mean first on PATH",
+        )
+    return choose_python(job.uv, job.target, lock, platform, taken or asked, job.old), False
 
 
 def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:

@@ -1,1 +1,1 @@
-"""The same lock in the formats of other tools: siblings behind one interface."""
+"""Export and import of other tools' formats: one module per format behind one interface."""

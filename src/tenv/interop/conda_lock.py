@@ -1,7 +1,7 @@
-"""conda-lock: ``conda-lock.yml``, through conda-lock's own models.
+"""The format conda-lock: ``conda-lock.yml``, through conda-lock's own models.
 
-``conda-lock install`` and ``micromamba create -f conda-lock.yml`` read it. The library is an extra, since it brings
-45 packages with it and takes half a second to import.
+``conda-lock install`` and ``micromamba create -f conda-lock.yml`` read it. The library is an extra, since it has 45
+dependencies and takes half a second to import.
 """
 
 import tempfile
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT"]
 
-_MISSING = "conda-lock is not installed beside tenv"
+_MISSING = "conda-lock is not installed in tenv's environment"
 _HINT = "install it with tenv: `pip install 'tenv[conda-lock]'`"
 
 
@@ -73,7 +73,7 @@ def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
     from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
 
     if not package.md5:
-        raise FormatError(f"{package.name}: its channel gives no MD5, without which conda-lock takes no conda package")
+        raise FormatError(f"{package.name}: its channel has no MD5, which conda-lock requires")
     return LockedDependency(
         name=package.name,
         version=package.version,
@@ -87,7 +87,7 @@ def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
 
 
 def _dependencies(depends: tuple[str, ...]) -> dict[str, str]:
-    """Return dependencies by name; where a package has two lines on one, both count."""
+    """Return dependencies by name; if a package has two lines for one, both count."""
     found: dict[str, str] = {}
     for line in depends:
         name, _, version = line.partition(" ")
@@ -104,7 +104,7 @@ def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
     for line in found.requires_dist:
         try:
             need = Requirement(line)
-        except InvalidRequirement:  # as old packages have them; pip passes over them, too
+        except InvalidRequirement:  # as in old packages; pip ignores them, too
             continue
         if holds(need.marker, platform, subject.minor(platform)) is not False:
             needs[normalize(need.name)] = str(need.specifier) or "*"
@@ -139,9 +139,9 @@ def _parse(source: GivenFile) -> "Lockfile":
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise LockCorruptError(f"{source.path}: conda-lock can't read it: {where}: {first['msg']}") from error
-    except (AssertionError, ValueError) as error:  # a package that stands in it twice
-        raise LockCorruptError(f"{source.path}: conda-lock can't read it: a package is described twice") from error
-    raise LockCorruptError(f"{source.path}: is of a version that conda-lock does not know: {version!r:.50}")
+    except (AssertionError, ValueError) as error:  # a duplicate package
+        raise LockCorruptError(f"{source.path}: conda-lock can't read it: a package is listed twice") from error
+    raise LockCorruptError(f"{source.path}: has an unknown version: {version!r:.50}")
 
 
 def _read(source: GivenFile) -> Imported:
@@ -151,7 +151,7 @@ def _read(source: GivenFile) -> Imported:
     platforms = source.take(said, lost)
     categories = sorted({category for package in found.package for category in package.categories} - {"main"})
     if categories:
-        lost.append(f"a target has no categories: what is in {', '.join(categories)} is taken with the rest")
+        lost.append(f"a target has no categories: packages in {', '.join(categories)} are imported with the rest")
     conda = {platform: tuple(p for p in found.package if _is(p, "conda", platform)) for platform in platforms}
     pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
     wheels = {platform: _wheels(conda[platform], pip[platform], lost) for platform in platforms}
@@ -173,13 +173,13 @@ def _read(source: GivenFile) -> Imported:
 def _asked_for(
     source: GivenFile, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]
 ) -> Draft | None:
-    """Return what the files ask for that the lock was made from, where all of them lie beside it; else None."""
+    """Return the requests in the lock's source files if all of them are next to it; else None."""
     files = [source.path.parent / Path(name).name for name in names]
     if not files or any(file.suffix not in (".yml", ".yaml") or not file.is_file() for file in files):
         return None
     try:
         drafts = [read_environment(read_source(file, platforms=derived.platforms)).draft for file in files]
-    except TenvError:  # what the lock itself tells will do
+    except TenvError:  # the lock itself is enough
         return None
     conda, wheels = {}, {}
     for platform in derived.platforms:
@@ -211,15 +211,13 @@ def _top_level(conda: tuple["LockedDependency", ...]) -> dict[str, CondaRequest]
 def _pixi_rows(
     conda: Mapping[str, tuple["LockedDependency", ...]], lost: list[str]
 ) -> dict[str, tuple[Mapping[str, Any], ...]]:
-    """Return the rows of each platform; a file that two platforms share has one description in our lock."""
+    """Return the rows of each platform; a file of two platforms has one description in tenv's lock."""
     known: dict[str, Mapping[str, Any]] = {}
     for platform, packages in conda.items():
         rows = {package.name: (package.url, _pixi_row(package)) for package in packages}
         others = [name for name, (url, row) in rows.items() if known.setdefault(url, row) != row]
         if others:
-            lost.append(
-                f"described otherwise for {platform} than before, so that the first counts: {', '.join(others)}"
-            )
+            lost.append(f"described differently for {platform}, so the first description counts: {', '.join(others)}")
     return {platform: tuple(known[package.url] for package in packages) for platform, packages in conda.items()}
 
 
@@ -237,7 +235,7 @@ def _wheels(
     for package in pip:
         wheel = wheel_at(package.url, package.name, package.version, package.hash.sha256 or "", None, (minor,))
         if wheel is None or not minor:
-            lost.append(f"{package.name} can't be held, since it is no wheel with a hash: {package.url}")
+            lost.append(f"{package.name} can't be locked, since it is not a wheel with a hash: {package.url}")
         else:
             found.append(wheel)
     return tuple(found)

@@ -61,7 +61,7 @@ class Recipe:
     Attributes:
         target: The target.
         base: The image of the container.
-        builder: The image of the stage that makes the environment; empty where the container makes it itself.
+        builder: The image of the stage that makes the environment; empty if the container makes it itself.
         files: What is carried along, by name relative to `CONTEXT`.
         packages: The packages of the image's own system; they need the network.
         variables: Variables for the commands and for the container.

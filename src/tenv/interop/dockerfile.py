@@ -21,8 +21,9 @@ def _run(commands: Sequence[str], mount: str = "") -> str:
 def _making(recipe: Recipe) -> str:
     """Return the lines that install tenv and make the environment, what changes least first."""
     copied = " ".join(recipe.program_files)
-    # A cache of the builder's own, so that a change of the lock fetches no file twice.
-    mount = f"--mount=type=cache,target=/home/{USER}/.cache,mode=0777 \\\n    "
+    # A cache of the builder's own, so that a change of the lock fetches no file twice. buildah 1.28 heeds the owner and
+    # not the mode.
+    mount = f"--mount=type=cache,id=tenv-{USER},target=/home/{USER}/.cache,uid=1000,gid=1000,mode=0777 \\\n    "
     return (
         f"COPY {copied} {CONTEXT}/\n"
         + "".join(f"ARG {name}\n" for name in _INDEXES)

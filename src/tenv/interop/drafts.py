@@ -1,4 +1,4 @@
-"""The text of a manifest that an import makes: what a person would have written."""
+"""Write the manifest of an import as a user would write it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ __all__ = ["render_draft", "with_cuda", "without_doubles"]
 T = TypeVar("T")
 
 _CUDA = re.compile(r"cuda-version|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
-"""Packages whose version is that of a CUDA release, on conda and on the package index."""
+"""Packages with the version of their CUDA release, on conda and on the package index."""
 
 _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
 _DEFAULT_PYTHON = ">=3.11,<3.15"
@@ -27,8 +27,8 @@ def render_draft(draft: Draft, origin: str) -> str:
     """Return the text of a manifest.
 
     Args:
-        draft: What it says.
-        origin: The file that it was made from, for its first line.
+        draft: Its content.
+        origin: The imported file, for its first line.
     """
     lines = [
         f"# Made by `tenv import` from {origin}.",
@@ -88,20 +88,31 @@ def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
 
 
 def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]:
-    """Return a draft that says which CUDA the host must offer, where that is certain, and what is to be told of it.
+    """Return a draft with the CUDA that it is built with if it is certain, and notes about it.
 
-    It is when the file itself does not say, and all that its lock, or else its requests, have of CUDA is of one
-    release.
+    It is certain if all CUDA packages of the file's lock, or else its requests, are from one release. The CUDA that the
+    file requires of hosts (pixi's ``cuda = "12"``) is the minimum of their drivers: it counts if nothing names a
+    release. If there are parts of several releases, ``cuda-version`` counts, then nvcc.
     """
-    if draft.cuda:
-        return draft, []
-    names = _locked(part) if part else _asked(draft)
-    found = sorted({release for name, release in names if _CUDA.fullmatch(name)})
+    every = list(_locked(part) if part else _asked(draft))
+    found = sorted({release for name, release in every if _CUDA.fullmatch(name)})
+    for first in ("cuda-version", "cuda-nvcc"):
+        named = sorted({release for name, release in every if name == first})
+        if len(named) == 1 and (not found or (draft.cuda and len(found) > 1)):
+            found = named
     if len(found) == 1:
-        return replace(draft, cuda=found[0]), []
-    if found:
-        return draft, [f"what the host must offer: the file has parts of CUDA {', '.join(found)} and does not say"]
+        return replace(draft, cuda=found[0]), _bound(draft, found[0])
+    if found and not draft.cuda:
+        return draft, [f"the host's CUDA: the file does not state it and has parts of CUDA {', '.join(found)}"]
     return draft, []
+
+
+def _bound(draft: Draft, release: str) -> list[str]:
+    """Return what is lost of the bound that a file sets for drivers, where that is not the toolkit's release."""
+    if not draft.cuda or draft.cuda == release:
+        return []
+    packages = f"its packages are of CUDA {release}, and the oldest driver follows from that"
+    return [f"that its hosts' drivers must offer CUDA {draft.cuda}: {packages}"]
 
 
 def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:
@@ -121,9 +132,9 @@ def _asked(draft: Draft) -> Iterator[tuple[str, str]]:
 
 
 def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
-    """Return a draft that a manifest can hold, and what had to be changed for it, a sentence each.
+    """Return a draft that is valid as a manifest, and a sentence for each change.
 
-    A manifest has one supplier for each package, and a Python wherever it has wheels.
+    A manifest has one source for each package, and a Python if it has wheels.
     """
     lost = []
     wheels: dict[str, dict[str, WheelRequest]] = {}
@@ -132,7 +143,7 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
         asked = draft.wheels.get(platform, {})
         wheels[platform] = {name: request for name, request in asked.items() if tool_of(name) not in conda}
         lost += [
-            f"{tool_of(name)} is asked of conda, so {name} of the package index is not asked for on {platform}"
+            f"{tool_of(name)} is requested from conda, so {name} is not requested from the package index on {platform}"
             for name in sorted(asked)
             if tool_of(name) in conda
         ]
@@ -140,5 +151,5 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
     python = draft.python
     if any(wheels.values()) and not conda_python and not python:
         python = _DEFAULT_PYTHON
-        lost.append(f"the file does not say which Python its wheels are for: `python` is set to {python}")
+        lost.append(f"the file does not state the Python of its wheels: `python` is set to {python}")
     return replace(draft, wheels=wheels, python="" if conda_python else python), lost

@@ -1,8 +1,8 @@
-"""``environment.yml``: what conda, mamba and micromamba make an environment from.
+"""The format ``environment.yml`` of conda, mamba and micromamba.
 
-It holds no hashes and, but for the selectors that conda-lock reads, one platform. Written are the exact versions of
-the lock (`--requests`: what the manifest asks for). Read is what somebody asked for, with the keys that conda-lock has
-added (``platforms``, ``category``, ``# [linux]`` selectors).
+It has no hashes and, except for the selectors of conda-lock, only one platform. An export writes the exact versions of
+the lock (`--requests`: the manifest's requests). An import reads requests, with the keys that conda-lock has added
+(``platforms``, ``category``, ``# [linux]`` selectors).
 """
 
 import re
@@ -34,14 +34,14 @@ _SELECTORS = {
     "osx64": (),
     "arm64": (),
 }
-"""The words of conda-build and conda-lock for platforms."""
+"""The platform selectors of conda-build and conda-lock."""
 
 
 def _export(subject: Subject) -> Exported:
     lost = left_out(subject, variables=True)
     requests = [subject.manifest.on(platform).environment for platform in subject.platforms]
     if names := sorted({name for here in requests for name, request in here.items() if request.text is None}):
-        lost.append(f"variables that name others, and lists that are added to, can't be held: {', '.join(names)}")
+        lost.append(f"variables that use others, and additions to lists, are not exported: {', '.join(names)}")
     subject = subject if subject.requests else subject.with_one_python(lost)
     files = {}
     several = len(subject.platforms) > 1
@@ -49,9 +49,9 @@ def _export(subject: Subject) -> Exported:
         name = f"environment-{platform}.yml" if several else "environment.yml"
         files[name] = _text(subject, platform).encode()
     if not subject.requests:
-        lost.append("hashes and URLs are not in an environment.yml: another build of a version may be taken")
+        lost.append("an environment.yml has no hashes and URLs: another build of a version may be installed")
     if several:
-        lost.append("an environment.yml is for one platform: one is written for each")
+        lost.append("an environment.yml has one platform: one file is written for each platform")
     return Exported(files, tuple(lost))
 
 
@@ -109,7 +109,7 @@ def _wheel_line(name: str, request: WheelRequest) -> str:
 def read_environment(source: GivenFile) -> Imported:
     """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
-    lost = [f"`{key}` is not taken" for key in data if key not in _KEYS]
+    lost = [f"`{key}` is not imported" for key in data if key not in _KEYS]
     channels = [str(word) for word in _list(source, data, "channels")]
     platforms = _platforms(source, data, lost)
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
@@ -120,12 +120,12 @@ def read_environment(source: GivenFile) -> Imported:
         if isinstance(item, str):
             name, request, rest = _parsed(source, item, conda_request)
             _add(conda, _where(selectors, item, platforms), name, request)
-            lost += [f"of `{name}` tenv can't ask for {rest}"] if rest else []
+            lost += [f"of `{name}` tenv can't request {rest}"] if rest else []
         elif isinstance(item, dict) and list(item) == ["pip"]:
             pip += _pip(source, item["pip"], lost)
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
-    for line in pip:  # at the end, since their markers may ask for the Python
+    for line in pip:  # last, since their markers may depend on the Python
         where = _where(selectors, line, platforms)
         _parsed(source, line, lambda text, where=where: add_line(wheels, text, where, _minor(conda), lost))
     variables = data.get("variables") or {}
@@ -141,12 +141,12 @@ def read_environment(source: GivenFile) -> Imported:
             for name in platforms
         },
     )
-    lost.append("an environment.yml has no hashes, so no lock is made of it: `tenv lock` makes one")
+    lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
     return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))
 
 
 def _minor(conda: Mapping[str, Mapping[str, CondaRequest]]) -> str:
-    """Return the only Python minor that conda is asked for, or an empty string."""
+    """Return the only Python minor that is requested from conda, or an empty string."""
     asked = {str(table["python"].version) for table in conda.values() if "python" in table}
     found = re.match(r"(3\.\d+)(\.|$)", asked.pop()) if len(asked) == 1 else None
     return found[1] if found else ""
@@ -163,21 +163,21 @@ def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str]) -> t
     said = [str(word) for word in _list(source, data, "platforms")]
     if not said:
         found = re.match(r"# \S+ for (\S+)\s", source.raw[:_HEAD].decode(errors="replace"))
-        if found and found[1] in PLATFORMS and not source.platforms:  # as an export of tenv begins
+        if found and found[1] in PLATFORMS and not source.platforms:  # the first line of tenv's export
             return (found[1],)
         if not source.platforms:
-            lost.append("the file names no platforms: linux-64 is taken (`--platform` names others)")
+            lost.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
         return source.platforms or ("linux-64",)
     taken, left = source.choose(said)
     if left:
-        lost.append(f"platforms that are not taken: {', '.join(left)}")
+        lost.append(f"skipped platforms: {', '.join(left)}")
     if not taken:
-        raise FormatError(f"{source.path}: is for no platform that tenv knows", hint=f"known: {', '.join(PLATFORMS)}")
+        raise FormatError(f"{source.path}: has no platform that tenv supports", hint=f"known: {', '.join(PLATFORMS)}")
     return taken
 
 
 def _selectors(text: str) -> dict[str, str]:
-    """Return the selectors that stand as comments behind dependencies, such as ``- gcc  # [linux]``."""
+    """Return the selectors in comments after dependencies, such as ``- gcc  # [linux]``."""
     rows = re.finditer(r"^\s*-\s*(?P<item>.+?)\s+#\s*\[(?P<word>\w+)\]\s*$", text, re.MULTILINE)
     return {row["item"].strip("'\""): row["word"] for row in rows}
 
@@ -192,7 +192,7 @@ def _pip(source: GivenFile, lines: Any, lost: list[str]) -> Iterator[str]:
         raise ManifestError(f"{source.path}: dependencies: expected a list below `pip:`")
     for line in lines:
         if str(line).startswith(("-", ".", "/")) or "://" in str(line).partition(";")[0].partition(" @ ")[0]:
-            lost.append(f"pip's `{line}` can't be held")
+            lost.append(f"pip's `{line}` is not imported")
         else:
             yield str(line)
 

@@ -1,9 +1,9 @@
-"""Explicit lists (``@EXPLICIT``): the URL of each conda package with its hash, one file a platform.
+"""The format of explicit lists (``@EXPLICIT``): the URL of each conda package with its hash, one file per platform.
 
 ``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. What follows ``#`` is an
 MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
-since 1.0. Wheels stand in comments, ``# pip NAME @ URL#sha256=…``, as conda-lock writes them: ``conda-lock install``
-and micromamba install them, conda passes over them.
+since 1.0. Wheels are in comments, ``# pip NAME @ URL#sha256=…``, as conda-lock writes them: ``conda-lock install`` and
+micromamba install them, conda ignores them.
 """
 
 import re
@@ -38,10 +38,10 @@ def _export(subject: Subject) -> Exported:
         files[f"{subject.lock.target}-{platform}.txt"] = ("\n".join(lines) + "\n").encode()
     if not files:
         raise FormatError(
-            f"{subject.lock.target} has no conda packages, and an explicit list holds nothing else",
+            f"{subject.lock.target} has no conda packages, and an explicit list can have nothing else",
             hint=f"`tenv export requirements.txt {subject.lock.target}` writes its wheels",
         )
-    lost.append("the requests and the channels' order are not in an explicit list")
+    lost.append("an explicit list has no requests and no channel order")
     return Exported(files, tuple(lost))
 
 
@@ -69,9 +69,9 @@ def _read(source: GivenFile) -> Imported:
     others = other_channels({name: place for name, _, place in map(_named, rows)})
     asked = {name: asked_as(name, version, others.get(name, "")) for name, version, _ in map(_named, rows)}
     hashed = all("sha256" in row or "md5" in row for row in rows)
-    lost = ["an explicit list does not say what was asked for: every package of it is asked for"]
+    lost = ["an explicit list has no requests: all its packages are requested"]
     if not hashed:
-        lost.append("some lines have no hash, so no lock is made of them: `tenv lock` makes one")
+        lost.append("some lines have no hash, so no lock is written: `tenv lock` writes one")
     wheels = tuple(_wheels(text, next((minor_of(v) for n, v, _ in map(_named, rows) if n == "python"), ""), lost))
     draft = Draft(
         platforms=(platform,),
@@ -84,8 +84,8 @@ def _read(source: GivenFile) -> Imported:
 
 
 def _named(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the name, the version and the channel of a package, as its URL tells them."""
-    file = CondaFile.parse(row["conda"]) or CondaFile("", "", "")  # `_row` has seen that it is one
+    """Return the name, the version and the channel of a package from its URL."""
+    file = CondaFile.parse(row["conda"]) or CondaFile("", "", "")  # `_row` has checked it
     return file.name, file.version, channel_of(row["conda"])
 
 
@@ -98,7 +98,7 @@ def _wheels(text: str, minor: str, lost: list[str]) -> Iterator[Wheel]:
         sha256 = digest.value if digest else ""
         wheel = wheel_at(match["url"], match["name"], version, sha256, None, (minor,)) if match else None
         if wheel is None or not minor:
-            lost.append(f"a line can't be held, since it names no wheel with a hash: {line.strip()[:200]}")
+            lost.append(f"a line is not imported, since it is not a wheel with a hash: {line.strip()[:200]}")
         else:
             yield wheel
 
@@ -124,8 +124,8 @@ def _platform(source: GivenFile, said: str, rows: list[dict[str, Any]]) -> str:
     if not known or known[0] not in PLATFORMS or not subdirs <= {known[0]}:
         listed = ", ".join(sorted({*subdirs, *([said] if said else [])})) or "none"
         raise FormatError(
-            f"{source.path}: is not for one platform that tenv knows, but for {listed}",
-            hint=f"known: {', '.join(PLATFORMS)}; `--platform` names one where the list does not",
+            f"{source.path}: is not for one platform that tenv supports, but for {listed}",
+            hint=f"known: {', '.join(PLATFORMS)}; `--platform` sets one if the list has none",
         )
     return known[0]
 

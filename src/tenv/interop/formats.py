@@ -1,4 +1,4 @@
-"""The formats, in the order in which a file is held against them."""
+"""The formats, in the order in which a file is compared with them."""
 
 import importlib
 
@@ -23,7 +23,7 @@ FORMATS = {
     "apptainer": "apptainer",
     "github-actions": "github_actions",
 }
-"""Every format: its name on the command line and its module here."""
+"""The formats: names on the command line and modules here."""
 
 _HEAD = 4096
 
@@ -32,20 +32,20 @@ def find_format(name: str) -> Format:
     """Return a format by its name.
 
     Raises:
-        FormatError: There is none of that name.
+        FormatError: There is no such format.
     """
     if name not in FORMATS:
         hint = nearest(name, FORMATS) or f"formats: {', '.join(FORMATS)}"
-        raise FormatError(f"there is no format `{name}`", hint=hint)
+        raise FormatError(f"unknown format `{name}`", hint=hint)
     found: Format = importlib.import_module(f"tenv.interop.{FORMATS[name]}").FORMAT
     return found
 
 
 def recognize(source: GivenFile) -> Format:
-    """Return the format of a file, by its name and its beginning.
+    """Return the format of a file by its name and its first bytes.
 
     Raises:
-        FormatError: It is of none that tenv reads.
+        FormatError: tenv does not read its format.
     """
     for name in FORMATS:
         found = find_format(name)
@@ -53,6 +53,6 @@ def recognize(source: GivenFile) -> Format:
             return found
     readable = [name for name in FORMATS if find_format(name).read]
     raise FormatError(
-        f"{source.path}: is no file that tenv can import, as far as its name and its beginning tell",
-        hint=f"name its format with `--format`: {', '.join(readable)}",
+        f"{source.path}: unknown format, by its name and its first bytes",
+        hint=f"pass its format with `--format`: {', '.join(readable)}",
     )

@@ -1,6 +1,6 @@
-"""What the formats share: what each is given, what each returns.
+"""The interface of formats: their inputs and results.
 
-A format is a module with one `Format`; its name in `tenv.interop.formats` is all that is said about it elsewhere.
+A format is a module with one `Format`. Elsewhere, it has only a name in `tenv.interop.formats`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,13 +34,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where the indexes in use have a wheel, and what it says of itself.
+    """A wheel's URL on an index, and its metadata.
 
     Attributes:
         url: Its URL.
-        requires_dist: What it requires, as PEP 508 lines.
-        requires_python: The Pythons that it is for, or an empty string.
-        known: Whether what it requires could be read.
+        requires_dist: Its requirements, as PEP 508 lines.
+        requires_python: The supported Pythons, or an empty string.
+        known: Whether its requirements could be read.
     """
 
     url: str
@@ -59,7 +59,7 @@ class Site:
         environ: The variables of the environment when it is active here.
         toolchain: Where things are in it.
         python: The minor version of its Python.
-        checkout: The PyTorch checkout that is built with it; None where none is known.
+        checkout: The PyTorch checkout that is built with it; None if none is known.
         tenv: The words that start tenv.
         manifest: The target's manifest, as a file.
     """
@@ -85,17 +85,17 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is to be exported.
+    """The input of an export.
 
     Attributes:
         manifest: The target's manifest.
         lock: Its lock.
         platforms: The platforms to write.
-        python: The Python minor to write for, where Python is no conda package and the format serves one; or empty.
-        located: Where the wheels are, by sha256; empty where the format needs no URLs.
-        indexes: The package indexes in use, the main one first; empty where the format needs no URLs.
-        requests: Write what the manifest asks for, not what the lock holds (`environment.yml`).
-        md5: Give MD5 rather than sha256 (explicit lists).
+        python: The Python minor to write for, if Python is not a conda package and the format has one; or empty.
+        located: The URLs of wheels by sha256; empty if the format needs none.
+        indexes: The package indexes, the main one first; empty if the format needs no URLs.
+        requests: Write the manifest's requests, not the lock's versions (`environment.yml`).
+        md5: Write MD5 instead of sha256 (explicit lists).
         site: The environment on this machine, for a format that needs one.
         carried: The target's manifests and its lock, by name, for a format that takes them along.
         base: The image that a container is made from; empty for the one that fits.
@@ -114,17 +114,17 @@ class Subject:
     base: str = ""
 
     def minor(self, platform: str) -> str:
-        """Return the Python minor of a platform: that of its conda package, or the one asked for, or an empty text."""
+        """Return the Python minor of a platform: that of its conda package, the requested one, or an empty string."""
         found = [p.version for p in self.lock.conda.get(platform, ()) if p.name == "python"]
         return minor_of(found[0]) if found else self.python
 
     def wheels(self, platform: str) -> tuple[Wheel, ...]:
-        """Return the wheels of a platform, in its Python minor when there is one."""
+        """Return the wheels of a platform, for its Python minor if there is one."""
         minor = self.minor(platform)
         return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
 
     def has_conda_python(self) -> bool:
-        """Tell whether Python is a conda package wherever there are wheels, and there are conda packages at all."""
+        """Return whether there are conda packages, and Python is one of them on every platform with wheels."""
         alone = [name for name in self.platforms if self.wheels(name) and not self._conda_python(name)]
         return not alone and any(self.lock.conda.get(name) for name in self.platforms)
 
@@ -132,22 +132,22 @@ class Subject:
         return any(package.name == "python" for package in self.lock.conda.get(platform, ()))
 
     def with_one_python(self, lost: list[str]) -> "Subject":
-        """Return this with the wheels of one Python: the newest of the lock where none is named."""
+        """Return this with the wheels of one Python: the newest in the lock if none is set."""
         minors = {minor for platform in self.platforms for minor in self.lock.python_minors(platform)}
         if self.python or len(minors) < 2 or all(map(self.minor, self.platforms)):  # noqa: PLR2004 (several)
             return self
         newest = max(minors, key=Version)
-        lost.append(f"the lock serves several Pythons, this is for {newest} (`--python` names another)")
+        lost.append(f"the lock has several Pythons; this is for {newest} (`--python` selects another)")
         return replace(self, python=newest)
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export gives.
+    """The result of an export.
 
     Attributes:
         files: The bytes of each file, by name.
-        lost: What the format can't hold, a sentence each.
+        lost: What the format can't express, one sentence each.
         notes: What to do with the files, and what they need, a line each.
     """
 
@@ -176,8 +176,8 @@ class GivenFile:
     Attributes:
         path: The file.
         raw: Its bytes.
-        environment: The environment to take where it holds several; empty for the usual one.
-        platforms: The platforms to take; empty for all that tenv knows, where the file names some.
+        environment: The environment to import if it has several; empty for the default one.
+        platforms: The platforms to import; empty for all supported ones of the file.
     """
 
     path: Path
@@ -186,45 +186,45 @@ class GivenFile:
     platforms: tuple[str, ...] = ()
 
     def choose(self, platforms: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return which of the file's platforms are taken, in tenv's own order, and which are left."""
+        """Return the file's platforms to import, in tenv's order, and the skipped ones."""
         wanted, there = self.platforms or PLATFORMS, tuple(platforms)
         taken = tuple(name for name in PLATFORMS if name in there and name in wanted)
         return taken, tuple(name for name in there if name not in taken)
 
     def take(self, platforms: Iterable[str], lost: list[str], hint: str = "") -> tuple[str, ...]:
-        """Return which of the file's platforms are taken, in tenv's own order, where there must be one.
+        """Return the file's platforms to import, in tenv's order; at least one is required.
 
         Args:
-            platforms: The platforms that the file has something for.
-            lost: Told of those that are not taken.
-            hint: What to do where there is none to take.
+            platforms: The file's platforms.
+            lost: Receives a sentence about skipped platforms.
+            hint: The hint if there is no platform to import.
 
         Raises:
-            FormatError: There is none to take.
+            FormatError: There is no platform to import.
         """
         taken, left = self.choose(platforms)
         if left:
-            lost.append(f"platforms that are not taken: {', '.join(left)}")
+            lost.append(f"skipped platforms: {', '.join(left)}")
         if not taken:
-            held = f"only for {', '.join(left)}" if left else "for none at all"
-            raise FormatError(f"{self.path}: has nothing for a platform that tenv knows, {held}", hint=hint)
+            held = f"only for {', '.join(left)}" if left else "and lists none"
+            raise FormatError(f"{self.path}: has nothing for a platform that tenv supports, {held}", hint=hint)
         return taken
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A manifest that is to be written.
+    """The content of a new manifest.
 
     Attributes:
         platforms: Its platforms.
         channels: Its channels, best first, as people write them.
-        python: The range of Pythons when it is no conda package.
+        python: The range of Pythons if Python is not a conda package.
         cuda: The CUDA that the host must offer, or an empty string.
         glibc: The oldest C library, or an empty string.
-        dependencies: What is asked of conda, by platform and name.
-        wheels: What is asked of the package index, by platform and name.
+        dependencies: The requests to conda, by platform and name.
+        wheels: The requests to the package index, by platform and name.
         environment: Variables to set, by platform and name.
-        description: One line for people, or an empty string.
+        description: One line for users, or an empty string.
     """
 
     platforms: tuple[str, ...]
@@ -240,13 +240,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ForeignLock:
-    """What a lock of another tool holds.
+    """The content of another tool's lock.
 
     Attributes:
         channels: The channels, best first, as URLs.
         conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
         wheels: The wheels of each platform.
-        options: How it was solved, as such a lock says it.
+        options: The solve options in that lock.
     """
 
     channels: tuple[str, ...]
@@ -257,13 +257,13 @@ class ForeignLock:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import gives.
+    """The result of an import.
 
     Attributes:
-        name: What the file calls the environment; empty when it has no name for it.
+        name: The file's name for the environment; empty if it has none.
         draft: The manifest.
-        part: What its lock shall hold; None where the file has no hashes for it.
-        lost: What tenv can't hold, a sentence each.
+        part: The content of its lock; None if the file has no hashes for it.
+        lost: What tenv can't express, one sentence each.
     """
 
     name: str
@@ -277,17 +277,17 @@ class Format:
     """One format.
 
     Attributes:
-        name: What it is called on the command line.
-        export: Writes it; None where tenv does not.
-        read: Reads it; None where tenv does not.
-        recognize: Tells whether a file, by its name and its first bytes, is of this format.
-        needs_urls: Tells whether an export names the wheels of a subject by URL, so that the indexes have to be asked.
-        needs_metadata: Whether it also says what they require.
+        name: Its name on the command line.
+        export: Writes it; None if tenv does not write it.
+        read: Reads it; None if tenv does not read it.
+        recognize: Returns whether a file has this format, by its name and its first bytes.
+        needs_urls: Returns whether an export writes the URLs of a subject's wheels, which need queries to indexes.
+        needs_metadata: Whether it also writes the requirements of wheels.
         needs_environment: Whether an export names the environment on this machine.
         holds_lock: Whether an export stands for what is locked, so that what is not in it has to be said.
         carries: Whether an export takes the manifests and the lock along.
         add: Adds an export to a file that is there (its name, its bytes, those of the export, whether to replace what
-            differs); None where a file is only ever written whole. Raises ValueError for a file that it can't read.
+            differs); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
     """
 
     name: str

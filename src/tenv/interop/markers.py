@@ -1,4 +1,4 @@
-"""Markers of PEP 508: on which platforms and Pythons a line about a wheel counts.
+"""Evaluate PEP 508 markers: the platforms and Pythons that a line about a wheel applies to.
 
 Their variables are those of https://packaging.python.org/en/latest/specifications/dependency-specifiers/.
 """
@@ -30,12 +30,12 @@ _OF_PYTHON = re.compile(r"\bpython_(full_)?version\b")
 
 
 def holds(marker: "Marker | None", platform: str, minor: str) -> bool | None:
-    """Tell whether a marker holds on a platform; None when that depends on what is not known.
+    """Return whether a marker holds on a platform; None if it depends on unknown values.
 
     Args:
         marker: The marker; None holds everywhere.
         platform: The platform.
-        minor: The Python minor, or an empty string when there may be several.
+        minor: The Python minor, or an empty string if there may be several.
     """
     if marker is None:
         return True
@@ -59,33 +59,33 @@ def add_line(
     minor: str,
     lost: list[str],
 ) -> None:
-    """Add what a PEP 508 line asks for to the tables of the platforms on which it counts.
+    """Add the request of a PEP 508 line to the tables of the platforms that it applies to.
 
     Args:
         tables: The requests by platform and name.
         line: The line.
-        platforms: The platforms for which it stands in its file.
-        minor: The Python minor, or an empty string when there may be several.
-        lost: Told what of it a manifest can't say.
+        platforms: The platforms of the line in its file.
+        minor: The Python minor, or an empty string if there may be several.
+        lost: Receives what a manifest can't express.
 
     Raises:
-        ValueError: It is no such line.
+        ValueError: The line is invalid.
     """
     found = wheel_request(line)
     if found.rest:
-        lost.append(f"of `{found.name}` tenv can't ask for {found.rest}")
+        lost.append(f"of `{found.name}` tenv can't request {found.rest}")
     for platform in platforms:
         counts = holds(found.marker, platform, minor)
         if counts is None:
-            lost.append(f"of `{found.name}` tenv can't ask for its marker `{found.marker}`")
+            lost.append(f"of `{found.name}` tenv can't express its marker `{found.marker}`")
         if counts is not False:
             add_wheel(tables[platform], found.name, found.request, lost)
 
 
 def add_wheel(table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str]) -> None:
-    """Add a request; where another one of that name is there, a manifest has room for what both accept only."""
+    """Add a request; a second one of the same name can be added only if both are equal."""
     before = table.setdefault(name, request)
     if before.version != request.version:
-        lost.append(f"`{name}` is asked for in several versions, by Python or otherwise: any will do now")
+        lost.append(f"`{name}` is requested in several versions: any version is accepted now")
         request = replace(request, version=Range("*"))
     table[name] = replace(request, extras=tuple(sorted({*before.extras, *request.extras})))

@@ -1,6 +1,6 @@
-"""pixi: ``pixi.toml`` in the syntax of 2026, with platforms that declare virtual packages, and ``pixi.lock``.
+"""The format of pixi: ``pixi.toml`` in the syntax of 2026, whose platforms declare virtual packages, and ``pixi.lock``.
 
-The lock is one part of ours already; what is added are the wheels, as ``pypi:`` entries. Sources: pixi's reference
+tenv's lock contains such a lock; an export adds the wheels as ``pypi:`` entries. Sources: pixi's reference
 (https://pixi.prefix.dev/latest/reference/pixi_manifest/, "Multi Platform") and its lock files of version 7.
 """
 
@@ -24,11 +24,11 @@ from tenv.targets.manifest import CondaRequest, Manifest
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
 _DEFAULT_GLIBC = "2.28"
-"""What pixi takes for granted of every Linux (its ``pixi_default_versions``): said of a platform, it says nothing."""
+"""What pixi assumes of every Linux (its ``pixi_default_versions``), which needs no declaration."""
 
 
 def virtual_packages(manifest: Manifest, platform: str) -> dict[str, str]:
-    """Return the virtual packages that a platform declares beyond what pixi takes for granted, by pixi's keys."""
+    """Return a platform's virtual packages beyond pixi's assumptions, by pixi's keys."""
     here = manifest.on(platform).requirements
     found = {}
     if here.cuda:
@@ -51,11 +51,11 @@ def lock_text(
         environment: The environment's name.
         channels: Its channels, as URLs.
         platforms: By conda platform: its entry in the lock, and the rows of its packages.
-        options: How it was solved.
+        options: The solve options.
         indexes: The package indexes of its wheels.
 
     Raises:
-        ValueError: rattler does not take it.
+        ValueError: rattler rejects it.
     """
     import yaml  # late: 15 ms
 
@@ -91,8 +91,8 @@ def _export(subject: Subject) -> Exported:
     files = {"pixi.toml": render_workspace(subject, channel_words(subject), virtual_packages, options).encode()}
     if not subject.has_conda_python():
         lost.append(
-            "pixi.lock is not written: the Python of this target is no conda package, and pixi has no other; "
-            "`pixi lock` makes one from pixi.toml"
+            "pixi.lock is not written: pixi requires a Python from conda, and this target has another; `pixi "
+            "lock` writes one from pixi.toml"
         )
         return Exported(files, tuple(lost))
     try:
@@ -109,7 +109,7 @@ def _lock(subject: Subject, lost: list[str]) -> str:
     for number, platform in enumerate(subject.platforms, 1):
         declared = virtual_packages(subject.manifest, platform)
         entry: dict[str, Any] = {"name": platform}
-        if declared:  # under a short name, as pixi itself writes it: it matches them by what they declare
+        if declared:  # under a short name, as pixi writes it: pixi matches platforms by their declarations
             said = [f"__{name}={version}" for name, version in declared.items()]
             entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": said}
         wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
@@ -156,29 +156,29 @@ def _read(source: GivenFile) -> Imported:
 
 
 def _read_workspace(source: GivenFile) -> Imported:
-    """Read a ``pixi.toml`` alone: it has no hashes, so that no lock is made of it."""
+    """Read a ``pixi.toml`` alone. It has no hashes, so that it gives no lock."""
     found = read_workspace(source.path)
     if found is None or not found.head:
-        raise FormatError(f"{source.path}: is no pixi.toml: it has no [workspace]")
+        raise FormatError(f"{source.path}: is not a pixi.toml: it has no [workspace]")
     environment = source.environment or "default"
     lost = []
     if others := [name for name in found.environments() if name != environment]:
-        lost.append(f"a target is one environment: `{environment}` is taken, {', '.join(others)} are not")
+        lost.append(f"a target is one environment: `{environment}` is imported, {', '.join(others)} are not")
     draft = found.draft(source, environment, lost)
     beside = source.path.with_name("pixi.lock")
-    also = f"`tenv import {beside}` takes its lock, too" if beside.is_file() else "`tenv lock` makes a lock"
-    lost.append(f"a pixi.toml has no hashes, so no lock is made of it: {also}")
+    also = f"`tenv import {beside}` imports its lock, too" if beside.is_file() else "`tenv lock` writes one"
+    lost.append(f"a pixi.toml has no hashes, so no lock is written: {also}")
     return Imported(_name(found, environment), draft, None, tuple(dict.fromkeys(lost)))
 
 
 def _name(workspace: Workspace | None, environment: str) -> str:
-    """Return what an environment is to be called: by its workspace, and by its own name unless it is the usual one."""
+    """Return an environment's name: the workspace's, and its own unless it is the default one."""
     own = "" if environment == "default" else environment
     return "-".join(filter(None, (workspace.name if workspace else "", own)))
 
 
 def _read_lock(source: GivenFile) -> Imported:
-    load_yaml(source, LockCorruptError)  # refuses what must not reach a parser written in another language
+    load_yaml(source, LockCorruptError)  # rejects what must not reach rattler's parser
     try:
         text = to_current(source.raw)
     except ValueError as error:
@@ -190,8 +190,8 @@ def _read_lock(source: GivenFile) -> Imported:
     places = _platforms(source, data, environment, lost)
     part = _part(data, environment, places, lost)
     workspace = read_workspace(source.path.with_name("pixi.toml"))
-    if workspace and name not in workspace.environments():  # it has become another since
-        lost.append(f"{workspace.path.name} has no environment `{name}`: the lock alone tells what was asked for")
+    if workspace and name not in workspace.environments():  # it has changed since
+        lost.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
         workspace = None
     asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
     draft = asked or _derive(data, environment, places, part)
@@ -203,29 +203,29 @@ def _environment(source: GivenFile, data: Mapping[str, Any]) -> str:
     name = source.environment or ("default" if "default" in names or len(names) != 1 else names[0])
     if name not in names:
         listed = ", ".join(names) or "none"
-        hint = f"name one with `--environment`: {listed}"
+        hint = f"pass one with `--environment`: {listed}"
         raise FormatError(f"{source.path}: has no environment `{name}`", hint=hint)
     return name
 
 
 def _others(data: Mapping[str, Any], name: str) -> list[str]:
     others = [other for other in data["environments"] if other != name]
-    return [f"a target is one environment: `{name}` is taken, {', '.join(others)} are not"] if others else []
+    return [f"a target is one environment: `{name}` is imported, {', '.join(others)} are not"] if others else []
 
 
 def _platforms(
     source: GivenFile, data: Mapping[str, Any], environment: Mapping[str, Any], lost: list[str]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the platforms that are taken, each with its entry in the lock."""
+    """Return the platforms to import, each with its entry in the lock."""
     entries: dict[str, Mapping[str, Any]] = {}
     listed = environment.get("packages", {})
     for entry in data["platforms"]:
         subdir = entry.get("subdir", entry["name"])
         if entry["name"] in listed:
             if subdir in entries:
-                lost.append(f"a target has one lock for {subdir}: that of `{entry['name']}` is not taken")
+                lost.append(f"a target has one lock for {subdir}: that of `{entry['name']}` is not imported")
             entries.setdefault(subdir, entry)
-    hint = f"its environments: {', '.join(data['environments'])} (`--environment` names one)"
+    hint = f"its environments: {', '.join(data['environments'])} (`--environment` selects one)"
     return {platform: entries[platform] for platform in source.take(entries, lost, hint)}
 
 
@@ -237,7 +237,7 @@ def _part(
     for platform, entry in places.items():
         listed = environment["packages"][entry["name"]]
         rows = [known[key] for row in listed if (key := next(iter(row.items()))) in known]
-        lost += [f"a package that is built from source can't be held: {v}" for r in listed for k, v in r.items()
+        lost += [f"a package that is built from source can't be locked: {v}" for r in listed for k, v in r.items()
                  if k not in ("conda", "pypi")]  # fmt: skip
         conda[platform] = tuple(row for row in rows if "conda" in row)
         wheels[platform] = tuple(_wheels_of(rows, conda[platform], lost))
@@ -255,13 +255,13 @@ def _wheels_of(rows: list[Mapping[str, Any]], conda: tuple[Mapping[str, Any], ..
         version, sha256 = str(row.get("version", "")), str(row.get("sha256", ""))
         wheel = wheel_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,))
         if wheel is None or not minor:
-            lost.append(f"{name} can't be held, since it is no wheel with a hash: {url}")
+            lost.append(f"{name} can't be locked, since it is not a wheel with a hash: {url}")
         else:
             yield replace(wheel, requires=tuple(map(str, row.get("requires_dist") or ())))
 
 
 def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, list[str]]]:
-    """Return name, version and dependencies of conda rows, which often say the first two only in their URL."""
+    """Return name, version and dependencies of conda rows, which often have the first two only in their URL."""
     found = []
     for row in rows:
         file = CondaFile.parse(str(row["conda"])) or CondaFile(file_at(str(row["conda"])), "", "")
@@ -306,7 +306,7 @@ def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _completed(draft: Draft, part: ForeignLock) -> Draft:
-    """Return a draft in which Python is asked for wherever the lock has wheels for one."""
+    """Return a draft that requests Python on every platform with wheels."""
     dependencies = {}
     for platform in draft.platforms:
         asked = dict(draft.dependencies.get(platform, {}))

@@ -1,4 +1,4 @@
-"""``pixi.toml``, written from a manifest."""
+"""Write a ``pixi.toml`` from a manifest."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,10 +23,10 @@ def render_workspace(
     """Return the text of a ``pixi.toml``.
 
     Args:
-        subject: What is exported.
+        subject: The exported target.
         channels: Its channels.
-        virtual_packages: Returns what a platform declares.
-        options: How the lock was solved.
+        virtual_packages: Returns the virtual packages of a platform.
+        options: The lock's solve options.
     """
     manifest, platforms = subject.manifest, subject.platforms
     entries = [_platform(platform, virtual_packages(manifest, platform)) for platform in platforms]
@@ -56,10 +56,10 @@ def render_workspace(
 
 
 def _variables(manifest: Manifest) -> dict[str, str]:
-    """Return the variables as pixi's shells expand them; pixi can take none away."""
+    """Return the variables as pixi's shells expand them; pixi can't unset variables."""
     found = {}
     for name, request in manifest.environment.items():
-        # The names are the same but for the prefix; a dollar that is meant as one is escaped.
+        # The names are the same except for the prefix; a literal dollar is escaped.
         value = re.sub(r"\$\{?TENV_PREFIX\b\}?", "$CONDA_PREFIX", request.value.replace("$$", "\\$"))
         match request.action:
             case Action.SET:
@@ -86,7 +86,7 @@ def _section(name: str, rows: Mapping[str, str]) -> list[str]:
 
 
 def _solver(options: Mapping[str, Any]) -> list[str]:
-    """Return how the lock was solved, without which pixi takes a lock for stale."""
+    """Return the solve options, without which pixi treats a lock as stale."""
     strategies = {"lowest-version": "lowest", "lowest-version-direct": "lowest-direct"}
     rows = {
         "channel-priority": options.get("channel-priority"),
@@ -133,6 +133,6 @@ def _wheel_row(request: WheelRequest) -> str:
 
 
 def _pep440(version: Range) -> str:
-    """Return a range as PEP 440 has it, in the order in which it was written."""
+    """Return a range in PEP 440 form, in its written order."""
     clauses = [clause for clause in str(version).replace(" ", "").split(",") if clause not in ("", "*")]
     return ",".join(re.sub(r"^=?(?=[0-9])", "==", clause) for clause in clauses) or "*"

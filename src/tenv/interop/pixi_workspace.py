@@ -1,4 +1,4 @@
-"""What a ``pixi.toml`` asks for, in one of its environments.
+"""Read the requests of an environment from a ``pixi.toml``.
 
 Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
 """
@@ -20,7 +20,7 @@ from tenv.targets.variable_requests import Action, VariableRequest, is_list, sep
 __all__ = ["Workspace", "read_workspace"]
 
 _TABLES = ("dependencies", "host-dependencies", "build-dependencies")
-"""What pixi installs into an environment; the last two are an older way to say it."""
+"""The tables of packages that pixi installs; the last two are an older form."""
 
 _READ = (*_TABLES, "activation", "channels", "platforms", "pypi-dependencies", "system-requirements", "target")
 _SETTINGS = ("channel-priority", "solve-strategy", "exclude-newer")
@@ -32,7 +32,7 @@ class Workspace:
 
     Attributes:
         path: The file.
-        data: What it says.
+        data: Its content.
     """
 
     path: Path
@@ -40,35 +40,35 @@ class Workspace:
 
     @property
     def head(self) -> Mapping[str, Any]:
-        """Its ``[workspace]``, which older ones call ``[project]``."""
+        """Its ``[workspace]``; in older files, ``[project]``."""
         found: Mapping[str, Any] = self.data.get("workspace") or self.data.get("project") or {}
         return found
 
     @property
     def name(self) -> str:
-        """What it calls itself, or an empty string."""
+        """Its name, or an empty string."""
         return str(self.head.get("name", ""))
 
     def draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...] = ()) -> Draft:
-        """Return what is asked for in one environment.
+        """Return the requests of an environment.
 
         Args:
             source: The file that is imported.
             environment: The environment.
-            lost: Told what a manifest can't say.
-            platforms: The platforms that are taken; empty for those that the environment is for.
+            lost: Receives what a manifest can't express.
+            platforms: The platforms to import; empty for those of the environment.
 
         Raises:
-            FormatError: It has no such environment, or none for a platform that tenv knows.
-            ManifestError: It can't be read.
+            FormatError: It has no such environment, or none for a supported platform.
+            ManifestError: It is invalid.
         """
         try:
             return self._draft(source, environment, lost, platforms)
         except TenvError:
             raise
         except (ValueError, TypeError, AttributeError, KeyError) as error:
-            told = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
-            raise ManifestError(f"{self.path}: is no pixi.toml that tenv can read: {told}") from error
+            reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+            raise ManifestError(f"{self.path}: invalid pixi.toml: {reason}") from error
 
     def environments(self) -> list[str]:
         """Return the names of its environments."""
@@ -78,22 +78,24 @@ class Workspace:
         parts = self._parts(environment)
         places = self._places(parts)
         if not platforms:
-            hint = f"its environments: {', '.join(self.environments())} (`--environment` names one)"
+            hint = f"its environments: {', '.join(self.environments())} (`--environment` selects one)"
             platforms = source.take(places, lost, hint)
-            lost += [f"`{key}` can't be asked for" for key in _SETTINGS if key in self.head]
+            lost += [f"`{key}` is not imported" for key in _SETTINGS if key in self.head]
         channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
         conda: dict[str, dict[str, CondaRequest]] = {}
         wheels: dict[str, dict[str, WheelRequest]] = {}
         variables: dict[str, dict[str, VariableRequest]] = {}
         for platform in platforms:
-            tables = [table for part in reversed(parts) for table in _tables(part, platform)]  # the first feature wins
+            tables = [
+                table for part in reversed(parts) for table in _tables(part, platform)
+            ]  # the first feature takes precedence
             asked = [table[name] for table in tables for name in _TABLES if table.get(name)]
             conda[platform] = dict(_conda(asked, lost))
             wheels[platform] = dict(_wheels([table.get("pypi-dependencies") or {} for table in tables], lost))
             variables[platform] = dict(_variables(tables, lost))
         left = sorted({key for part in parts for key in part if key not in _READ} - set(_OF_THE_FILE))
         if left:
-            lost.append(f"of {self.path.name} are not taken: {', '.join(left)}")
+            lost.append(f"of {self.path.name} are not imported: {', '.join(left)}")
         declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
         return Draft(
             platforms=platforms,
@@ -107,9 +109,9 @@ class Workspace:
         )
 
     def _parts(self, environment: str) -> list[Mapping[str, Any]]:
-        """Return the features of an environment, the one that wins first."""
+        """Return the features of an environment, highest precedence first."""
         if environment not in self.environments():
-            hint = f"name one with `--environment`: {', '.join(self.environments())}"
+            hint = f"pass one with `--environment`: {', '.join(self.environments())}"
             raise FormatError(f"{self.path}: has no environment `{environment}`", hint=hint)
         found = (self.data.get("environments") or {}).get(environment, [])
         table = found if isinstance(found, Mapping) else {"features": found}
@@ -118,7 +120,7 @@ class Workspace:
         return parts if table.get("no-default-feature") else [*parts, self.data]
 
     def _places(self, parts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-        """Return the entries of the platforms that all features are for, by their conda names."""
+        """Return the entries of the platforms that all features support, by their conda names."""
         names: dict[str, Mapping[str, Any]] = {}
         for row in self.head.get("platforms") or []:
             entry = row if isinstance(row, Mapping) else {"platform": str(row)}
@@ -132,7 +134,7 @@ class Workspace:
         return found
 
     def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-        """Return the virtual packages that are declared, in today's form or the one before."""
+        """Return the declared virtual packages, in the current or the previous form."""
         found: dict[str, str] = {}
         for part in reversed([*parts, self.head]):
             old = part.get("system-requirements") or {}
@@ -150,10 +152,10 @@ _OF_THE_FILE = ("$schema", "environments", "feature", "project", "workspace")
 
 
 def read_workspace(path: Path) -> Workspace | None:
-    """Read a ``pixi.toml``; None when there is no such file.
+    """Read a ``pixi.toml``; None if there is no such file.
 
     Raises:
-        ManifestError: It can't be read.
+        ManifestError: It is invalid.
     """
     return Workspace(path, read_toml(path, ManifestError).data) if path.is_file() else None
 
@@ -163,7 +165,7 @@ def _channel(row: Any) -> str:
 
 
 def _tables(part: Mapping[str, Any], platform: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the tables that count on a platform, the most general first."""
+    """Yield the tables that apply to a platform, the most general first."""
     targets = part.get("target") or {}
     system = "win" if platform.startswith("win") else "linux"
     names = [*(["unix"] if system == "linux" else []), system, platform]
@@ -174,21 +176,21 @@ def _tables(part: Mapping[str, Any], platform: str) -> Iterator[Mapping[str, Any
 def _conda(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, CondaRequest]]:
     for name, value, text in _lines(tables, _conda_line):
         if not text:
-            lost.append(f"`{name}` is asked for in a way that tenv can't: {value}")
+            lost.append(f"`{name}` has a request that tenv can't express: {value}")
             continue
         found, request, rest = conda_request(text)
         if rest:
-            lost.append(f"of `{name}` tenv can't ask for {rest}")
+            lost.append(f"of `{name}` tenv can't request {rest}")
         yield found, request
 
 
 def _wheels(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, WheelRequest]]:
     for name, value, text in _lines(tables, _wheel_line):
         if not text:
-            lost.append(f"`{name}` is asked for in a way that tenv can't: {value}")
+            lost.append(f"`{name}` has a request that tenv can't express: {value}")
             continue
         if isinstance(value, Mapping) and value.get("index"):
-            lost.append(f"of `{name}` tenv can't ask for its index: uv's settings name it (UV_INDEX={value['index']})")
+            lost.append(f"of `{name}` tenv can't set its index: set it in uv's settings (UV_INDEX={value['index']})")
         found = wheel_request(text)
         yield found.name, found.request
 
@@ -222,11 +224,11 @@ def _variables(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator
     for table in tables:
         activation = table.get("activation") or {}
         if activation.get("scripts"):
-            lost.append(f"activation scripts can't be held: {', '.join(map(str, activation['scripts']))}")
+            lost.append(f"activation scripts are not imported: {', '.join(map(str, activation['scripts']))}")
         for name, value in (activation.get("env") or {}).items():
             request = _variable(str(name), str(value))
             if request is None:
-                lost.append(f"`{name}` can't be held, since a shell would have to evaluate it: {value}")
+                lost.append(f"`{name}` is not imported, since only a shell can evaluate it: {value}")
             else:
                 yield str(name), request
 
@@ -235,9 +237,9 @@ _OWN_PREFIX = re.compile(r"\$(?:CONDA_PREFIX\b|\{CONDA_PREFIX\})|%CONDA_PREFIX%"
 
 
 def _variable(name: str, value: str) -> VariableRequest | None:
-    """Return what pixi's value of a variable wants: a list that names itself at an end is added to there.
+    """Return the change that a pixi variable means: a list with its own name at an end is an addition.
 
-    None where only a shell can tell: another variable of the user's, a command, a list in the middle.
+    None if only a shell can evaluate it: another variable, a command, a list in the middle.
     """
     text = _OWN_PREFIX.sub("$TENV_PREFIX", value)
     action, separator = Action.SET, separator_of(name)
@@ -248,7 +250,7 @@ def _variable(name: str, value: str) -> VariableRequest | None:
             action, text = Action.APPEND, text.removeprefix(own + separator)
     if action is Action.SET and is_list(name):
         action = Action.PREPEND
-    # A dollar that a shell would not have read.
+    # A literal dollar.
     text = text.replace("\\$", "$$")
     request = VariableRequest(text, action)
     rest = text.replace("$$", "")

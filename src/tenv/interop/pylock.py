@@ -1,4 +1,4 @@
-"""``pylock.toml`` (PEP 751): the wheels, which pip and uv install from."""
+"""The format ``pylock.toml`` (PEP 751): the wheels, for pip and uv."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ def _export(subject: Subject) -> Exported:
 
 
 def _pythons(subject: Subject) -> str:
-    """Return the Pythons that the wheels are for; empty when they are not of one kind on all platforms."""
+    """Return the Pythons of the wheels; empty if they differ between platforms."""
     minors = {subject.minor(platform) for platform in subject.platforms}
     if minor := minors.pop() if len(minors) == 1 else "":
         return f"=={minor}.*"
@@ -84,24 +84,24 @@ def _read(source: GivenFile) -> Imported:
 
     try:
         data = tomli.loads(text_of(source, LockCorruptError))
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError, or a number that int refuses
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, or a number that int rejects
         raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
     try:
         pylock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
-        raise LockCorruptError(f"{source.path}: is no pylock.toml: {error}") from error
-    lost = ["a pylock.toml does not say which of its wheels each Python takes, so no lock is made of it"]
+        raise LockCorruptError(f"{source.path}: invalid pylock.toml: {error}") from error
+    lost = ["a pylock.toml does not assign its wheels to Pythons, so no lock is written"]
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
     if not platforms:
         platforms = ("linux-64",)
-        lost.append("the file names no platforms that tenv knows: linux-64 is taken (`--platform` names others)")
+        lost.append("the file has no platforms that tenv supports: linux-64 is used (`--platform` sets others)")
     needed = {str(row["name"]) for package in pylock.packages for row in package.dependencies or []}
     if not needed:
-        lost.append("the file does not say what was asked for: every package of it is asked for")
+        lost.append("the file has no requests: all its packages are requested")
     asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
     for package in pylock.packages:
         if package.version is None:
-            lost.append(f"{package.name} can't be held, since it has no version")
+            lost.append(f"{package.name} is not imported, since it has no version")
         for platform in platforms if package.version and package.name not in needed else ():
             if holds(package.marker, platform, "") is not False:
                 add_wheel(asked[platform], str(package.name), WheelRequest(Range(str(package.version))), lost)

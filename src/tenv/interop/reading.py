@@ -1,4 +1,4 @@
-"""Reading files that others wrote: whatever is in them, the worst that comes of it is one error."""
+"""Read files of other tools; any content leads to at most one error."""
 
 import json
 from pathlib import Path
@@ -12,19 +12,19 @@ from tenv.interop.interface import GivenFile
 __all__ = ["load_yaml", "quoted", "read_source", "text_of"]
 
 _MAX_BYTES = 200 * 1024 * 1024
-"""Far beyond any lock: the largest seen in public repositories has 10 MB."""
+"""Maximum bytes; the largest lock in public repositories has 10 MB."""
 
 
 def read_source(path: Path, environment: str = "", platforms: tuple[str, ...] = ()) -> GivenFile:
-    """Read a file that is to be imported.
+    """Read a file to import.
 
     Raises:
-        FormatError: It is not there, is no regular file, can't be read or is too large.
+        FormatError: It is missing, not a regular file, unreadable or too large.
     """
     try:
         raw = read_regular(path, _MAX_BYTES)
     except FileNotFoundError:
-        raise FormatError(f"{path}: there is no such file") from None
+        raise FormatError(f"{path}: no such file") from None
     except OSError as error:
         raise FormatError(f"{path}: can't be read: {error.strerror}") from error
     return GivenFile(path, raw, environment, platforms)
@@ -39,14 +39,14 @@ def text_of(source: GivenFile, error: type[TenvError]) -> str:
 
 
 def load_yaml(source: GivenFile, error: type[TenvError]) -> dict[str, Any]:
-    """Return the mapping that a YAML file holds.
+    """Return the mapping in a YAML file.
 
-    What another reader of the same text could take for something else, or could choke on, is refused.
+    Content that other parsers read differently, or that exhausts them, is rejected.
     """
     try:
         data = load(text_of(source, error))
     except ValueError as fault:
-        raise error(f"{source.path}: not YAML that tenv reads: {fault}") from fault
+        raise error(f"{source.path}: unsupported YAML: {fault}") from fault
     if not isinstance(data, dict):
         raise error(f"{source.path}: expected a mapping, got {_kind(data)}")
     return data
@@ -57,5 +57,5 @@ def _kind(data: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as TOML writes it."""
+    """Return a text as a TOML string."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""What was asked for: ranges that a person would write, and which packages of a lock somebody asked for."""
+"""Derive requests from a lock: ranges as a user would write them, and the packages that were requested."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
 
 
 def split(per_platform: Mapping[str, Mapping[str, T]]) -> tuple[dict[str, T], dict[str, dict[str, T]]]:
-    """Return what is the same on every platform, and what each platform has of its own."""
+    """Return the requests that all platforms share, and those of each platform."""
     tables = list(per_platform.values())
     first = tables[0] if tables else {}
     common = {name: value for name, value in first.items() if all(table.get(name) == value for table in tables)}
@@ -38,11 +38,11 @@ def split(per_platform: Mapping[str, Mapping[str, T]]) -> tuple[dict[str, T], di
 
 
 def pin(name: str, version: str) -> Range:
-    """Return the range in which a package may move on without breaking what was built with the locked version.
+    """Return the range of versions that are compatible with code built with the locked version.
 
-    That is its minor for Python and CUDA, whose minors do not mix, and for all others what semantic versioning
-    promises: up to the next major, or the next minor below 1. A version that is not dotted numbers can't be compared:
-    any will do.
+    For Python and CUDA, it is the minor, since minors are incompatible. For all others, it follows semantic
+    versioning: up to the next major, or the next minor below 1. A version without dotted numbers is not comparable, so
+    any version is accepted.
     """
     version = version.partition("+")[0]
     if not _DOTTED.fullmatch(version):
@@ -56,21 +56,21 @@ def pin(name: str, version: str) -> Range:
 
 
 def asked_as(name: str, version: str, channel: str = "") -> CondaRequest:
-    """Return a conda package of a lock as somebody would ask for it."""
+    """Return the request for a conda package of a lock."""
     return CondaRequest(CondaRange(str(pin(name, version))), channel)
 
 
 def top_level(
     rows: Sequence[tuple[str, str, Iterable[str]]], channels: Mapping[str, str] | None = None
 ) -> dict[str, CondaRequest]:
-    """Return the packages of a lock that somebody has asked for, as somebody would ask for them.
+    """Return the probable requests behind the packages of a lock.
 
-    Those are the packages that nothing else in it needs, and what decides on all the others of a toolchain, whoever
-    needs it: Python, the release of CUDA, and the C++ compiler where no other package names one.
+    These are the packages that no other package needs, and those that determine a toolchain: Python, the release of
+    CUDA, and the C++ compiler if no other package requires one.
 
     Args:
         rows: The name, the version and the dependencies of each package.
-        channels: The channel to ask a package of, by its name, for those of which it is to be said.
+        channels: The channel of a package by its name, for requests that need one.
     """
     known = {name: (version, {spec.split()[0] for spec in depends if spec}) for name, version, depends in rows}
     needed = {other for name, (_, depends) in known.items() for other in depends if other != name}
@@ -83,7 +83,7 @@ def top_level(
         version, depends = known[name]
         request = asked_as(name, version, (channels or {}).get(name, ""))
         if cuda and version.startswith(f"{cuda}.") and ("cuda-version" in depends or name.startswith("cuda-")):
-            request = replace(request, version=CondaRange(f"{cuda}.*"))  # the parts of CUDA move with its release
+            request = replace(request, version=CondaRange(f"{cuda}.*"))  # the parts of CUDA follow its release
         asked[name] = request
     return asked
 
@@ -105,10 +105,10 @@ def asked_wheels(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, Wh
 
 
 def conda_request(text: str) -> tuple[str, CondaRequest, str]:
-    """Read a match specification as a request: its name, the request, and what of it a manifest can't say.
+    """Convert a match specification: its name, the request, and what a manifest can't express.
 
     Raises:
-        ValueError: It is no match specification.
+        ValueError: It is not a match specification.
     """
     spec = parse_spec(text)
     if not CONDA_NAME.fullmatch(spec.name):
@@ -134,13 +134,13 @@ def _range(spec: Spec) -> tuple[CondaRange, bool]:
 
 @dataclass(frozen=True, slots=True)
 class WheelLine:
-    """What a PEP 508 line asks for.
+    """The request of a PEP 508 line.
 
     Attributes:
         name: The normalized name.
         request: The request.
-        marker: Where it counts; None for everywhere.
-        rest: What of it a manifest can't say, besides the marker.
+        marker: Where it applies; None for everywhere.
+        rest: What a manifest can't express, except the marker.
     """
 
     name: str
@@ -150,10 +150,10 @@ class WheelLine:
 
 
 def wheel_request(line: str) -> WheelLine:
-    """Read a PEP 508 line as a request.
+    """Convert a PEP 508 line to a request.
 
     Raises:
-        ValueError: It is no such line.
+        ValueError: The line is invalid.
     """
     from packaging.requirements import InvalidRequirement, Requirement  # late: 34 ms
 

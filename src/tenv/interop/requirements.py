@@ -1,4 +1,4 @@
-"""``requirements.txt``: every wheel with its version and its hashes, for all platforms and Pythons in one file."""
+"""The format ``requirements.txt``: all wheels with versions and hashes, for all platforms and Pythons."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from tenv.interop.markers import PLATFORM_MARKERS, add_line
 from tenv.interop.package_rows import left_out
 from tenv.interop.reading import text_of
 from tenv.locks.lock import Wheel
-from tenv.targets.manifest import WheelRequest  # noqa: TC001 (nothing is gained: its module is loaded anyway)
+from tenv.targets.manifest import WheelRequest  # noqa: TC001 (its module is loaded anyway)
 
 __all__ = ["FORMAT", "marker_of", "releases"]
 
@@ -19,8 +19,8 @@ def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[st
     """Return the wheels by name and version, each with its platform.
 
     Args:
-        subject: What is exported.
-        file: The file that holds nothing but wheels.
+        subject: The exported target.
+        file: The file that can have only wheels.
 
     Raises:
         FormatError: There is no wheel.
@@ -31,14 +31,14 @@ def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[st
             found.setdefault((wheel.name, wheel.version), []).append((platform, wheel))
     if not found:
         raise FormatError(
-            f"{subject.lock.target} has no wheels, and {file} holds nothing else",
+            f"{subject.lock.target} has no wheels, and {file} can have nothing else",
             hint=f"`tenv export explicit {subject.lock.target}` writes its conda packages",
         )
     return dict(sorted(found.items()))
 
 
 def marker_of(subject: Subject, rows: list[tuple[str, Wheel]]) -> str:
-    """Return the marker under which a release is taken; empty when that is everywhere."""
+    """Return the marker of a release; empty if it applies everywhere."""
     every = {platform: _minors(subject, platform) for platform in subject.platforms}
     here: dict[str, set[str]] = {}
     for platform, wheel in rows:
@@ -88,23 +88,23 @@ def _read(source: GivenFile) -> Imported:
     text = re.sub(r"\\\r?\n", " ", text_of(source, ManifestError))
     platforms = source.platforms or ("linux-64",)
     asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
-    lost = ["requirements.txt names no files, so no lock is made of it: `tenv lock` makes one"]
+    lost = ["requirements.txt has no files, so no lock is written: `tenv lock` writes one"]
     if not source.platforms:
-        lost.append("the file names no platforms: linux-64 is taken (`--platform` names others)")
+        lost.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
     for number, line in enumerate(text.splitlines(), 1):
         words = re.sub(r"(^|\s)#.*", "", line).strip()
         words = re.sub(r"\s--hash[= ]\S+", "", words)
         if not words:
             continue
         if words.startswith("-"):
-            lost.append(f"line {number} is an option of pip and is not taken: {words[:100]}")
+            lost.append(f"line {number} is an option of pip and is not imported: {words[:100]}")
             continue
         try:
             add_line(asked, words, platforms, "", lost)
         except ValueError as error:
             raise ManifestError(f"{source.path}:{number}: {error}") from error
     if not any(asked.values()):
-        raise ManifestError(f"{source.path}: asks for nothing")
+        raise ManifestError(f"{source.path}: has no requests")
     return Imported("", Draft(platforms=platforms, wheels=asked), None, tuple(dict.fromkeys(lost)))
 
 

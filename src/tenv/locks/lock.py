@@ -11,6 +11,7 @@ from tenv import __version__
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
 from tenv.core.versions import Version
+from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.sections import SECTIONS
 
@@ -49,6 +50,7 @@ class Wheel:
         size: Its size in bytes; None if unknown.
         python: The Python minors that use it, lowest first.
         requires: The requirements in its metadata; None if unknown.
+        features: The features of the target that bring it; empty for a part of the target itself.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Wheel:
     size: int | None
     python: tuple[str, ...]
     requires: tuple[str, ...] | None = None
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class CondaPackage:
         size: Its size in bytes; None if unknown.
         depends: Its dependencies, as match specifications.
         constrains: Its constraints on other packages, as match specifications.
+        features: The features of the target that bring it; empty for a part of the target itself.
     """
 
     name: str
@@ -89,6 +93,7 @@ class CondaPackage:
     size: int | None = None
     depends: tuple[str, ...] = ()
     constrains: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -114,6 +119,7 @@ class Archive:
         licence: Its license file; empty for none.
         release: The release of the product, such as CUDA 12.4.1, if it is a component; else empty.
         part_of: The request in ``[archives]``, if its name differs from that of the archive; else empty.
+        features: The features of the target that bring it; empty for a part of the target itself.
     """
 
     name: str
@@ -128,6 +134,7 @@ class Archive:
     licence: str = ""
     release: str = ""
     part_of: str = ""
+    features: tuple[str, ...] = ()
 
     def answers_for(self, name: str) -> bool:
         """Return whether this archive belongs to a request in ``[archives]``."""
@@ -172,6 +179,7 @@ class Lock:
         text: The bytes of its file; empty for a new lock.
         details: The further values of a conda package's row as text, by URL and key.
         header: The values that belong to no package as text, by path in the file.
+        left_out: The URLs of conda packages in `text` that are no part of this: features that were not asked for.
     """
 
     target: str
@@ -188,6 +196,7 @@ class Lock:
     others: Mapping[str, Mapping[str, tuple[OtherFile, ...]]] = field(default_factory=dict)
     details: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
     header: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    left_out: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __hash__(self) -> int:
         return hash((self.target, self.platforms, self.manifest))
@@ -238,6 +247,7 @@ def from_manifest(manifest: Manifest, files: Mapping[str, Mapping[str, tuple[Any
     for platform in manifest.platforms:
         asked = manifest.asked(platform)
         requests[platform] = {section.name: rows for section in SECTIONS if (rows := asked.get(section.name))}
+    whole = with_features(manifest)
     return Lock(
         target=manifest.name,
         platforms=manifest.platforms,
@@ -249,6 +259,6 @@ def from_manifest(manifest: Manifest, files: Mapping[str, Mapping[str, tuple[Any
         archives=files.get("archives", {}),
         others={section.key: files[section.key] for section in SECTIONS if section.keys and section.key in files},
         channels=tuple(
-            dict.fromkeys(url for platform in manifest.platforms for url in manifest.on(platform).sources(platform))
+            dict.fromkeys(url for platform in manifest.platforms for url in whole.on(platform).sources(platform))
         ),
     )

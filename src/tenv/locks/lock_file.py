@@ -18,12 +18,12 @@ from tenv.core.toml_reader import Table
 from tenv.core.untrusted import name_fault
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, Lock, OtherFile, Wheel
+from tenv.locks.lock_details import read_details, read_header
+from tenv.locks.lock_features import features_of
 from tenv.locks.lock_rows import (
     read_archives,
     read_channels,
     read_conda,
-    read_details,
-    read_header,
     read_others,
     read_requests,
     read_requirements,
@@ -35,10 +35,12 @@ from tenv.targets.sections import SECTIONS
 
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
-_SCHEMA = 2  # of the `tenv:` mapping: the newest schema that this tenv reads
+_SCHEMA = 3  # of the `tenv:` mapping: the newest schema that this tenv reads
+_WITHOUT_FEATURES = 2  # what it writes for a target without features
 _WITHOUT_REQUIRES = 1  # the schema without the requirements of wheels
 _PIXI_VERSION = 7
 _KEYS = ("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives")
+_CONDA_FEATURES = "conda-features"
 _OTHERS = tuple(section.key for section in SECTIONS if section.keys and section.noun)
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 
@@ -63,8 +65,9 @@ def render_lock(lock: Lock, conda: str) -> bytes:
     )
     wheels = [wheel for rows in lock.wheels.values() for wheel in rows]
     known = bool(wheels) and all(wheel.requires is not None for wheel in wheels)
+    featured = bool(features_of(lock))
     ours = {
-        "schema": _SCHEMA if known else _WITHOUT_REQUIRES,
+        "schema": _SCHEMA if featured else _WITHOUT_FEATURES if known else _WITHOUT_REQUIRES,
         "written-by": lock.written_by,
         "target": lock.target,
         "manifest": lock.manifest,
@@ -81,6 +84,9 @@ def render_lock(lock: Lock, conda: str) -> bytes:
         ours["archives"] = {
             platform: [_archive_row(archive) for archive in archives] for platform, archives in lock.archives.items()
         }
+    rows = {on: {p.name: p.features for p in found if p.features} for on, found in lock.conda.items()}
+    if any(rows.values()):
+        ours[_CONDA_FEATURES] = {platform: found for platform, found in rows.items() if found}
     for key, by_platform in lock.others.items():
         if any(by_platform.values()):
             ours[key] = {platform: [_other_row(file) for file in files] for platform, files in by_platform.items()}
@@ -94,7 +100,7 @@ def _row(request: Any) -> tuple[str, ...]:
 
 def _archive_row(archive: Archive) -> dict[str, Any]:
     values = {name: getattr(archive, name) for name in archive.__slots__}
-    return {name: value for name, value in values.items() if value not in ("", None, 0)}
+    return {name: value for name, value in values.items() if value not in ("", None, 0, ())}
 
 
 def _other_row(file: OtherFile) -> dict[str, Any]:
@@ -109,6 +115,8 @@ def _wheel_row(wheel: Wheel, *, known: bool) -> dict[str, Any]:
     row["python"] = wheel.python
     if known:
         row["requires"] = list(wheel.requires or ())
+    if wheel.features:
+        row["features"] = wheel.features
     return row
 
 
@@ -188,7 +196,8 @@ def _parse(raw: bytes, path: str, target: str) -> Lock:
 
 def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     whole.only(("version", "platforms", "environments", "packages", "tenv"))
-    ours.only((*_KEYS, *_OTHERS))
+    schema: int = ours.data["schema"]
+    ours.only((*_KEYS, *_OTHERS, *([_CONDA_FEATURES] if schema > _WITHOUT_FEATURES else [])))
     require_plain(ours, "written-by")
     name = ours.required_text("target")
     if target and name != target:
@@ -203,21 +212,22 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     environments.only((name,))
     environment = environments.table(name)
     wheels, archives, requests = ours.table("wheels"), ours.table("archives"), ours.table("requests")
-    platforms = require_platforms(wheels)
-    for table in (archives, requests, environment.table("packages")):
+    platforms, features = require_platforms(wheels), ours.table(_CONDA_FEATURES)
+    packages = environment.table("packages")
+    for table in (archives, requests, packages, features):
         require_platforms(table, platforms)
-    conda = {platform: read_conda(whole, environment.table("packages"), platform) for platform in platforms}
+    conda = {on: read_conda(whole, packages, on, features.table(on)) for on in platforms}
     found = Lock(
         target=name,
         platforms=platforms,
-        wheels={platform: read_wheels(wheels, platform, ours.data["schema"]) for platform in platforms},
+        wheels={platform: read_wheels(wheels, platform, schema) for platform in platforms},
         requirements=read_requirements(ours.table("requirements")),
         requests={platform: read_requests(table) for platform, table in requests.tables()},
         manifest=ours.required_text("manifest"),
         written_by=ours.required_text("written-by"),
         text=raw,
         conda={platform: packages for platform, packages in conda.items() if packages},
-        archives={platform: read_archives(archives, platform) for platform in archives.data},
+        archives={platform: read_archives(archives, platform, schema) for platform in archives.data},
         channels=read_channels(environment),
         details=read_details(whole, {package.url for packages in conda.values() for package in packages}),
         header=read_header(whole, name),

@@ -3,10 +3,10 @@
 A valid row names no path outside the prefix and no URL other than http or https. No row occurs twice.
 """
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, is_channel, normalize
@@ -21,8 +21,6 @@ __all__ = [
     "read_archives",
     "read_channels",
     "read_conda",
-    "read_details",
-    "read_header",
     "read_others",
     "read_requests",
     "read_requirements",
@@ -48,12 +46,9 @@ _ARCHIVE_KEYS = (
     "release",
     "part_of",
 )
-_CONDA_KEYS = (
-    *("conda", "name", "version", "build", "subdir", "channel", "sha256", "md5", "size", "depends", "constrains"),
-)
 _OTHER_KEYS = ("name", "version", "sha256", "size")
-_NOT_HEADER = ("wheels", "archives", "written-by")
 _SAYS_REQUIRES = 2
+_HAS_FEATURES = 3
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 _CONDA_SCHEMES = ("https", "http", "file")
 _MOST_BYTES = 1 << 42
@@ -108,9 +103,9 @@ def read_wheels(table: Table, platform: str, schema: int) -> tuple[Wheel, ...]:
     return wheels
 
 
-def read_archives(table: Table, platform: str) -> tuple[Archive, ...]:
-    """Return the archives of one platform."""
-    archives = tuple(_archive(row) for row in table.rows(platform))
+def read_archives(table: Table, platform: str, schema: int) -> tuple[Archive, ...]:
+    """Return the archives of one platform; from schema 3 on a row may name features."""
+    archives = tuple(_archive(row, schema) for row in table.rows(platform))
     _once(table, platform, [(archive.name.lower(),) for archive in archives])
     return archives
 
@@ -124,13 +119,14 @@ def read_others(table: Table, platforms: Iterable[str]) -> dict[str, tuple[Other
     return found
 
 
-def read_conda(whole: Table, packages: Table, platform: str) -> tuple[CondaPackage, ...]:
+def read_conda(whole: Table, packages: Table, platform: str, features: Table | None = None) -> tuple[CondaPackage, ...]:
     """Return the conda packages of one platform, by name.
 
     Args:
         whole: The lock, whose ``packages`` holds their rows.
         packages: The packages of its environment, by platform.
         platform: The platform.
+        features: By package: the features that bring it; what is not named is a part of the target.
     """
     urls = []
     for row in packages.rows(platform):
@@ -141,7 +137,23 @@ def read_conda(whole: Table, packages: Table, platform: str) -> tuple[CondaPacka
         raise whole.fail("packages", f"has no row for {missing}, which {platform} names")
     found = tuple(sorted((_conda(known[url], platform) for url in urls), key=lambda package: package.name))
     _once(packages, platform, [(package.name,) for package in found])
-    return found
+    if features is None:
+        return found
+    features.only(package.name for package in found)
+    brought = {name: _feature_names(features, name) for name in features.data}
+    return tuple(replace(package, features=brought.get(package.name, ())) for package in found)
+
+
+def _features(row: Table) -> tuple[str, ...]:
+    """Return the features that a row names; none for a part of the target."""
+    return _feature_names(row, "features") if "features" in row.data else ()
+
+
+def _feature_names(table: Table, key: str) -> tuple[str, ...]:
+    names = table.strings(key)
+    if not names or list(names) != sorted(set(names)) or any(map(name_fault, names)):
+        raise table.fail(key, "is not a sorted list of features")
+    return names
 
 
 def read_channels(environment: Table) -> tuple[str, ...]:
@@ -155,53 +167,6 @@ def read_channels(environment: Table) -> tuple[str, ...]:
     return tuple(urls)
 
 
-def read_details(whole: Table, used: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the further values of conda packages, by URL; a row that no platform names is an error."""
-    found: dict[str, dict[str, str]] = {}
-    named = set(used)
-    for row in whole.rows("packages"):
-        url = row.required_text("conda")
-        if url not in named or url in found:
-            raise row.fail(
-                "conda", f"{url} {'has two rows' if url in found else 'has a row, but no platform names it'}"
-            )
-        found[url] = {key: _plain(value) for key, value in row.data.items() if key not in _CONDA_KEYS}
-        if any(text_fault(text) for text in found[url].values()):
-            raise row.fail("", "holds characters that can't be printed")
-    return found
-
-
-def read_header(whole: Table, target: str) -> dict[str, str]:
-    """Return the values of a lock that belong to no package as text, by path."""
-    data = {key: value for key, value in whole.data.items() if key not in ("packages", "environments", "tenv")}
-    environment = whole.table("environments").table(target).data
-    data["environment"] = {key: value for key, value in environment.items() if key != "packages"}
-    data["tenv"] = {key: value for key, value in whole.table("tenv").data.items() if key not in _NOT_HEADER}
-    return dict(_leaves(data, ""))
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _leaves(one, f"{path}.{key}" if path else key)
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        for number, one in enumerate(value):
-            yield from _leaves(one, f"{path}[{number}]")
-    else:
-        yield path, _plain(value)
-
-
-def _plain(value: Any) -> str:
-    """Return a value as text; different values have different texts."""
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False, sort_keys=True)
-    try:
-        json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    return json.dumps(value, ensure_ascii=False)  # the text "1" is not the number
-
-
 def _once(table: Table, platform: str, keys: Iterable[tuple[str, ...]]) -> None:
     twice = [" for Python ".join(key) for key, count in Counter(keys).items() if count > 1]
     if twice:
@@ -209,8 +174,9 @@ def _once(table: Table, platform: str, keys: Iterable[tuple[str, ...]]) -> None:
 
 
 def _wheel(row: Table, schema: int) -> Wheel:
-    required = schema >= _SAYS_REQUIRES
-    row.only((*_WHEEL_KEYS, "requires") if required else _WHEEL_KEYS)
+    with_features = schema >= _HAS_FEATURES
+    required = schema >= _SAYS_REQUIRES and not (with_features and "requires" not in row.data)
+    row.only((*_WHEEL_KEYS, *(["requires"] if required else []), *(["features"] if with_features else [])))
     if required and not isinstance(row.data.get("requires"), list):
         raise row.fail("requires", "is required")
     wheel = Wheel(
@@ -221,6 +187,7 @@ def _wheel(row: Table, schema: int) -> Wheel:
         size=_size(row),
         python=row.strings("python"),
         requires=row.strings("requires") if required else None,
+        features=_features(row),
     )
     if any(text_fault(text) for text in wheel.requires or ()):
         raise row.fail("requires", "holds characters that can't be printed")
@@ -271,8 +238,8 @@ def _conda(row: Table, platform: str) -> CondaPackage:
     return package
 
 
-def _archive(row: Table) -> Archive:
-    row.only(_ARCHIVE_KEYS)
+def _archive(row: Table, schema: int) -> Archive:
+    row.only((*_ARCHIVE_KEYS, "features") if schema >= _HAS_FEATURES else _ARCHIVE_KEYS)
     archive = Archive(
         name=row.required_text("name"),
         version=row.text("version"),
@@ -286,6 +253,7 @@ def _archive(row: Table) -> Archive:
         licence=row.text("licence"),
         release=row.text("release"),
         part_of=row.text("part_of"),
+        features=_features(row),
     )
     home = archive.to.split("/") if archive.to else []
     for key, fault in (

@@ -233,11 +233,14 @@ def _wheel(wheel: Wheel) -> Piece:
     return Piece(wheel.version, tags, "", wheel.size, wheel.sha256, _values(wheel))
 
 
+_NONE = ("features", ())  # most files are a part of the target itself
+
+
 def _values(row: Any) -> dict[str, str]:
     """Return all values of a row as text, by key."""
     known = {name: getattr(row, name) for name in row.__slots__ if name not in ("name", "python", "values")}
     known |= getattr(row, "values", {})
-    return {name: _text(value) for name, value in known.items() if value not in ("", None)}
+    return {name: _text(value) for name, value in known.items() if value not in ("", None) and (name, value) != _NONE}
 
 
 def _text(value: Any) -> str:

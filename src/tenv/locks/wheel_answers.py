@@ -19,7 +19,16 @@ from tenv.targets.manifest import Manifest, WheelRequest
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-__all__ = ["LockedWheel", "python_packages", "served_minors", "wheel_faults", "wheels_brought"]
+__all__ = [
+    "LockedWheel",
+    "Reached",
+    "python_packages",
+    "reach",
+    "required_names",
+    "served_minors",
+    "wheel_faults",
+    "wheels_brought",
+]
 
 _PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
 
@@ -125,9 +134,43 @@ def wheels_brought(
         values: The values of the marker environment.
     """
     elsewhere = {normalize(name): version for name, version in given.items()}
+    found = reach(there, asked, elsewhere, values)
+    yield from found.faults
+    if found.complete:
+        yield from (f"{name} is locked and nothing requires it" for name in sorted(there) if name not in found.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What some requests bring.
+
+    Attributes:
+        names: The normalized names of what is asked for or required, there or not.
+        faults: What is required and not there, or there in another version, a sentence each.
+        complete: Whether it is known of every wheel among them what it requires.
+    """
+
+    names: frozenset[str]
+    faults: tuple[str, ...]
+    complete: bool
+
+
+def reach(
+    there: Mapping[str, LockedWheel],
+    asked: Mapping[str, WheelRequest],
+    elsewhere: Mapping[str, str],
+    values: Mapping[str, str],
+) -> Reached:
+    """Return what requests bring, by what wheels require.
+
+    Args:
+        there: The wheels of one Python minor, by normalized name.
+        asked: What is asked for.
+        elsewhere: Python packages from elsewhere, by normalized name, with their versions.
+        values: What markers say.
+    """
     waiting = [(name, extra) for name, request in asked.items() for extra in ("", *map(normalize, request.extras))]
-    reached = set(waiting)
-    complete = True
+    reached, faults, complete = set(waiting), list[str](), True
     while waiting:
         name, extra = waiting.pop()
         wheel = there.get(name)
@@ -138,13 +181,11 @@ def wheels_brought(
             continue
         for needed, extras, fault in _needs(name, extra, wheel, there, elsewhere, values):
             if fault:
-                yield fault
+                faults.append(fault)
             new = {(needed, one) for one in ("", *extras)} - reached
             reached |= new
             waiting += sorted(new)
-    if complete:
-        names = {name for name, _ in reached}
-        yield from (f"{name} is locked and nothing requires it" for name in sorted(there) if name not in names)
+    return Reached(frozenset(name for name, _ in reached), tuple(faults), complete)
 
 
 def _needs(
@@ -173,6 +214,21 @@ def _needs(
         elif is_release(version) and not requirement.specifier.contains(version, prereleases=True):
             fault = f"{needed} {version} is locked, {name} {wheel.version} requires {requirement.specifier}"
         yield needed, tuple(map(normalize, requirement.extras)), fault
+
+
+def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
+    """Yield the normalized names of what the metadata of a wheel requires without extras.
+
+    Args:
+        requires: The requirements, as the metadata has them.
+        values: What markers say.
+    """
+    for text in requires:
+        requirement = _requirement(text)
+        if requirement is None:
+            yield _first_name(text)
+        elif not requirement.marker or requirement.marker.evaluate({**values, "extra": ""}):
+            yield normalize(requirement.name)
 
 
 @lru_cache(maxsize=4096)

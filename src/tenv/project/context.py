@@ -1,6 +1,7 @@
 """The context of a verb: search path, environment variables, progress, network settings."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,9 @@ from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.core.http_settings import HttpSettings
+    from tenv.environment.marks import Registry
     from tenv.environment.state import Environment
+    from tenv.environment.trust import Fault
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
     from tenv.sources.wheels.uv import Uv
@@ -99,6 +102,19 @@ class Context:
         """Return a target by its name; None means the default target."""
         return self.places.find(name or self.default_target())
 
+    def chosen_targets(self, name: str | None) -> list[str]:
+        """Return the name of a target as a list; without one, the names of all targets of the project.
+
+        Raises:
+            UsageError: None is named, and there is no project, or it has no targets of its own.
+        """
+        if name:
+            return [name]
+        if own := self.places.project_targets():
+            return own
+        here = "the project has no targets of its own" if self.places.project else "there is no project here"
+        raise UsageError(f"no target is named, and {here}", hint="`tenv targets` lists the targets")
+
     def default_target(self) -> str:
         """Return the default target: that of ``tenv.toml``, the only one of the project, or the only environment.
 
@@ -121,6 +137,28 @@ class Context:
                 f"no TARGET is given, and there are {several}", hint="`tenv default TARGET` sets one for the project"
             )
         raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
+
+    def registry(self) -> "Registry":
+        """Return the marks of this user's environments."""
+        from tenv.environment.marks import Registry
+        from tenv.targets.config import safe_folders
+
+        return Registry(self.places.data, lambda: safe_folders(settings_folder(), self.environ))
+
+    def fault_of(self, environment: "Environment", name: str = "") -> "Fault | None":
+        """Return why an environment can't be used as it is; None for one that can, or where there is none.
+
+        Args:
+            environment: The environment.
+            name: Its target, for the command of the hint; the name of its folder when empty.
+        """
+        from tenv.environment.trust import find_fault
+
+        prefix = environment.prefix
+        name = name or prefix.name
+        usual = prefix in (self.places.environments() / name, self.places.data / "envs" / name)
+        where = "" if usual else f" --prefix {shlex.quote(str(prefix))}"
+        return find_fault(environment, self.registry(), f"tenv create {shlex.quote(name)}{where}")
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` replaces the default folder."""

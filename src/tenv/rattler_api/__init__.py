@@ -1,4 +1,4 @@
-"""py-rattler under our own names, types and errors: the one importer of ``rattler``.
+"""A wrapper of py-rattler with tenv's names, types and errors; the only importer of ``rattler``.
 
-Its interface changes between minor versions, so that everything the rest of tenv needs of it stands here.
+Its interface changes between minor versions, so that all uses of it are here.
 """

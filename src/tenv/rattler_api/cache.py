@@ -1,7 +1,7 @@
-"""The cache of conda packages, which rattler, pixi and tenv share, and what the packages in it hold.
+"""Read the cache of conda packages, which rattler, pixi and tenv share, and the content of its packages.
 
-The names of a package's files are read before any of them reaches a prefix: rattler follows names that lead out of a
-prefix as far as they go, and ends the whole process over an absolute one.
+The file names of a package are read before it is linked into a prefix: rattler follows names that leave a prefix, and
+aborts the process on an absolute name.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any
 
 from tenv.core.errors import NetworkError
 from tenv.core.names import CondaFile
-from tenv.rattler_api.faults import told
+from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
@@ -26,14 +26,14 @@ _OURS = ("info/paths.json", "info/link.json")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a package holds.
+    """The content of a package.
 
     Attributes:
         record: The package.
-        files: The names of its files as the package has them.
+        files: The names of its files as in the package.
         links: Those that are symbolic links.
-        entry_points: The programs that an installer makes for it, of noarch Python packages.
-        noarch_python: Whether its files go where the environment's Python is.
+        entry_points: The programs that an installer creates, for noarch Python packages.
+        noarch_python: Whether its files depend on the place of the environment's Python.
     """
 
     record: Record
@@ -44,22 +44,21 @@ class Content:
 
 
 def cache_folder() -> Path:
-    """Return the folder of the package cache: the one of rattler and pixi."""
+    """Return the folder of the package cache, which rattler and pixi share."""
     return shared_cache() / "pkgs"
 
 
 def downloads_folder() -> Path:
-    """Return the folder beside the package cache that packages are fetched to; they leave it once they are linked."""
+    """Return the folder for fetched packages next to the package cache; they are removed once linked."""
     return cache_folder().parent / "tenv-downloads"
 
 
 def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:
-    """Return, by URL, the content of the packages that lie in the cache, and the names of those that are damaged there.
+    """Return, by URL, the content of the packages in the cache, and the names of damaged ones.
 
     Args:
         records: The packages.
-        thorough: Tell by the digests of their files whether packages are whole, which takes about as long as to
-            install them, and not by the sizes alone.
+        thorough: Compare the digests of files, which takes about as long as installing, instead of only the sizes.
     """
     import asyncio  # late: 38 ms
 
@@ -81,7 +80,7 @@ async def _index(cache: Any) -> Any:
 
 
 def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | None:
-    """Return the content of a package in the cache; None when it is not whole."""
+    """Return the content of a package in the cache; None if it is incomplete."""
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
         content, sizes = _read_content(record, texts)
@@ -104,7 +103,7 @@ def _sha256(path: str) -> str:
 def _read_content(
     record: Record, texts: Mapping[str, bytes | None]
 ) -> tuple[Content, dict[str, tuple[int | None, str]]]:
-    """Return the content that a package's own lists tell, and the size and sha256 of its regular files."""
+    """Return the content from a package's own lists, and the size and sha256 of its regular files."""
     rows: list[dict[str, Any]] = json.loads(texts.get("info/paths.json") or b"")["paths"]
     files = tuple(str(row["_path"]) for row in rows)
     links = tuple(str(row["_path"]) for row in rows if row.get("path_type") == "softlink")
@@ -120,7 +119,7 @@ def _read_content(
 
 
 def read_archives(archives: Mapping[str, Path], records: Iterable[Record]) -> dict[str, Content]:
-    """Return, by URL, the content of packages that were fetched.
+    """Return, by URL, the content of fetched packages.
 
     Raises:
         NetworkError: One of them is not a conda package.
@@ -138,11 +137,11 @@ async def _read_archives(archives: Mapping[str, Path], records: Sequence[Record]
         try:
             archive = await PackageArchive.from_path(archives[record.url])
             texts = await archive.read_files(_ABOUT)
-            if texts.get("info/paths.json") is None:  # packages from before 2017 have plain lists
+            if texts.get("info/paths.json") is None:  # packages before 2017 have plain lists
                 names = (texts.get("info/files") or b"").decode().split("\n")
                 rows = [{"_path": name, "path_type": "hardlink"} for name in names if name]
                 texts["info/paths.json"] = json.dumps({"paths": rows}).encode()
             found[record.url] = _read_content(record, texts)[0]
         except Exception as error:  # rattler's errors have no common base below Exception
-            raise NetworkError(f"{record.url}: is not a conda package: {told(error)}") from error
+            raise NetworkError(f"{record.url}: is not a conda package: {one_line(error)}") from error
     return found

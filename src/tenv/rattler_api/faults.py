@@ -1,6 +1,6 @@
-"""What rattler and the disk say when something goes wrong, in our words.
+"""Convert errors of rattler and of the disk to tenv's errors.
 
-rattler's errors have no common base below Exception, so that whoever calls it catches that.
+rattler's errors have no common base below Exception, so that callers catch that.
 """
 
 import re
@@ -10,27 +10,27 @@ from tenv.core.errors import CertificateError, NetworkError, StorageError
 from tenv.core.http import Http, Unanswered
 from tenv.core.http_settings import HttpSettings, Patience
 
-__all__ = ["refused_certificate", "storage_error", "told"]
+__all__ = ["one_line", "refused_certificate", "storage_error"]
 
 _UNSENT = re.compile(r"error sending request for url \((https://[^\s()]+)\)")
 
 
-def told(error: Exception) -> str:
-    """Return an error of rattler, which has a line for each of its causes, as one line."""
+def one_line(error: Exception) -> str:
+    """Return an error of rattler, which has a line for each cause, as one line."""
     lines = [line.removeprefix("Caused by: ").strip().rstrip(".") for line in str(error).splitlines()]
     return ": ".join(dict.fromkeys(line for line in lines if line)) or type(error).__name__
 
 
 def storage_error(error: OSError, what: str) -> StorageError:
-    """Return the error about a disk that is full or can't be written."""
+    """Return the error about a full or unwritable disk."""
     where = f" ({error.filename})" if error.filename else ""
     return StorageError(f"{what}: {error.strerror or error}{where}", hint="free some space or choose another folder")
 
 
 def refused_certificate(said: str, authorities: Authorities) -> CertificateError | None:
-    """Return the error about a certificate that rattler has refused; None when something else went wrong.
+    """Return the error about a certificate that rattler rejected; None for other errors.
 
-    Of a download that could not begin rattler tells the address and not the cause, so that it is asked once more.
+    If a download could not start, rattler reports the address but not the cause, so the address is requested again.
     """
     if refusal := authorities.refusal(said):
         return refusal

@@ -1,7 +1,6 @@
-"""Conda packages, fetched by rattler's client to a folder of tenv's own.
+"""Fetch conda packages with rattler's client to tenv's own folder.
 
-Nothing of a package goes on from there before its bytes have been compared with the lock: rattler takes a local file
-without asking for its digest.
+A package is used only after its digest matches the lock: rattler does not check the digest of a local file.
 """
 
 import os
@@ -15,7 +14,7 @@ from tenv.core.certificates import Authorities
 from tenv.core.errors import HashMismatchError, NetworkError
 from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
-from tenv.rattler_api.faults import refused_certificate, storage_error, told
+from tenv.rattler_api.faults import one_line, refused_certificate, storage_error
 from tenv.rattler_api.network import Network, open_client
 from tenv.rattler_api.records import Record
 
@@ -28,31 +27,31 @@ _CONNECTIONS = 8
 _TRIES = 4
 _PAUSE = 1.0
 _LASTING = re.compile(r"HTTP status client error \((?!408|425|429)")
-"""An answer that will be the same the next time."""
+"""A permanent error, which is not retried."""
 
 
 def fetch(records: Sequence[Record], network: Network, on_bytes: Callable[[str, int, int], None]) -> dict[str, Path]:
-    """Fetch packages; what an interrupted run has fetched before is taken from there.
+    """Fetch packages; those of an interrupted run are reused.
 
     Args:
         records: The packages.
-        network: How channels are reached.
-        on_bytes: Told now and then the name of a package, the bytes of it that are here, and its size.
+        network: The access to channels.
+        on_bytes: Called now and then with the name of a package, its bytes so far, and its size.
 
     Returns:
-        By URL: where each package lies.
+        By URL: the path of each package.
 
     Raises:
-        HashMismatchError: A file's bytes are not those of the lock.
-        NetworkError: A file can't be had.
-        StorageError: The cache can't be written.
+        HashMismatchError: A file does not have the digest in the lock.
+        NetworkError: A file can't be fetched.
+        StorageError: The cache is not writable.
     """
     import asyncio  # late: 38 ms
 
     if network.offline and records:
         names = ", ".join(sorted(record.name for record in records))
         raise NetworkError(
-            f"the package cache ({cache_folder()}) lacks {names}, and the network is not to be used",
+            f"the package cache ({cache_folder()}) lacks {names}, and `--offline` forbids the network",
             hint="run the same command once without `--offline`",
         )
     folder = downloads_folder()
@@ -69,7 +68,7 @@ async def _fetch(
     import asyncio  # late: 38 ms
 
     free = asyncio.Semaphore(_CONNECTIONS)
-    client = open_client(replace(network, retries=0))  # `_download` asks again: rattler would not say what went wrong
+    client = open_client(replace(network, retries=0))  # `_download` asks again: rattler does not report the cause
 
     async def one(record: Record) -> tuple[str, Path]:
         digest = _digest(record)
@@ -81,7 +80,7 @@ async def _fetch(
                 try:
                     await _download(record, part, client, network.authorities, on_bytes)
                     part.replace(path)
-                finally:  # half of a package is of no use to the next command, and the disk may be full
+                finally:  # a partial package is useless to the next command, and the disk may be full
                     part.unlink(missing_ok=True)
         return record.url, path
 
@@ -95,14 +94,14 @@ async def _fetch(
 
 
 def _digest(record: Record) -> Digest:
-    """Return the better digest of a package."""
+    """Return the stronger digest of a package."""
     if found := Digest.best(record.sha256, record.md5):
         return found
-    raise NetworkError(f"{record.url}: comes without a sha256 and without an MD5", hint="`tenv lock` chooses another")
+    raise NetworkError(f"{record.url}: has neither a sha256 nor an MD5", hint="`tenv lock` selects another one")
 
 
 class _Sink:
-    """What a download is written to: a file, with its digest."""
+    """The file of a download, with its digest."""
 
     def __init__(self, record: Record, path: Path, on_bytes: Callable[[str, int, int], None]) -> None:
         self._file = path.open("wb", buffering=1 << 20)
@@ -111,7 +110,7 @@ class _Sink:
         self.done = 0
 
     def write(self, data: bytes) -> int:
-        """Take the next bytes."""
+        """Write the next bytes."""
         self._file.write(data)
         self._hash.update(data)
         self.done += len(data)
@@ -127,7 +126,7 @@ class _Sink:
 async def _download(
     record: Record, part: Path, client: "Client", authorities: Authorities, on_bytes: Callable[[str, int, int], None]
 ) -> None:
-    """Download one package to `part`; a connection that breaks, or bytes that are not its own, are tried again."""
+    """Download one package to `part`; broken connections and wrong bytes are retried."""
     import asyncio  # late: 38 ms
 
     from rattler.package_streaming import download_to_writer
@@ -140,12 +139,12 @@ async def _download(
         try:
             await download_to_writer(client, record.url, sink)
         except Exception as error:  # rattler's errors have no common base below Exception
-            if isinstance(error, OSError) and error.errno:  # ours: the disk is full
+            if isinstance(error, OSError) and error.errno:  # raised by tenv: the disk is full
                 raise
             if refusal := await asyncio.to_thread(refused_certificate, str(error), authorities):
                 raise refusal from error
             problem = NetworkError(
-                f"{record.url}: {told(error)}", hint="check the network and the mirrors, then try again"
+                f"{record.url}: {one_line(error)}", hint="check the network and the mirrors, then try again"
             )
             if _LASTING.search(problem.message):
                 break
@@ -156,8 +155,9 @@ async def _download(
             return
         told_before = isinstance(problem, HashMismatchError)
         problem = HashMismatchError(
-            f"{record.url}: its {digest.kind} is {found}, and the lock names {digest.value}",
-            hint="the channel or a mirror serves another file: ask its maintainers; `tenv update` takes what is there",
+            f"{record.url}: its {digest.kind} is {found}, but the lock has {digest.value}",
+            hint="the channel or a mirror serves another file: report it to its maintainers, or accept it with "
+            "`tenv update`",
         )
         if told_before:
             break

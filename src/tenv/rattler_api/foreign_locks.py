@@ -1,4 +1,4 @@
-"""Locks of the pixi world in any of their versions, and match specifications, read by rattler."""
+"""Read pixi locks of any version, and match specifications, with rattler."""
 
 import tempfile
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ __all__ = ["Spec", "parse_spec", "to_current"]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A conda match specification, as far as a manifest can say it.
+    """A conda match specification, as far as a manifest can express it.
 
     Attributes:
         name: The package's name.
-        version: The versions accepted, as rattler writes them; empty for any.
+        version: The accepted versions, in rattler's form; empty for any.
         build: A pattern for the build string, or an empty string.
-        channel: The channel that it must come from, or an empty string.
-        rest: What else it asks for, as one text; empty in most.
+        channel: The required channel, or an empty string.
+        rest: Its other requirements as one text; usually empty.
     """
 
     name: str
@@ -30,10 +30,10 @@ class Spec:
 
 
 def to_current(raw: bytes) -> str:
-    """Return a pixi lock of any version that rattler reads as the text of the version that it writes.
+    """Convert a pixi lock of any version that rattler reads to the version that it writes.
 
     Raises:
-        ValueError: It can't be read; the message says why, on one line.
+        ValueError: It is unreadable; the message has the reason on one line.
     """
     from rattler import LockFile  # late: 40 ms and 25 MB
 
@@ -45,17 +45,17 @@ def to_current(raw: bytes) -> str:
         except Exception as error:  # rattler's errors have no common base
             raise ValueError(_one_line(error)) from error
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # what Rust calls a bug of its own
+            if type(error).__name__ != "PanicException":  # a Rust panic
                 raise
             raise ValueError(_one_line(error)) from error
         return path.read_text(encoding="utf-8")
 
 
 def parse_spec(text: str) -> Spec:
-    """Read one match specification.
+    """Parse a match specification.
 
     Raises:
-        ValueError: It is none; the message says why.
+        ValueError: It is invalid; the message has the reason.
     """
     from rattler import MatchSpec
 

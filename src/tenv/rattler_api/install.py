@@ -1,4 +1,4 @@
-"""Conda packages linked into a prefix by rattler, from the package cache."""
+"""Link conda packages from the package cache into a prefix with rattler."""
 
 import json
 import shutil
@@ -8,12 +8,12 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
 from tenv.core.names import CondaFile
 from tenv.rattler_api.cache import cache_folder
-from tenv.rattler_api.faults import storage_error, told
+from tenv.rattler_api.faults import one_line, storage_error
 from tenv.rattler_api.records import Record
 
 __all__ = ["link"]
 
-_FULL = 1 << 16  # bytes; with less than that left, nothing can be installed
+_FULL = 1 << 16  # bytes; with less free space, nothing can be installed
 
 
 def link(
@@ -27,21 +27,21 @@ def link(
     thorough: bool = False,
     on_linked: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make the conda packages of a prefix exactly those that are given.
+    """Make the conda packages of a prefix exactly the given ones.
 
     Args:
         records: The packages.
         prefix: The prefix.
         platform: The platform of the prefix.
-        archives: By URL: packages that are not in the cache yet, and whose bytes and names have been looked at.
-        kept: Names of packages that are left alone, whatever they are.
-        again: Names of packages that are linked anew even where the right version is there.
-        thorough: Compare every file of the cache with its digest first.
-        on_linked: Called for each package that is done.
+        archives: By URL: packages that are not in the cache yet, with verified bytes and names.
+        kept: Names of packages that stay unchanged in any version.
+        again: Names of packages that are linked again even if the right version is installed.
+        thorough: First compare every file of the cache with its digest.
+        on_linked: Called for each linked package.
 
     Raises:
-        StorageError: The disk is full, or can't be written.
-        EnvironmentBrokenError: rattler could not do it; the prefix is then in between.
+        StorageError: The disk is full or not writable.
+        EnvironmentBrokenError: rattler failed; the prefix is incomplete.
     """
     import asyncio  # late: 38 ms
 
@@ -60,7 +60,7 @@ def link(
     for record in records:
         if record.url in archives:
             _name_origin(prefix, record)
-            archives[record.url].unlink(missing_ok=True)  # the cache has it now
+            archives[record.url].unlink(missing_ok=True)  # it is in the cache now
 
 
 async def _link(
@@ -78,12 +78,12 @@ async def _link(
     from rattler.platform import Subdir
 
     class Reporter(InstallerReporter):
-        """Counts the packages that are removed, linked or replaced."""
+        """Counts the removed, linked and replaced packages."""
 
-        def on_transaction_operation_complete(self, operation: int) -> None:  # noqa: ARG002 (rattler calls it so)
+        def on_transaction_operation_complete(self, operation: int) -> None:  # noqa: ARG002 (rattler's signature)
             on_linked()
 
-    # What `read_cache` has found whole need not be looked at again.
+    # Packages that `read_cache` found complete need no second check.
     mode = ValidationMode.full() if thorough else ValidationMode.skip()
     await install(
         [record.raw for record in records],
@@ -93,40 +93,40 @@ async def _link(
         reinstall_packages=again,
         execute_link_scripts=False,
         show_progress=False,
-        reporter=Reporter(),  # type: ignore[abstract]  # none of its methods has to be there
+        reporter=Reporter(),  # type: ignore[abstract]  # all of its methods are optional
         package_cache=PackageCache.new_layered([cache_folder()], validation_mode=mode),
     )
 
 
 def _name_origin(prefix: Path, record: Record) -> None:
-    """Write the canonical URL into the note of a package that was linked from a file."""
+    """Write the canonical URL into the record of a package that was linked from a file."""
     note = prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note
     try:
         data = json.loads(note.read_bytes())
         data["url"] = record.url
         note.write_text(json.dumps(data, indent=2), encoding="utf-8")
-    except FileNotFoundError:  # whoever counts the packages will say that it is missing
+    except FileNotFoundError:  # the count of packages reports it as missing
         return
     except OSError as error:
         raise storage_error(error, f"can't write {note}") from error
 
 
 def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBrokenError | NetworkError | UsageError:
-    text = told(error)
+    text = one_line(error)
     if "longer than the placeholder prefix" in text:
-        hint = "choose a shorter folder: `--prefix`"
+        hint = "choose a shorter path: `--prefix FOLDER`"
         return UsageError(f"{prefix}: this path is too long for the packages: {text}", hint=hint)
     for words in ("No space left", "Disk quota", "Read-only file system", "Permission denied", "Too many open files"):
         if words.lower() in text.lower():
             hint = "free some space or choose another folder, then run the same command again"
             return StorageError(f"can't install into {prefix}: {text}", hint=hint)
-    if _is_full(prefix):  # rattler stumbles over the empty notes that it has written itself
+    if _is_full(prefix):  # rattler fails on the empty records that it wrote itself
         hint = "free some space or choose another folder, then run the same command again"
         return StorageError(f"can't install into {prefix}: No space left on device ({text})", hint=hint)
-    hint = "run the same command again; with `--exact` every file of the package cache is checked first"
+    hint = "run the same command again; with `--exact`, every file of the package cache is verified first"
     if "failed to fetch" in text:
         return NetworkError(
-            f"the package cache ({cache_folder()}) is damaged, and what is missing can't be had: {text}"
+            f"the package cache ({cache_folder()}) is damaged, and missing packages can't be fetched: {text}"
         )
     return EnvironmentBrokenError(f"the packages could not be linked into {prefix}: {text}", hint=hint)
 

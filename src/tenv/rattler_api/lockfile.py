@@ -1,4 +1,4 @@
-"""The conda part of a lock, written and read by rattler in the current pixi format."""
+"""Write and read the conda part of a lock in the current pixi format with rattler."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def write_conda_part(
 
     Args:
         target: The target's name.
-        platforms: The platforms that it serves.
+        platforms: Its platforms.
         channels: The channels, best first, as URLs or names.
         records: The packages of each platform.
     """
@@ -42,7 +42,7 @@ def write_conda_part(
 
 
 def read_records(text: bytes, target: str, platform: str) -> "list[RepoDataRecord]":
-    """Return the conda packages of one platform of a lock, as the channel describes them.
+    """Return the conda packages of one platform of a lock with their channel records.
 
     Args:
         text: The lock's bytes.
@@ -50,7 +50,7 @@ def read_records(text: bytes, target: str, platform: str) -> "list[RepoDataRecor
         platform: The platform.
 
     Raises:
-        LockCorruptError: rattler can't read the bytes.
+        LockCorruptError: rattler can't parse the bytes.
     """
     from rattler import LockFile  # late: 40 ms and 25 MB
 
@@ -61,7 +61,7 @@ def read_records(text: bytes, target: str, platform: str) -> "list[RepoDataRecor
             environment = LockFile.from_path(path).environment(target)
         except Exception as error:  # rattler's errors have no common base below Exception
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            hint = f"`tenv lock {target}` writes it anew"
+            hint = f"`tenv lock {target}` writes it again"
             raise LockCorruptError(f"the conda part of the lock of {target}: {first}", hint=hint) from error
     for known in environment.platforms() if environment else ():
         if environment is not None and known.name == platform:

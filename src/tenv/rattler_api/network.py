@@ -1,4 +1,4 @@
-"""How conda channels are reached: the user's rattler and pixi settings, with tenv's mirrors laid over them."""
+"""Access to conda channels: the user's rattler and pixi settings, overridden by tenv's mirrors."""
 
 import contextlib
 import json
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["Network", "cache_folder", "load_config", "open_client", "open_gateway"]
 
 _TIMEOUT = 600
-"""Seconds for one request; how long a whole lock may take is limited by whoever asks for it."""
+"""Seconds for one request; callers limit the time of a whole lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """How channels are reached.
+    """The access to channels.
 
     Attributes:
-        mirrors: Where the URLs that begin with each key are served as well; they win over those of rattler and pixi.
-        offline: Take everything from the cache.
+        mirrors: Alternative URLs by URL prefix; they take precedence over those of rattler and pixi.
+        offline: Use only the cache.
         timeout: Seconds for one request.
-        retries: How often a request that failed for a moment is sent again.
-        authorities: By whose signature servers are verified.
+        retries: How often a request with a transient failure is repeated.
+        authorities: The trusted certificate authorities.
     """
 
     mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Network:
 
 
 def cache_folder() -> Path:
-    """Return the folder in which rattler and pixi keep what they have downloaded; tenv shares it with them."""
+    """Return the download folder of rattler and pixi, which tenv shares."""
     from platformdirs import user_cache_path  # late: 19 ms
 
     named = os.environ.get("PIXI_CACHE_DIR") or os.environ.get("RATTLER_CACHE_DIR")
@@ -50,10 +50,10 @@ def cache_folder() -> Path:
 
 
 def load_config(network: Network) -> "Config":
-    """Return what rattler's and pixi's configuration files say of mirrors, proxies, certificates and credentials.
+    """Return the settings of mirrors, proxies and credentials in rattler's and pixi's configuration files.
 
     Raises:
-        UsageError: One of the files can't be read, or a mirror is no URL.
+        UsageError: A file is unreadable, or a mirror is not a URL.
     """
     from rattler import Config  # late: 40 ms and 25 MB
 
@@ -63,13 +63,13 @@ def load_config(network: Network) -> "Config":
             try:
                 config = config.merge(Config.load_from_locations([(path, shared)]))
             except Exception as error:  # rattler's errors have no common base below Exception
-                raise UsageError(f"{path}: {_told(error)}", hint="mend that file, or take it away") from error
+                raise UsageError(f"{path}: {_told(error)}", hint="fix or remove that file") from error
     own = Config()
     for url, served in network.mirrors.items():
         try:
             own.set(f'mirrors."{url}"', json.dumps(list(served)))
         except Exception as error:
-            raise UsageError(f"the mirrors of {url} can't be used: {_told(error)}") from error
+            raise UsageError(f"the mirrors of {url} are unusable: {_told(error)}") from error
     return config.merge(own)
 
 
@@ -78,11 +78,11 @@ def _told(error: Exception) -> str:
 
 
 def open_client(network: Network) -> "Client":
-    """Return the client that requests go through: retries, credentials, mirrors, proxies, certificates.
+    """Return the client for requests, with retries, credentials, mirrors, proxies and certificates.
 
     Raises:
-        UsageError: rattler's or pixi's configuration can't be used.
-        CertificateError: The user's setting names no certificate authority.
+        UsageError: rattler's or pixi's configuration is unusable.
+        CertificateError: The user's setting has no certificate authority.
     """
     from rattler import Client
 
@@ -92,7 +92,7 @@ def open_client(network: Network) -> "Client":
             return Client.from_config(
                 config, network.retries, user_agent=f"tenv/{__version__}", timeout=network.timeout
             )
-        except ValueError as error:  # the only one that it has: "builder error"
+        except ValueError as error:  # its only message: "builder error"
             if network.authorities.setting:
                 raise network.authorities.nothing_found() from error
             raise
@@ -100,10 +100,10 @@ def open_client(network: Network) -> "Client":
 
 @contextlib.contextmanager
 def _certificates(network: Network) -> Iterator[None]:
-    """Let a client that is made in the body verify servers by the user's authorities.
+    """Make a client that is created in the body verify servers with the user's authorities.
 
-    rattler has no other way to name them: it reads SSL_CERT_FILE and SSL_CERT_DIR of this process when it makes a
-    client, and never again. Off the network they are not asked for, and may name what is not there.
+    rattler has no other way to set them: it reads SSL_CERT_FILE and SSL_CERT_DIR of this process when it creates a
+    client, and never later. Offline they are not used and may name missing files.
     """
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         before = {name: os.environ.pop(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ}
@@ -118,7 +118,7 @@ def _certificates(network: Network) -> Iterator[None]:
 
 
 def open_gateway(network: Network) -> "Gateway":
-    """Return the way to the package lists of channels, with the cache that pixi has too."""
+    """Return the gateway to the package lists of channels, with the cache that pixi shares."""
     from rattler import Gateway, SourceConfig
 
     cache = cache_folder() / "repodata"

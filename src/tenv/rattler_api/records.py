@@ -1,4 +1,4 @@
-"""What a channel says of a package, as plain values."""
+"""A channel's record of a package, as plain values."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -15,20 +15,20 @@ __all__ = ["Matcher", "Record", "fits", "spec_fault"]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A package as its channel describes it.
+    """A package in its channel's description.
 
     Attributes:
         name: Its name.
         version: Its version as written.
         build: Its build string.
-        subdir: The part of the channel that it lies in.
-        channel: The channel's URL, without a slash at its end.
+        subdir: Its subfolder of the channel.
+        channel: The channel's URL, without a trailing slash.
         url: The package's canonical URL.
         sha256: The digest of its bytes in hex, or an empty string.
         md5: Its MD5 in hex, or an empty string.
-        size: Its bytes; None when the channel does not say.
-        depends: What it needs.
-        constrains: What it does not go together with, unless it matches.
+        size: Its bytes; None if the channel does not have it.
+        depends: Its dependencies.
+        constrains: Specifications that other packages must match if they are installed.
         raw: The record itself, for rattler.
     """
 
@@ -47,7 +47,7 @@ class Record:
 
     @classmethod
     def of(cls, raw: "RepoDataRecord") -> "Record":
-        """Return the plain values of a record."""
+        """Return a record's plain values."""
         data: dict[str, Any] = json.loads(raw.to_json())
         return cls(
             name=data["name"],
@@ -65,10 +65,9 @@ class Record:
         )
 
     def fault(self, platform: str) -> str:
-        """Return what is wrong with the record itself, or an empty string.
+        """Return the fault of the record itself, or an empty string.
 
-        Names, versions and build strings become file names on the machine that installs the package, so that a channel
-        must not put a path into one.
+        Names, versions and build strings become file names during the installation, so they must not contain a path.
         """
         file = file_at(self.url)
         expected = CondaFile(self.name, self.version, self.build)
@@ -77,14 +76,14 @@ class Record:
         if file not in {str(expected), str(replace(expected, ending=".tar.bz2"))}:
             return f"`{file}` is not the file name of {self.name} {self.version} {self.build}"
         if self.subdir not in (platform, "noarch"):
-            return f"{file} says that it is for `{self.subdir}`, not for {platform}"
+            return f"{file} is for `{self.subdir}`, not for {platform}"
         if not self.sha256 and not self.md5:
-            return f"{file} comes without a sha256 and without an MD5"
+            return f"{file} has neither a sha256 nor an MD5"
         return ""
 
 
 def spec_fault(spec: str) -> str:
-    """Return why conda can't read a match specification, or an empty string."""
+    """Return why conda can't parse a match specification, or an empty string."""
     from rattler import MatchSpec  # late: 40 ms and 25 MB
     from rattler.exceptions import InvalidMatchSpecError
 
@@ -96,18 +95,18 @@ def spec_fault(spec: str) -> str:
 
 
 def fits(spec: str, record: Record) -> bool:
-    """Tell whether a package is what another one asks for, in whatever form of specification channels have it."""
+    """Return whether a package satisfies a dependency in any form of specification that channels have."""
     from rattler import MatchSpec  # late: 40 ms and 25 MB
     from rattler.exceptions import InvalidMatchSpecError
 
     try:
         return MatchSpec(spec).matches(record.raw)
     except InvalidMatchSpecError:
-        return True  # rattler did not mind it
+        return True  # rattler accepted it
 
 
 class Named(Protocol):
-    """A package, as far as specifications ask."""
+    """The values of a package that specifications use."""
 
     @property
     def name(self) -> str:
@@ -123,28 +122,28 @@ class Named(Protocol):
 
     @property
     def subdir(self) -> str:
-        """The part of the channel that it lies in."""
+        """Its subfolder of the channel."""
 
 
 class Matcher:
-    """Matches packages of a lock with what is asked of them; a specification that can't be read matches nothing."""
+    """Matches packages of a lock with specifications; an invalid specification matches nothing."""
 
     def __init__(self) -> None:
         self._specs: dict[str, MatchSpec | None] = {}
         self._found: dict[tuple[str, str, str], PackageRecord] = {}
 
     def name(self, spec: str) -> str:
-        """Return the name of the package that a specification is about."""
+        """Return the package name of a specification."""
         read = self._spec(spec)
         return str(read.name.normalized) if read is not None and read.name is not None else spec.split(maxsplit=1)[0]
 
     def satisfies(self, spec: str, package: "Named", *, channel: str = "") -> bool:
-        """Tell whether a package is what a specification asks for.
+        """Return whether a package satisfies a specification.
 
         Args:
             spec: The specification.
             package: The package.
-            channel: The URL of its channel; where it is given, the specification may ask for one.
+            channel: The URL of its channel; if given, the specification may require one.
         """
         asked = self._spec(spec)
         if asked is None:
@@ -154,7 +153,7 @@ class Matcher:
         return asked.matches(self._record(package.name, package.version, package.build, package.subdir))
 
     def has_version(self, spec: str, name: str, version: str) -> bool:
-        """Tell whether a virtual package of a version is what a specification asks for."""
+        """Return whether a virtual package of a version satisfies a specification."""
         asked = self._spec(spec)
         return asked is not None and asked.matches(self._record(name, version, "0", "noarch"))
 

@@ -1,4 +1,4 @@
-"""Choosing conda packages: one question a platform, answered by rattler's solver."""
+"""Solve for conda packages with rattler's solver: one question per platform."""
 
 import datetime as dt
 import re
@@ -23,17 +23,17 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((?P<status>\d{3})")
 
 @dataclass(frozen=True, slots=True)
 class SolveRequest:
-    """What is to be solved.
+    """The input of a solve.
 
     Attributes:
         platform: The platform.
         channels: The channels, best first, as URLs.
-        specs: What is asked for, each a match specification that can be read (`tenv.rattler_api.records.spec_fault`).
-        virtual: What the host is taken to offer: by name, a version and a build string.
-        kept: Packages of an earlier answer, which stay where they still fit.
-        exclude_newer: Packages that came later do not count; in UTC.
-        strict: Take a package only from the first channel that has one of its name.
-        lowest: Prefer the lowest versions of what is asked for by name.
+        specs: The requests, each a valid match specification (`tenv.rattler_api.records.spec_fault`).
+        virtual: The virtual packages of the host: by name, a version and a build string.
+        kept: Packages of an earlier answer, which are kept if they still fit.
+        exclude_newer: Excludes packages uploaded later; in UTC.
+        strict: Use a package only from the first channel that has its name.
+        lowest: Prefer the lowest versions of requested packages.
     """
 
     platform: str
@@ -50,7 +50,7 @@ class Solver:
     """rattler's solver with one set of package lists, which are read once.
 
     Attributes:
-        offline: Whether everything is taken from the cache.
+        offline: Whether to use only the cache.
     """
 
     def __init__(self, network: Network) -> None:
@@ -60,14 +60,14 @@ class Solver:
         self._names: dict[tuple[str, str], frozenset[str]] = {}
 
     def read(self, channels: Mapping[str, Sequence[str]], seconds: float) -> None:
-        """Read what packages the channels have.
+        """Read the package lists of the channels.
 
         Args:
-            channels: The platforms that each channel is asked for, by its URL.
-            seconds: How long it may take.
+            channels: The platforms to read for each channel, by its URL.
+            seconds: The time limit.
 
         Raises:
-            NetworkError: A channel does not answer as one, or takes too long.
+            NetworkError: A channel does not answer, has no package list, or takes too long.
         """
         import asyncio  # late: 38 ms
 
@@ -87,8 +87,8 @@ class Solver:
                 await asyncio.wait_for(one(channel), seconds)
             except TimeoutError:
                 raise NetworkError(
-                    f"{channel}: its package list did not come within {seconds:g} s",
-                    hint="try again, name a mirror in [mirrors], or give it more time: --time-limit",
+                    f"{channel}: reading its package list took more than {seconds:g} s",
+                    hint="try again, set a mirror in [mirrors], or raise the limit: `--time-limit SECONDS`",
                 ) from None
             except Exception as error:
                 raise self._network_error(channel, error) from error
@@ -96,14 +96,14 @@ class Solver:
         asyncio.run(every())
 
     def names(self, channel: str, platform: str) -> frozenset[str]:
-        """Return the names of the packages that a channel has for a platform, as far as it was read."""
+        """Return the names of the packages that were read from a channel for a platform."""
         return self._names.get((channel, platform), frozenset())
 
     def solve(self, question: SolveRequest, seconds: float) -> list[Record]:
-        """Choose the packages of one platform.
+        """Solve for the packages of one platform.
 
         Raises:
-            NoSolutionError: There is no such set, or it was not found in time; its detail is what the solver said.
+            NoSolutionError: There is no solution, or the solver timed out; its detail is the solver's output.
             NetworkError: A channel does not answer.
         """
         [answer] = self.solve_all([question], seconds)
@@ -112,7 +112,7 @@ class Solver:
         return answer
 
     def solve_all(self, questions: Sequence[SolveRequest], seconds: float) -> list[list[Record] | TenvError]:
-        """Choose the packages of several platforms at once; an answer is the packages, or why there are none."""
+        """Solve for the packages of several platforms concurrently; an answer is the packages or the error."""
         import asyncio  # late: 38 ms
 
         async def every() -> list[list[Record] | TenvError]:
@@ -152,7 +152,7 @@ class Solver:
         return [Record.of(record) for record in records]
 
     def candidates(self, channels: Sequence[str], platform: str, name: str) -> list[Record]:
-        """Return the packages of a name that some channels have."""
+        """Return the packages of a name in the given channels."""
         import asyncio  # late: 38 ms
 
         async def ask() -> list[Record]:
@@ -194,29 +194,29 @@ def _virtual(offered: Mapping[str, tuple[str, str]]) -> "list[GenericVirtualPack
 
 def _too_long(question: SolveRequest, seconds: float) -> NoSolutionError:
     return NoSolutionError(
-        f"no answer within {seconds:g} s for {question.platform}: the solver was still choosing "
-        f"(requests: {len(question.specs)}, channels: {len(question.channels)})",
-        hint="pin more of [dependencies] to narrow the choice, or give it more time: --time-limit",
+        f"no answer within {seconds:g} s for {question.platform}: the solver was still running (requests: "
+        f"{len(question.specs)}, channels: {len(question.channels)})",
+        hint="pin more of [dependencies] to narrow the search, or raise the limit: `--time-limit SECONDS`",
     )
 
 
-def _network_error(channel: str, told: str, offline: bool) -> NetworkError:
-    """Return the error for what rattler said of a channel, in the terms of whoever has to mend it."""
+def _network_error(channel: str, said: str, offline: bool) -> NetworkError:
+    """Return the error for rattler's error about a channel, with a hint for its cause."""
     if offline:
-        hint = "leave out --offline once, so that the package lists get into the cache"
-        return NetworkError(f"{channel}: its package list is not in the cache", hint=hint, detail=told)
-    status = (match := _STATUS.search(told)) and match["status"]
-    lines = [line.removeprefix("Caused by: ") for line in told.splitlines()] or ["no reason given"]
-    if status == "404" or "could not find subdir" in told:
+        hint = "run the command once without `--offline` to put the package lists into the cache"
+        return NetworkError(f"{channel}: its package list is not in the cache", hint=hint, detail=said)
+    status = (match := _STATUS.search(said)) and match["status"]
+    lines = [line.removeprefix("Caused by: ") for line in said.splitlines()] or ["no reason given"]
+    if status == "404" or "could not find subdir" in said:
         message, hint = "there is no such channel (404)", "check its name in `channels` of the manifest"
     elif status in ("401", "403"):
-        message = f"access is refused ({status})"
-        hint = "store the credentials as for pixi or rattler (`pixi auth login`), or name a mirror in [mirrors]"
+        message = f"access was denied ({status})"
+        hint = "store credentials for pixi or rattler (`pixi auth login`), or set a mirror in [mirrors]"
     elif status:
-        message, hint = f"the server failed ({status})", "try again later, or name a mirror in [mirrors]"
-    elif "decode" in told or "parse" in told or "expected" in told or "malformed" in told:
-        message = f"what it serves is not a package list: {lines[-1]}"
-        hint = "a proxy's page, a cut transfer or a damaged mirror; try again, or name another mirror in [mirrors]"
+        message, hint = f"the server failed ({status})", "try again later, or set a mirror in [mirrors]"
+    elif "decode" in said or "parse" in said or "expected" in said or "malformed" in said:
+        message = f"its answer is not a package list: {lines[-1]}"
+        hint = "try again, or set another mirror in [mirrors]: the answer may come from a proxy or a damaged mirror"
     else:
         message, hint = f"can't be reached: {lines[-1]}", "check the network, proxies and [mirrors]"
-    return NetworkError(f"{channel}: {message}", hint=hint, detail=told)
+    return NetworkError(f"{channel}: {message}", hint=hint, detail=said)

@@ -1,1 +1,1 @@
-"""Choosing the files of a lock."""
+"""Select the files of a lock."""

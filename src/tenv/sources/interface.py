@@ -209,6 +209,10 @@ class Work:
         """Return the toolchain with the tools of this source that are outside the prefix."""
         return toolchain
 
+    def python(self) -> Path | None:
+        """Return the Python that the environment is made with, where this source takes one from outside the prefix."""
+        return None
+
     def watches(self) -> "tuple[Watch, ...]":
         """Return the files that a shell compares when it activates the environment."""
         return ()

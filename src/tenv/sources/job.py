@@ -13,6 +13,7 @@ from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
+    from tenv.environment.trust import Fault
     from tenv.locks.lock import Lock
     from tenv.sources.wheels.interpreters import Interpreter
     from tenv.sources.wheels.uv import Uv
@@ -72,18 +73,19 @@ class Job:
     """The job of making one environment. Each fact is read once.
 
     Attributes:
-        context: The settings and services of the user.
+        context: What sources are given.
         target: The target.
-        environment: The environment.
+        environment: Where to.
         platform: The platform of this host.
-        manifest: The manifest for that platform.
-        python_wanted: The requested Python minor or program; None to select one.
+        manifest: The manifest as it reads on that platform.
+        python_wanted: A Python minor or program; None to choose.
         exact: Remove unmanaged files.
         repair: Verify every file, and reinstall packages with changed or missing files.
-        lock: The lock; set by the step `checking` or `locking`.
-        plan: The plan; set by the step `planning`.
-        old: The previous state; None without one.
-        toolchain: The toolchain; set by the step `assembling`.
+        lock: What the environment shall hold; from the step on that decides on it.
+        plan: How that is reached; from the step on that decides on it.
+        old: What is known about what is there; None when nothing is.
+        fault: Why what is there can't be used as it is; None when it can.
+        toolchain: What is there in the end; from the step on that assembles it.
     """
 
     lock: "Lock"
@@ -110,6 +112,7 @@ class Job:
         self.exact = exact
         self.repair = repair
         self.old: State | None = None
+        self.fault: Fault | None = None
 
     @property
     def manifest(self) -> Manifest:

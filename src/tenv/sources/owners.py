@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.names import normalize
@@ -12,7 +13,7 @@ from tenv.environment.made_files import expected_of_tenv
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.sources.interface import sources
 
-__all__ = ["find_faults", "holds", "unmanaged_files", "unmanaged_while"]
+__all__ = ["find_faults", "holds", "record_files", "unmanaged_files", "unmanaged_while"]
 
 
 def _records(prefix: Path) -> Iterator[tuple[str, Records]]:
@@ -37,9 +38,24 @@ def find_faults(environment: Environment, state: State) -> Faults:
 
 
 def _expected(environment: Environment, state: State) -> Iterator[Expected]:
+    made = {row.name: row for row in expected_of_tenv(environment, state)}
     for key, records in _records(environment.prefix):
-        yield from records.expected(state.of(key))
-    yield from expected_of_tenv(environment)
+        for row in records.expected(state.of(key)):
+            # A record vouches for files, and what `create` wrote down of it vouches for the record.
+            yield row
+            if row.name in made:
+                made[row.name] = replace(made[row.name], owner=row.owner)
+    yield from made.values()  # the last word on a file
+
+
+def record_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the files of the records of packages, relative to a prefix.
+
+    Args:
+        prefix: The folder.
+        owned: By the key of a source, the names of the packages.
+    """
+    return [name for key, records in _records(prefix) for name in records.own_files(owned.get(key, ()))]
 
 
 def unmanaged_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> tuple[str, ...]:

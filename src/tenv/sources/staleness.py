@@ -3,6 +3,7 @@
 from tenv.locks.lock import Lock
 from tenv.locks.satisfaction import host_differences
 from tenv.sources.interface import sources
+from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 
 __all__ = ["differences"]
@@ -13,7 +14,12 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
 
     The locked files are compared with the present requests: a looser range that the locked version satisfies does not
     make a lock stale.
+
+    Args:
+        lock: The lock.
+        manifest: The manifest; what its features ask for counts, too.
     """
+    manifest = with_features(manifest)
     found = host_differences(lock, manifest)
     for platform in manifest.platforms:
         if platform not in lock.platforms:

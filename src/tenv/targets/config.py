@@ -3,15 +3,27 @@
 It holds settings of one user or machine that must not change the content of a lock: mirrors.
 """
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import read_toml
 
-__all__ = ["PROJECT_FILE", "ProjectSettings", "Settings", "read_project_settings", "read_settings"]
+__all__ = [
+    "PROJECT_FILE",
+    "SAFE_FOLDERS",
+    "ProjectSettings",
+    "Settings",
+    "read_project_settings",
+    "read_settings",
+    "safe_folders",
+]
+
+SAFE_FOLDERS = "TENV_SAFE_FOLDERS"
+"""The variable that names safe folders, as PATH names folders, beside those of ``config.toml``."""
 
 PROJECT_FILE = "tenv.toml"
 """The file of a project's settings; an empty file makes a folder a project."""
@@ -26,10 +38,12 @@ class Settings:
     Attributes:
         mirrors: Replacements for a prefix of a URL, by the prefix, best first.
         sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
+        safe_folders: Folders that are trusted whoever made what is in them.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sync: bool = False
+    safe_folders: tuple[Path, ...] = ()
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
@@ -80,7 +94,7 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors", "sync"))
+    table.only(("mirrors", "sync", "safe-folders"))
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
@@ -89,4 +103,27 @@ def read_settings(folder: Path) -> Settings:
                 raise mirrors.fail(
                     start, f"`{url}` is not a URL", hint='"https://mirror.example.com/conda" is an example'
                 )
-    return Settings(found, table.flag("sync"))
+    safe = tuple(_absolute(table.strings("safe-folders"), f"{path}: safe-folders"))
+    return Settings(found, table.flag("sync"), safe)
+
+
+def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders that this user trusts whoever made what is in them, by ``config.toml`` and the environment.
+
+    Args:
+        folder: The configuration folder.
+        environ: The environment of the process.
+
+    Raises:
+        UsageError: The settings can't be read, or a folder is not named by its whole path.
+    """
+    named = [name for name in environ.get(SAFE_FOLDERS, "").split(os.pathsep) if name]
+    return (*read_settings(folder).safe_folders, *_absolute(named, SAFE_FOLDERS))
+
+
+def _absolute(names: Iterable[str], where: str) -> Iterable[Path]:
+    for name in names:
+        path = Path(name).expanduser()
+        if not path.is_absolute():
+            raise UsageError(f"{where}: `{name}` is not a whole path", hint=f"such as {Path(name).absolute()}")
+        yield path

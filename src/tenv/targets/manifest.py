@@ -12,6 +12,7 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.variable_requests import VariableRequest
 
 __all__ = [
+    "DEBUG_PYTHON",
     "PLATFORMS",
     "ArchiveRequest",
     "CondaRequest",
@@ -24,6 +25,9 @@ __all__ = [
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
+
+DEBUG_PYTHON = "python-debug"
+"""The name in ``system`` of the host's debug build of Python: ``python = { version, debug = true }`` of a manifest."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",
@@ -167,21 +171,23 @@ class Manifest:
 
     Attributes:
         name: The target's name.
-        file: Its file, for messages.
-        description: One line of text.
-        platforms: The platforms that it serves.
+        file: Where it stands, for messages.
+        description: One line for people.
+        platforms: The platforms that it is for.
         channels: The conda channels, best first.
-        pytorch: The PyTorch revisions that it builds.
-        python: The Python minors that the lock serves, if Python is not a conda package.
-        requirements: The requirements on the host.
-        dependencies: The requests for conda packages, by name.
-        wheels: The requests for wheels, by normalized name.
-        archives: The requests for archives, by name.
-        system: The requests for system tools, by name.
-        others: The requests for further sources, by the key of the source and by name.
+        pytorch: The source revisions that it builds.
+        python: The Python minors that the lock serves, when Python is not a conda package.
+        requirements: What the host must offer.
+        dependencies: Conda packages by name.
+        wheels: Wheels by normalized name.
+        archives: Files from elsewhere by name.
+        system: What is taken from the host, by name.
+        others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
-        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty for none.
-        by_platform: The manifest for each platform that has a section of its own.
+        dropped: The names that it takes away from what a parent asks for, by the key of the source.
+        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty where it does not say.
+        by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
+        features: What ``[feature.NAME]`` adds, by name: locked with the target, installed where it is asked for.
     """
 
     name: str
@@ -198,8 +204,10 @@ class Manifest:
     system: Mapping[str, Range] = field(default_factory=dict)
     others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     cache_name: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
+    features: Mapping[str, "Manifest"] = field(default_factory=dict)
 
     @property
     def cache(self) -> str:
@@ -245,6 +253,14 @@ class Manifest:
                 for section in SECTIONS
                 if here.others.get(section.key)  # older locks lack this section and stay unchanged
             },
+            **({"feature": self._asked_of_features(platform)} if self.features else {}),
+        }
+
+    def _asked_of_features(self, platform: str) -> dict[str, Any]:
+        named = {section.name for section in SECTIONS}
+        return {
+            name: {key: rows for key, rows in feature.asked(platform).items() if rows and key in named}
+            for name, feature in sorted(self.features.items())
         }
 
     def variables(self) -> dict[str, object]:

@@ -14,7 +14,9 @@ from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.layers import lay, merge, with_features
 from tenv.targets.manifest import (
+    DEBUG_PYTHON,
     PLATFORMS,
     ArchiveRequest,
     CondaRequest,
@@ -22,9 +24,9 @@ from tenv.targets.manifest import (
     OtherRequest,
     Requirements,
     WheelRequest,
-    tool_of,
 )
 from tenv.targets.sections import SECTIONS, SourceSection
+from tenv.targets.suppliers import check_features, check_single_supplier
 from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
@@ -40,10 +42,14 @@ _KEYS = (
     "requirements",
     *(section.name for section in SECTIONS),
     "platform",
+    "feature",
     "activation",
     "build",
 )
 _CACHES = ("ccache", "sccache", "off")
+_IN_FEATURE = tuple(section.name for section in SECTIONS if section.noun)
+"""What a feature may ask for: what brings files. The host is checked for the target alone."""
+_NO_FEATURE = "none"
 _MAX_DEPTH = 8
 
 
@@ -62,7 +68,8 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
     table = read_toml(path, ManifestError, shown or str(path))
     manifest = _complete(_read_chain(name, table, find, (name,)), table)
     for platform in manifest.platforms:
-        _check_single_supplier(manifest.on(platform), platform, table)
+        check_features(manifest, platform, table)
+        check_single_supplier(with_features(manifest).on(platform), platform, table)
         check_names(manifest.on(platform).environment)
     return manifest
 
@@ -87,7 +94,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
     except TenvError as error:
         raise table.fail("extends", f"no manifest `{parent}`", hint=error.hint) from error
     above = _read_chain(parent, read_toml(path), find, (*seen, parent))
-    return _merge(above, own)
+    return merge(above, own)
 
 
 def _read_one(name: str, table: Table) -> Manifest:
@@ -110,7 +117,9 @@ def _read_one(name: str, table: Table) -> Manifest:
                 "platforms", f"unknown platform `{platform}`", hint=f"known platforms: {', '.join(PLATFORMS)}"
             )
     parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
-    return replace(general, by_platform={platform: _lay(general, part) for platform, part in parts.items()})
+    features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
+    by_platform = {platform: lay(general, part) for platform, part in parts.items()}
+    return replace(general, by_platform=by_platform, features=features)
 
 
 def _read_cache(table: Table) -> str:
@@ -132,6 +141,22 @@ def _read_platform(name: str, table: Table) -> Manifest:
     return _read_sections(name, table)
 
 
+def _feature_name(table: Table, key: str) -> str:
+    if (fault := name_fault(key)) or key == _NO_FEATURE:
+        raise table.table("feature").fail(key, fault or f"`--with {key}` takes every feature off: give it another name")
+    return key
+
+
+def _read_feature(name: str, table: Table) -> Manifest:
+    """Read what a feature adds: the sections that bring files, for all platforms and for some."""
+    table.only((*_IN_FEATURE, "platform"))
+    general, by_platform = _read_sections(name, table), {}
+    for platform, part in _platforms(table):
+        part.only(_IN_FEATURE)
+        by_platform[platform] = lay(general, _read_sections(name, part))
+    return replace(general, by_platform=by_platform)
+
+
 def _read_sections(name: str, table: Table) -> Manifest:
     """Read the sections that ``[platform.NAME]`` may have too."""
     activation = table.table("activation")
@@ -144,18 +169,40 @@ def _read_sections(name: str, table: Table) -> Manifest:
         dependencies={_conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
         wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
         archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
-        system={_package(part, key): _range(part, key) for part, key in _each(table.table("system"))},
+        system=dict(_read_system(part, key) for part, key in _each(table.table("system"))),
         others={
             section.key: {_package(part, key): _read_other(section, part, key) for part, key in _each(found)}
             for section in SECTIONS
             if section.keys and (found := table.table(section.name)).data
         },
         environment={key: read_variable(variables, key, name) for key in variables.data},
+        dropped={section.key: _dropped(section, table.table(section.name)) for section in SECTIONS},
     )
 
 
+def _read_system(table: Table, key: str) -> tuple[str, Range]:
+    """Return what is taken from the host, by the name that tenv has for it, and the versions accepted."""
+    if _package(table, key) != "python":
+        return key, _range(table, key)
+    inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
+    inner.only(("version", "debug"))
+    if not inner.flag("debug"):
+        raise table.fail(
+            key,
+            "only a debug build of Python is taken from the host by name",
+            hint='write { version = ">=3.11", debug = true }, or name the Pythons at the top: python = ">=3.11,<3.15"',
+        )
+    return DEBUG_PYTHON, inner.parsed("version", Range, Range("*"))
+
+
 def _each(table: Table) -> list[tuple[Table, str]]:
-    return [(table, key) for key in table.data]
+    return [(table, key) for key in table.data if table.data[key] is not False]
+
+
+def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
+    """Return the names that a section drops from what a parent asks for (``NAME = false``)."""
+    dropped = (key for key, value in table.data.items() if value is False)
+    return frozenset(map(normalize, dropped) if section.key == "wheels" else dropped)
 
 
 def _package(table: Table, key: str) -> str:
@@ -280,40 +327,6 @@ def _read_requirements(table: Table) -> Requirements:
     return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
 
 
-def _merge(above: Manifest, own: Manifest) -> Manifest:
-    """Merge a manifest with its parent, platform by platform; the child wins everywhere."""
-    platforms = sorted({*above.by_platform, *own.by_platform})
-    return replace(
-        _lay(above, own), by_platform={platform: _lay(above.on(platform), own.on(platform)) for platform in platforms}
-    )
-
-
-def _lay(above: Manifest, own: Manifest) -> Manifest:
-    """Merge two manifests: single values replace, tables merge key by key."""
-    return Manifest(
-        name=own.name,
-        file=own.file,
-        description=own.description or above.description,
-        platforms=own.platforms or above.platforms,
-        channels=own.channels or above.channels,
-        pytorch=own.pytorch or above.pytorch,
-        python=own.python or above.python,
-        requirements=Requirements(
-            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
-        ),
-        dependencies={**above.dependencies, **own.dependencies},
-        wheels={**above.wheels, **own.wheels},
-        archives={**above.archives, **own.archives},
-        system={**above.system, **own.system},
-        others={
-            key: {**above.others.get(key, {}), **own.others.get(key, {})}
-            for key in sorted({*above.others, *own.others})
-        },
-        environment={**above.environment, **own.environment},
-        cache_name=own.cache_name or above.cache_name,
-    )
-
-
 def _complete(manifest: Manifest, table: Table) -> Manifest:
     """Check the constraints between sections of a merged manifest."""
     if not manifest.platforms:
@@ -322,7 +335,8 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
         if platform not in manifest.platforms:
             raise table.table("platform").fail(platform, f"`{platform}` is not one of the manifest's platforms")
     conda_python = any("python" in manifest.on(platform).dependencies for platform in manifest.platforms)
-    wheels = any(manifest.on(platform).wheels for platform in manifest.platforms)
+    whole = with_features(manifest)
+    wheels = any(whole.on(platform).wheels for platform in manifest.platforms)
     if conda_python and manifest.python:
         raise table.fail("python", "is set both here and in [dependencies]", hint="remove one of the two")
     if wheels and not conda_python and not manifest.python:
@@ -334,17 +348,3 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
     if manifest.python and not manifest.python_minors():
         raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
     return manifest
-
-
-def _check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
-    """Raise ManifestError if two sections supply one tool."""
-    supplier: dict[str, str] = {}
-    for section in SECTIONS:
-        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
-            if tool in supplier:
-                raise table.fail(
-                    section.name,
-                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
-                    hint="remove it from one of the two",
-                )
-            supplier[tool] = section.name

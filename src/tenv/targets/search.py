@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,8 +12,19 @@ from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
+from tenv.targets.project_folder import find_checkout, find_project
 
-__all__ = ["AUTO", "Origin", "Place", "SearchPath", "Target", "find_places", "settings_folder"]
+__all__ = [
+    "AUTO",
+    "Origin",
+    "Place",
+    "SearchPath",
+    "Target",
+    "find_places",
+    "is_target_name",
+    "settings_folder",
+    "target_name_of",
+]
 
 AUTO = "auto"
 """The word for the best target of the host, so no target can have this name."""
@@ -104,11 +116,15 @@ class SearchPath:
         project: The project's folder; None outside a project.
         places: Every place.
         data: The user's data folder, for environments outside a project.
+        refused: A folder that would be the project, were it not another user's; None mostly.
+        checkout: The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly.
     """
 
     project: Path | None
     places: tuple[Place, ...]
     data: Path
+    refused: Path | None = None
+    checkout: Path | None = None
 
     def outside(self) -> "SearchPath":
         """Return the search path outside a project: the user's and the built-in targets."""
@@ -125,6 +141,11 @@ class SearchPath:
                 if (file := place.manifest_file(name)).is_file():
                     return index, file
         names = sorted(self.names())
+        if self.refused:
+            raise UnknownTargetError(
+                f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
+                hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
+            )
         meant = self._nearest_cuda(name, names)
         suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
@@ -213,7 +234,8 @@ class SearchPath:
 
     def environments(self) -> Path:
         """Return the default folder of environments."""
-        return (self.project / ".tenv" if self.project else self.data) / "envs"
+        own = self.checkout or self.project
+        return (own / ".tenv" if own else self.data) / "envs"
 
 
 def _shown(file: Path) -> str:
@@ -224,12 +246,14 @@ def _shown(file: Path) -> str:
         return str(file)
 
 
-def find_project(start: Path) -> Path | None:
-    """Return the nearest folder at or above `start` that has ``manifests/`` or a ``tenv.toml``."""
-    for folder in (start, *start.parents):
-        if (folder / "tenv.toml").is_file() or (folder / "manifests").is_dir():
-            return folder
-    return None
+def is_target_name(name: str) -> bool:
+    """Return whether a word can be the name of a target."""
+    return bool(_NAME.fullmatch(name))
+
+
+def target_name_of(text: str) -> str:
+    """Return the name of a target that is made of another name, such as that of a folder; empty where none can be."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
 def settings_folder() -> Path:
@@ -244,11 +268,14 @@ def find_places(start: Path | None = None) -> SearchPath:
     from platformdirs import user_data_path  # late: 19 ms
 
     start = start or _working_folder()
-    project = find_project(start) or find_project(start.resolve())
+    project, refused = find_project(start)
+    if project is None and refused is None and (real := start.resolve()) != start:
+        project, refused = find_project(real)
     user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
-    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False))
+    checkout = find_checkout(start, project)
+    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False), refused, checkout)
 
 
 def _working_folder() -> Path:

@@ -13,13 +13,14 @@ class SourceSection:
     """One section of a manifest, and the names of its source.
 
     Attributes:
-        key: The folder of the source below ``tenv.sources``; its key in counts, locks and states.
+        key: The folder of the source below ``tenv.sources``, its key in counts, locks and states.
         name: The section of the manifest.
-        kind: The kind of its packages, as rows show it.
-        noun: The word for one of its packages; empty for a source that installs no files.
-        keys: The keys of a request; a request that is a plain string sets the first one. Empty for a source with a
-            request type of its own in `tenv.targets.manifest`.
-        cache: The help text of `tenv clean --KEY`; empty for a source without a cache.
+        kind: What a row about one of its packages says it is.
+        noun: One of its packages in words; empty for a source that brings no files into a prefix.
+        keys: What a request may hold, the first of them where it is a text alone; empty for a source whose requests
+            have a type of their own in `tenv.targets.manifest`.
+        option: The option of `tenv add` that means it, without its dashes; empty for none.
+        cache: What `tenv clean --KEY` does, as its help has it; empty for a source that keeps nothing.
     """
 
     key: str
@@ -28,6 +29,7 @@ class SourceSection:
     noun: str = ""
     keys: tuple[str, ...] = ()
     cache: str = ""
+    option: str = ""
 
 
 SECTIONS: tuple[SourceSection, ...] = (
@@ -37,6 +39,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "conda",
         "conda package",
         cache="Empty the cache of conda packages, which pixi shares.",
+        option="conda",
     ),
     SourceSection(  # after conda, which may install the Python
         "wheels",
@@ -44,6 +47,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "wheel",
         "wheel",
         cache="Empty uv's cache of wheels, which every use of uv shares.",
+        option="pypi",
     ),
     SourceSection(
         "archives",
@@ -51,6 +55,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         "archive",
         "archive",
         cache="Empty the store of archives, packed and unpacked.",
+        option="archive",
     ),
     SourceSection("system", "system", "system"),
 )

@@ -1,1 +1,1 @@
-"""Where things are in a prefix: the CUDA root, compilers, CMake, MKL, MAGMA; and whether they work."""
+"""Find the tools of a prefix (CUDA, compilers, CMake, MKL, MAGMA) and test them."""

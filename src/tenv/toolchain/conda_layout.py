@@ -1,8 +1,8 @@
-"""Where conda packages put the parts of a toolchain in a prefix.
+"""The layout of conda packages' toolchain parts in a prefix.
 
-conda-forge splits CUDA: headers and libraries lie in ``targets/x86_64-linux``, programs in ``bin``, the device compiler
-in ``nvvm``. The packages of the nvidia channel before CUDA 12.4 lie flat: ``include``, ``lib`` and ``bin`` of the
-prefix. On Windows both use ``Library``. Compilers carry the name of the system that they compile for.
+conda-forge splits CUDA: headers and libraries are in ``targets/x86_64-linux``, programs in ``bin``, the device
+compiler in ``nvvm``. Packages of the nvidia channel before CUDA 12.4 have a flat layout: ``include``, ``lib`` and
+``bin`` of the prefix. On Windows, both use ``Library``. The names of compilers contain their target system.
 """
 
 import platform as host
@@ -29,24 +29,24 @@ _PACKAGE = re.compile(r"cuda(toolkit)?(-[a-z-]+)?|magma[\w-]*|cudnn")
 
 
 def has_packages(prefix: Path) -> bool:
-    """Tell whether a prefix holds conda packages."""
+    """Return whether a prefix holds conda packages."""
     return next((prefix / "conda-meta").glob("*.json"), None) is not None
 
 
 def split_toolkit(prefix: Path) -> Path | None:
-    """Return the folder with the ``include`` and ``lib`` of a CUDA toolkit as conda-forge lays it out."""
+    """Return the folder with the ``include`` and ``lib`` of a CUDA toolkit in conda-forge's layout."""
     folders = (prefix / "targets" / name for name in _TARGETS.get(host.machine(), ()))
     return next((folder for folder in folders if (folder / "include" / _HEADER).is_file()), None)
 
 
 def flat_toolkit(prefix: Path) -> Path | None:
-    """Return the folder of a CUDA toolkit whose parts lie where all packages' files do."""
+    """Return the folder of a CUDA toolkit in the flat layout."""
     roots = (prefix, prefix / "Library")
     return next((root for root in roots if (root / "include" / _HEADER).is_file()), None)
 
 
 def toolkit_version(prefix: Path, include: Path) -> Version | None:
-    """Return a toolkit's release: that of its metapackage where that is there, else what its header says."""
+    """Return a toolkit's release: its metapackage's if there is one, else its header's."""
     found = components(prefix)
     try:
         match = _CUDA_VERSION.search((include / "cuda.h").read_text("utf-8", "replace"))
@@ -54,19 +54,19 @@ def toolkit_version(prefix: Path, include: Path) -> Version | None:
         match = None
     said = Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}") if match else None
     whole = Version.find(found.get("cuda-toolkit", "") or found.get("cudatoolkit", ""))
-    # A metapackage taken without care brings a newer compiler: the header that is compiled against counts.
+    # An unpinned metapackage brings a newer compiler: the header for compiling counts.
     return whole if whole and (said is None or whole.major_minor == said.major_minor) else said
 
 
 def components(prefix: Path) -> dict[str, str]:
-    """Return the version of each CUDA package in a prefix by its name, as the names of their notes tell."""
+    """Return the version of each CUDA package in a prefix by name, from the names of their records."""
     folder = prefix / "conda-meta"
     notes = (CondaFile.parse(path.name) for path in sorted(folder.glob("*.json")))
     return {note.name: note.version for note in notes if note and _PACKAGE.fullmatch(note.name)}
 
 
 def compiler(prefix: Path, name: str) -> Path | None:
-    """Return a compiler of a prefix, ``gcc`` or ``g++``, for the machine that runs this."""
+    """Return a compiler of a prefix, ``gcc`` or ``g++``, for this machine."""
     programs = prefix / "bin"
     named = sorted(programs.glob(f"{host.machine()}-conda*-linux-gnu-{name}")) if programs.is_dir() else []
     plain = programs / name
@@ -74,7 +74,7 @@ def compiler(prefix: Path, name: str) -> Path | None:
 
 
 def library_root(prefix: Path, headers: tuple[str, ...], libraries: tuple[str, ...]) -> Path | None:
-    """Return the folder above the ``include`` and ``lib`` that hold one of some headers and one of some libraries."""
+    """Return the folder whose ``include`` and ``lib`` have one of the headers and one of the libraries."""
     for root in (prefix, prefix / "Library"):
         if any((root / "include" / name).is_file() for name in headers) and any(
             (root / "lib" / name).is_file() for name in libraries

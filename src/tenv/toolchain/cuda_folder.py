@@ -1,9 +1,9 @@
-"""The CUDA toolkit's folder of a prefix: how the parts that packages bring become one.
+"""Build the CUDA toolkit folder of a prefix from the parts in its packages.
 
 NVIDIA's wheels spread a toolkit over ``site-packages/nvidia/*``: no ``lib64``, no unversioned ``.so`` names, no stub of
-the driver's library, no ``version.json``. For these, and for conda-forge's split toolkit, `assemble` lays one folder of
-relative links over them that ``nvcc``, CMake's ``FindCUDAToolkit``, PyTorch's find modules and
-``torch.utils.cpp_extension`` take for an installed toolkit.
+the driver's library, no ``version.json``. For these, and for conda-forge's split toolkit, `assemble` creates one
+folder of relative links that ``nvcc``, CMake's ``FindCUDAToolkit``, PyTorch's find modules and
+``torch.utils.cpp_extension`` treat as an installed toolkit.
 """
 
 import json
@@ -30,22 +30,22 @@ _MACHINES = {"linux-64": elf.ProcessorFamily.X86_64, "linux-aarch64": elf.Proces
 
 
 def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
-    """Make the CUDA toolkit folder of a prefix anew from the wheels in it, or from conda-forge's split toolkit.
+    """Rebuild the CUDA toolkit folder of a prefix from its wheels, or from conda-forge's split toolkit.
 
-    All links are relative and lie below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed as one.
+    All links are relative and below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed.
 
     Args:
         prefix: The prefix.
-        platform: The platform, which decides the form of the driver's stub.
-        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages; what else stands there
-            (a hand-installed PyTorch brings CUDA libraries of its own) is no part of the toolkit.
+        platform: The platform, which determines the form of the driver stub.
+        parts: The folders below ``site-packages/nvidia`` with the target's own packages. Other folders there (a
+            PyTorch that the user installed brings its own CUDA libraries) are not part of the toolkit.
 
     Raises:
-        StorageError: The folder can't be written.
+        StorageError: The folder is not writable.
     """
     sources = [part for part in parts if holds_part(part)]
     root = prefix / TOOLKIT
-    with storage_errors(f"can't make the CUDA toolkit folder {root}"):
+    with storage_errors(f"can't create the CUDA toolkit folder {root}"):
         _clear(root)
         split = conda_layout.split_toolkit(prefix)
         sources = [split, *sources] if split else sources
@@ -64,19 +64,19 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
 
 
 def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
-    """Make the folder of CUDA libraries of a prefix whose toolkit is the machine's own.
+    """Rebuild the folder of CUDA libraries of a prefix that uses a system toolkit.
 
     Args:
         prefix: The prefix.
-        parts: The folders below ``site-packages/nvidia`` that hold the target's own packages. Only those libraries are
-            taken that no toolkit brings: a second cuBLAS beside the toolkit's would be a mixture.
+        parts: The folders below ``site-packages/nvidia`` with the target's own packages. Only libraries that no
+            toolkit has are linked: a second cuBLAS next to the toolkit's would mix releases.
 
     Raises:
-        StorageError: The folder can't be written.
+        StorageError: The folder is not writable.
     """
     root = prefix / TOOLKIT
     sources = [part for part in parts if part.name in _BESIDE]
-    with storage_errors(f"can't make the folder of CUDA libraries {root}"):
+    with storage_errors(f"can't create the folder of CUDA libraries {root}"):
         _clear(root)
         if sources:
             _link_toolkit(root, sources)
@@ -109,7 +109,7 @@ def _link_toolkit(root: Path, sources: Iterable[Path]) -> None:
 
 
 def _merge(folder: Path, parts: list[Path]) -> None:
-    """Lay several folders over each other in links: one link for what has one source, a real folder for the rest."""
+    """Merge folders with links: one link for a name from one folder, a real folder for the rest."""
     folder.mkdir(parents=True, exist_ok=True)
     sources: dict[str, list[Path]] = {}
     for part in parts:
@@ -120,12 +120,12 @@ def _merge(folder: Path, parts: list[Path]) -> None:
         folders = [entry for entry in entries if entry.is_dir()]
         if len(folders) > 1:
             _merge(folder / name, folders)
-        else:  # where two packages bring one file, the first in the stable order is as good as the other
+        else:  # if two packages have the same file, the first in the stable order is linked
             relative_link(folder / name, entries[0])
 
 
 def _link_unversioned(folder: Path) -> None:
-    """Add ``libX.so`` beside each ``libX.so.N``, which is the name that linkers and CMake look for."""
+    """Add ``libX.so`` next to each ``libX.so.N``, since linkers and CMake search for that name."""
     newest: dict[str, Path] = {}
     for entry in sorted(folder.iterdir(), key=_so_version):
         if match := _SHARED.fullmatch(entry.name):
@@ -140,18 +140,18 @@ def _so_version(library: Path) -> tuple[list[int], str]:
 
 
 def _write_driver_stub(root: Path, machine: elf.ProcessorFamily) -> None:
-    """Write ``lib/stubs/libcuda.so``: the driver's library is not on build machines, yet programs link to it."""
+    """Write ``lib/stubs/libcuda.so``: build hosts lack the driver's library, but programs link to it."""
     headers = [root / "include" / name for name in _DRIVER_HEADERS]
     texts = [path.read_text("utf-8", "replace") for path in headers if path.is_file()]
     symbols = frozenset[str]().union(*(elf.declared_functions(text) for text in texts))
-    if symbols and not (root / "lib" / "stubs" / "libcuda.so").exists():  # NVIDIA's redist brings one
+    if symbols and not (root / "lib" / "stubs" / "libcuda.so").exists():  # NVIDIA's redist has one
         stubs = root / "lib" / "stubs"
         stubs.mkdir(exist_ok=True)
         write_atomic(stubs / "libcuda.so", elf.stub_library("libcuda.so.1", symbols, machine))
 
 
 def _write_versions(root: Path, found: Toolchain) -> None:
-    """Write ``version.json`` as NVIDIA's installers do: the release, then each component by its own version."""
+    """Write ``version.json`` like NVIDIA's installers: the release, then the version of each component."""
     rows: dict[str, Mapping[str, str]] = {}
     if found.cuda_version:
         rows["cuda"] = {"name": "CUDA SDK", "version": found.cuda_version.text}

@@ -1,4 +1,4 @@
-"""Where things are in a prefix, whoever brought them: packages, archives or `tenv.toolchain.cuda_folder`."""
+"""Find the tools of a prefix from any source: packages, archives or `tenv.toolchain.cuda_folder`."""
 
 import contextlib
 import json
@@ -15,34 +15,36 @@ from tenv.toolchain import conda_layout, wheel_layout
 __all__ = ["TOOLKIT", "Toolchain", "discover", "python_program", "site_packages"]
 
 TOOLKIT = "cuda"
-"""The folder in a prefix that `tenv.toolchain.cuda_folder` makes."""
+"""The folder in a prefix that `tenv.toolchain.cuda_folder` creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """Where things are in a prefix; None for what it does not hold.
+    """The tools of a prefix; None for missing ones.
 
     Attributes:
         prefix: The environment's folder.
         python: The Python program.
-        site_packages: Where that Python keeps packages.
+        site_packages: That Python's folder of packages.
         cuda: The CUDA toolkit's folder (CUDA_HOME).
         cuda_version: The toolkit's release.
         nvcc: The CUDA compiler.
-        cudnn: The folder above cuDNN's ``include`` and ``lib``.
+        cudnn: The folder with cuDNN's ``include`` and ``lib``.
         cusparselt: The same for cuSPARSELt.
         nccl: The same for NCCL.
         cmake: The CMake program.
         ninja: The Ninja program.
-        mkl: The folder above MKL's ``include`` and ``lib``.
+        mkl: The folder with MKL's ``include`` and ``lib``.
         magma: The same for MAGMA.
-        conda: Whether the prefix holds conda packages.
-        virtual: Whether its Python is a virtual environment's, made from another one.
-        mpi: The folder above MPI's ``bin``.
-        cc: The C compiler that builds shall take.
-        cxx: The C++ compiler that builds shall take, nvcc's included.
-        system: What of it is the machine's own, by its keys in ``[system]``.
-        compat: The folder of cuda-compat's ``libcuda.so.1``, which newer programs need on an older driver.
+        conda: Whether the prefix has conda packages.
+        virtual: Whether its Python is a virtual environment.
+        mpi: The folder with MPI's ``bin``.
+        cc: The C compiler for builds.
+        cxx: The C++ compiler for builds and for nvcc.
+        system: The tools resolved from the system, by their keys in ``[system]``.
+        compat: The folder of cuda-compat's ``libcuda.so.1``, which programs need with an older driver.
+        programs: The ``bin`` folders of archives.
+        headers: The ``include`` folders of the environment and of archives.
     """
 
     prefix: Path
@@ -65,10 +67,12 @@ class Toolchain:
     conda: bool = False
     virtual: bool = False
     compat: Path | None = None
+    programs: tuple[Path, ...] = ()
+    headers: tuple[Path, ...] = ()
 
 
 def python_program(prefix: Path) -> Path:
-    """Return where the Python program of a prefix is, or would be."""
+    """Return the path of a prefix's Python program, which may not exist."""
     if sys.platform != "win32":
         return prefix / "bin" / "python"
     own = conda_layout.has_packages(prefix) and not (prefix / "pyvenv.cfg").is_file()
@@ -76,7 +80,7 @@ def python_program(prefix: Path) -> Path:
 
 
 def discover(prefix: Path) -> Toolchain:
-    """Look at what a prefix holds."""
+    """Find the tools of a prefix."""
     windows = sys.platform == "win32"
     suffix = ".exe" if windows else ""
     virtual = (prefix / "pyvenv.cfg").is_file()
@@ -107,13 +111,17 @@ def discover(prefix: Path) -> Toolchain:
         cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
         cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
         compat=_compat(homes),
+        programs=tuple(folder for home in homes if (folder := home / "bin").is_dir()),
+        headers=tuple(
+            folder for home in (*([prefix] if conda else []), *homes) if (folder := home / "include").is_dir()
+        ),
         conda=conda,
         virtual=virtual,
     )
 
 
 def _archive_homes(prefix: Path) -> list[Path]:
-    """Return the folders that archives were put into, as their records tell."""
+    """Return the folders of archives, from their records."""
     found = []
     for record in sorted((prefix / ARCHIVES).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
@@ -137,7 +145,7 @@ def _program(prefix: Path, name: str, suffix: str) -> Path | None:
 
 
 def _nvcc(prefix: Path, cuda: Path, suffix: str) -> Path | None:
-    # Where conda packages bring it, the folder that tenv assembles only links to it.
+    # For conda packages, the folder that tenv assembles only links to it.
     return next((path for root in (prefix, cuda) if (path := root / "bin" / f"nvcc{suffix}").is_file()), None)
 
 
@@ -149,7 +157,7 @@ def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
 
 
 def site_packages(prefix: Path) -> Path:
-    """Return where the Python of a prefix keeps packages."""
+    """Return the folder of packages of a prefix's Python."""
     if sys.platform == "win32":
         return prefix / "Lib" / "site-packages"
     # conda's Python has a link `python3.1` to its own folder.
@@ -159,7 +167,7 @@ def site_packages(prefix: Path) -> Path:
 
 
 def _cuda_root(prefix: Path, site: Path) -> Path | None:
-    if sys.platform == "win32":  # links need a privilege there; the wheels of CUDA 13 are near enough to a toolkit
+    if sys.platform == "win32":  # links need a privilege there; the wheels of CUDA 13 are close enough to a toolkit
         wheels = (root for root in wheel_layout.toolkit_parts(site) if (root / "bin" / "nvcc.exe").is_file())
         return next(wheels, None) or conda_layout.flat_toolkit(prefix)
     root = prefix / TOOLKIT
@@ -167,7 +175,7 @@ def _cuda_root(prefix: Path, site: Path) -> Path | None:
 
 
 def _header_version(root: Path) -> Version | None:
-    """Return the toolkit's release as its header says it, of which that is all: ``12.1`` for 12010."""
+    """Return the toolkit's release from its header, which has only two numbers: ``12.1`` for 12010."""
     with contextlib.suppress(OSError):
         text = (root / "include" / "cuda_runtime_api.h").read_text("utf-8", "replace")
         if match := re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})", text, re.MULTILINE):

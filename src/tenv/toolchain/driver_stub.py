@@ -1,9 +1,9 @@
-"""A stub of the CUDA driver's library, to link against where no driver is installed.
+"""Write a stub of the CUDA driver library for linking without an installed driver.
 
-Programs that are linked with `-lcuda` need a `libcuda.so` that names the driver's functions. The real one comes with
-the driver, which build machines do not have, and CUDA's wheels leave out the stub that the toolkit's installer brings.
-So the stub is written here, byte for byte the same on every machine: an ELF shared object whose functions all return
-`CUDA_ERROR_STUB_LIBRARY`. At run time the loader follows its DT_SONAME to the real library.
+Programs that are linked with `-lcuda` need a `libcuda.so` that names the driver's functions. The real one is part of
+the driver, which build hosts lack, and CUDA's wheels omit the stub of the toolkit's installer. So this module writes a
+stub, with equal bytes on every host: an ELF shared object whose functions all return `CUDA_ERROR_STUB_LIBRARY`. At run
+time, the loader finds the real library by the DT_SONAME.
 """
 
 import re
@@ -56,7 +56,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\\\r?\n", re.DOTALL)
 
 
 class ProcessorFamily(StrEnum):
-    """A processor family that a stub can be written for, by its `uname -m` name."""
+    """A supported processor family, by its `uname -m` name."""
 
     X86_64 = "x86_64"
     AARCH64 = "aarch64"
@@ -114,12 +114,12 @@ def stub_library(soname: str, symbols: Iterable[str], machine: ProcessorFamily) 
     """Return a shared object whose functions all return `STUB_ERROR`.
 
     Args:
-        soname: Its DT_SONAME, which the programs linked against it will ask the loader for.
-        symbols: The functions it exports, in any order; one that is named twice counts once.
+        soname: Its DT_SONAME, which linked programs request from the loader.
+        symbols: The exported functions in any order; duplicates count once.
         machine: The processor family of the programs.
 
     Returns:
-        The file's bytes, which depend on nothing but the arguments.
+        The file's bytes, which depend only on the arguments.
     """
     names = sorted(set(symbols))
     target = _target(machine)
@@ -142,7 +142,7 @@ def stub_library(soname: str, symbols: Iterable[str], machine: ProcessorFamily) 
 
 
 def declared_functions(header: str, prefix: str = "cu") -> frozenset[str]:
-    """Return the functions that a program compiled with a header of the CUDA driver may ask the linker for.
+    """Return the functions that a program compiled with a header of the CUDA driver may link.
 
     Most of cuda.h's functions are renamed by macros (`#define cuMemAlloc cuMemAlloc_v2`), some of them by one that
     appends `_ptsz` or `_ptds` when the program wants a default stream per thread. Which branches of the header a

@@ -1,4 +1,4 @@
-"""Short programs that show whether a toolchain works: each is compiled and run in a folder of its own."""
+"""Short programs that test a toolchain: each is compiled and run in its own folder."""
 
 import shlex
 import sys
@@ -14,7 +14,7 @@ from tenv.toolchain.discover import Toolchain
 __all__ = ["Outcome", "Probe", "plan", "run", "toolkit_probe"]
 
 _SECONDS = 180.0
-"""For one command; nvcc takes some seconds where a disk is slow."""
+"""Seconds for one command; nvcc takes some seconds on a slow disk."""
 
 _HELLO = (
     '#include <iostream>\n#include <vector>\nint main() { std::vector<int> v(3, 14); std::cout << v[2] << "\\n"; }\n'
@@ -102,10 +102,10 @@ class Probe:
     """A short program.
 
     Attributes:
-        name: What it shows, in a word.
+        name: Its subject, in one word.
         files: Its files.
-        commands: What is run one after the other in the folder of the files; each must end well.
-        lacks: What is not there without which it can't be tried; empty when all is.
+        commands: The commands to run in the folder of the files, in order; each must succeed.
+        lacks: The missing requirement of the program; empty if there is none.
     """
 
     name: str
@@ -116,13 +116,13 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a probe ended.
+    """The result of a probe.
 
     Attributes:
         name: The probe's name.
-        ok: Whether every command ended well.
-        seconds: How long it took.
-        log: The commands and what they printed.
+        ok: Whether every command succeeded.
+        seconds: Its duration.
+        log: The commands with their output.
     """
 
     name: str
@@ -134,23 +134,23 @@ class Outcome:
 def plan(
     toolchain: Toolchain, environ: Mapping[str, str], modules: Sequence[str], gpu: bool, parts: Sequence[str] = ()
 ) -> Iterator[Probe]:
-    """Yield the probes that fit a toolchain.
+    """Yield the probes for a toolchain.
 
     Args:
-        toolchain: Where things are.
-        environ: The environment with the toolchain active.
+        toolchain: The tools of the prefix.
+        environ: The environment variables with the toolchain active.
         modules: The Python modules that must be importable.
-        gpu: Whether a GPU is here, so that what nvcc compiles can be run.
+        gpu: Whether the host has a GPU, so that compiled CUDA programs can be run.
         parts: What CMake's FindCUDAToolkit must find of the toolkit, without ``CUDA::``.
     """
     python = str(toolchain.python)
     if toolchain.python.exists():
         yield Probe("python", {"imports.py": _IMPORTS}, ((python, "imports.py", *modules),))
-    if sys.platform == "win32":  # its compilers need a developer's command line
+    if sys.platform == "win32":  # its compilers need a developer prompt
         return
     compiler = _compiler(environ)
     if not compiler:
-        yield Probe("c++", lacks="no C++ compiler is on PATH (g++, c++ or clang++), and CXX names none")
+        yield Probe("c++", lacks="PATH has no C++ compiler (g++, c++ or clang++), and CXX is not set to one")
         return
     program = ("./probe",)
     yield Probe("c++", {"probe.cpp": _HELLO}, ((*compiler, "-O1", "-o", "probe", "probe.cpp"), program))
@@ -169,10 +169,10 @@ def plan(
 
 
 def toolkit_probe(toolchain: Toolchain, parts: Sequence[str]) -> Probe | None:
-    """Return the configuration of a second that asks CMake for the parts of the toolkit; None where nothing can ask.
+    """Return a short CMake project that searches for the parts of the toolkit; None without CMake or a toolkit.
 
     Args:
-        toolchain: Where things are.
+        toolchain: The tools of the prefix.
         parts: What FindCUDAToolkit must find, without ``CUDA::``.
     """
     if not (toolchain.cmake and toolchain.nvcc and parts):
@@ -214,7 +214,7 @@ def _mkl(root: Path, compiler: tuple[str, ...]) -> Probe:
 
 
 def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bound: bool = True) -> Outcome:
-    """Run a probe in a new folder, each of its commands for a limited time; `bound` is as `process.run` takes it."""
+    """Run a probe in a new folder with a time limit for each command; `bound` is passed to `process.run`."""
     start = time.monotonic()
     log = [probe.lacks] if probe.lacks else []
     ok = not probe.lacks
@@ -240,5 +240,5 @@ def _step(
         return False, f"{shown}\n{done.reason}"
     said = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
     if done.status:
-        said += f"\nended with status {done.status}"
+        said += f"\nfailed with status {done.status}"
     return not done.status, said

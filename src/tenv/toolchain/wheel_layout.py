@@ -1,7 +1,7 @@
-"""Where NVIDIA's wheels put the parts of a CUDA toolkit: spread over ``site-packages/nvidia/*``.
+"""The layout of CUDA toolkit parts in NVIDIA's wheels: spread over ``site-packages/nvidia/*``.
 
-A wheel of CUDA 12 has a folder for each library; those of CUDA 13 share one. What `tenv.toolchain.conda_layout` is to
-conda packages, this is to wheels.
+Wheels of CUDA 12 have a folder for each library; those of CUDA 13 share one. `tenv.toolchain.conda_layout` has the
+layout of conda packages.
 """
 
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from tenv.core.versions import Version
 __all__ = ["FOLDERS", "components", "holds_part", "toolkit_parts", "toolkit_version"]
 
 FOLDERS = ("bin", "include", "lib", "nvvm", "compute-sanitizer", "share")
-"""The folders that a toolkit is made of."""
+"""The folders of a toolkit."""
 
 
 def holds_part(folder: Path) -> bool:
-    """Tell whether a folder has any of the folders that a toolkit is made of."""
+    """Return whether a folder has any folder of a toolkit."""
     return any((folder / name).is_dir() for name in FOLDERS)
 
 
 def toolkit_parts(site: Path) -> Iterator[Path]:
-    """Yield the folders below ``site-packages/nvidia`` that hold parts of a toolkit, in a stable order."""
+    """Yield the folders below ``site-packages/nvidia`` with parts of a toolkit, in a stable order."""
     home = site / "nvidia"
     for folder in sorted(home.iterdir()) if home.is_dir() else ():
         if holds_part(folder):
@@ -30,7 +30,7 @@ def toolkit_parts(site: Path) -> Iterator[Path]:
 
 
 def components(site: Path) -> dict[str, str]:
-    """Return the version of every installed package whose name begins with ``nvidia-`` or is the metapackage."""
+    """Return the versions of the metapackage and of installed packages whose names begin with ``nvidia-``."""
     found = {}
     for folder in dist_infos(site):
         name, version = dist_info(folder)
@@ -40,7 +40,7 @@ def components(site: Path) -> dict[str, str]:
 
 
 def toolkit_version(site: Path) -> Version | None:
-    """Return the release of the toolkit in wheels as NVIDIA numbers it: three parts (the fourth counts rebuilds)."""
+    """Return the release of a toolkit in wheels in NVIDIA's form: three parts (the fourth counts rebuilds)."""
     packages = components(site)
     text = packages.get("cuda-toolkit") or packages.get("nvidia-cuda-nvcc") or packages.get("nvidia-cuda-runtime")
     found = Version.find(text) if text else None

@@ -7,22 +7,44 @@ from pathlib import Path
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.environment.state import Environment
+from tenv.environment.trust import Reason
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
 
 __all__ = ["find_activation", "find_environment", "find_script"]
 
 
-def find_environment(context: Context, target: str | None, prefix: Path | None) -> tuple[str, Environment]:
-    """Return the name of the target and its environment; raises an error unless it is ready."""
+def find_environment(
+    context: Context, target: str | None, prefix: Path | None, *, gutted: bool = False
+) -> tuple[str, Environment]:
+    """Return the name and the environment, which is ready.
+
+    Args:
+        context: What every verb is given.
+        target: The target; the only environment here when None.
+        prefix: The environment's folder, when it is not the usual one.
+        gutted: Take one of which something necessary is gone, too.
+
+    Raises:
+        EnvironmentMissingError: There is none.
+        EnvironmentBrokenError: It is not ready, not of this user, or was moved.
+    """
+
+    def check(environment: Environment, name: str) -> None:
+        fault = context.fault_of(environment, name)
+        if fault and not (gutted and fault.reason is Reason.GUTTED):
+            raise fault.error()
+
     if prefix is not None:
         environment = context.environment("", prefix)
+        check(environment, target or "")
         state = environment.require_ready(target or environment.prefix.name)
         return state.target, environment
     name = target or context.default_target()
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # reports a misspelled name as such
+    check(environment, name)
     environment.require_ready(name)
     return name, environment
 
@@ -68,6 +90,7 @@ def find_script(
         from tenv.environment.made_files import add_scripts  # late: few environments are older than a shell's script
 
         add_scripts(environment)
+        context.registry().renew(environment.prefix)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
     _report(context, environment, name, say, beyond_shell=True)

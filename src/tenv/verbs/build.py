@@ -26,6 +26,7 @@ from tenv.environment.state import Status
 from tenv.project.context import Context
 from tenv.sources.system.fingerprint import read_fingerprints
 from tenv.sources.system.fit import fit
+from tenv.targets.search import find_places
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation
 from tenv.verbs.create import CreateRequest, create
@@ -68,7 +69,7 @@ class Built:
         return tuple(finding for step in self.steps for finding in step.done.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the diagnosis as JSON values."""
         return {
             "target": self.target,
             "prefix": self.prefix,
@@ -81,8 +82,10 @@ class Built:
 
 
 def checkout_context(context: Context, checkout: Path) -> Context:
-    """Return a context in which a checkout is the project: its environments, build folders and logs are its own."""
-    return replace(context, places=replace(context.places, project=checkout))
+    """Return a context in which environments are the checkout's own; targets are looked up around it as well."""
+    around = find_places(checkout)
+    places = tuple(dict.fromkeys((*around.places[:-2], *context.places.places)))
+    return replace(context, places=replace(context.places, places=places, checkout=checkout))
 
 
 _Step = tuple[BuildStepName, Callable[[BuildJob], Done]]

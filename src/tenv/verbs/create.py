@@ -2,30 +2,29 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv import __version__
-from tenv.activation.changes import ACTIVATION, read_activation
-from tenv.activation.shells.interface import SHELLS
-from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, HostError, UsageError
+from tenv.core.errors import ForeignFolderError, HostError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.core.toml_reader import nearest
 from tenv.environment.made_files import add_scripts, lacks_scripts
-from tenv.environment.state import Environment, State, Status
+from tenv.environment.state import State, Status, put_aside
+from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
+from tenv.install.up_to_date import is_current
 from tenv.project.context import Context
-from tenv.sources.owners import holds
 from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
@@ -58,6 +57,8 @@ class CreateRequest:
         check: Stop if a rule reports an error about building.
         around: The host and PyTorch to judge by; None for this host and the checkout in the working folder, if any.
         repair: Verify every file, and reinstall packages with changed or missing files.
+        anew: Put aside what is there, and make the environment anew.
+        features: The features of the target that the environment shall hold; None for those that it holds.
     """
 
     target: str
@@ -70,6 +71,8 @@ class CreateRequest:
     check: bool = True
     around: "Surroundings | None" = None
     repair: bool = False
+    anew: bool = False
+    features: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +127,25 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     start = time.monotonic()
     job = _job(context, request, tell)
     _check_prefix(job.prefix)
-    _check_owner(job)
+    job.environment.check_real()
+    job.look()
+    if not request.anew:
+        _check_owner(job)
     if job.manifest.system:
         _check_platform(job)
     for work in job.works:  # a missing system tool ends the command before any write
         work.look()
     notes: tuple[str, ...] = ()
-    changed = not _is_current(job, request)
+    changed = request.anew or not is_current(job)
     if changed:
         _check_platform(job)
         run_steps(job, _DECIDING)
         with _hold(job, request):
-            changed = not _is_current(job, request)  # another process may have made it meanwhile
+            if request.anew:
+                job.aside = put_aside(job.environment)
+                job.forget_prefix()
+            changed = request.anew or not is_current(job)  # another process may have made it meanwhile
+            _check_owner(job)
             if changed:
                 notes = _make(job)
     else:
@@ -149,21 +159,25 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
 
 
 def _catch_up(job: Creation, request: CreateRequest) -> None:
-    """Record harmless changes of system tools, and write the scripts of newly supported shells."""
+    """Write down harmless changes of the machine, make the scripts of newer shells, and mark what is accepted."""
     accepting = any(work.has_harmless_changes() for work in job.works)
-    if not accepting and not lacks_scripts(job.environment):
+    registry = job.context.registry()
+    marked = registry.is_marked(job.prefix)
+    if not accepting and not lacks_scripts(job.environment) and (marked or registry.is_shared(job.prefix)):
         return
     with _hold(job, request):
         if accepting:
             for work in job.works:
                 work.accept()
         add_scripts(job.environment)
+        registry.mark(job.prefix, needed_names(job.prefix, job.old.python if job.old else ""))
 
 
 def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
     target = context.places.find(request.target)
     if request.lock_file is not None:
         target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    _check_features(target, request.features or ())
     return Creation(
         context,
         target,
@@ -178,70 +192,30 @@ def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Fin
         check=request.check,
         around=request.around,
         tell=tell,
+        features=request.features,
     )
 
 
+def _check_features(target: Target, names: Sequence[str]) -> None:
+    """Refuse a feature that the manifest does not have."""
+    known = target.manifest.features
+    for name in names:
+        if name not in known:
+            listed = f"it has {', '.join(known)}" if known else "it has none"
+            hint = nearest(name, known) or f"{listed}; `tenv show {target.name}` lists what each brings"
+            raise UsageError(f"{target.name} has no feature `{name}`", hint=hint)
+
+
 def _check_owner(job: Creation) -> None:
-    """Raise an error if the prefix holds the environment of another target."""
-    state = job.environment.state()
+    """Refuse a folder that this user did not make, and one that holds the environment of another target."""
+    if job.fault and not job.fault.is_ours:
+        raise job.fault.error()
+    state = job.old
     if state and state.status is not Status.BROKEN and state.target != job.target.name:
         raise ForeignFolderError(
             f"{job.prefix} is an environment of `{state.target}`",
             hint="`--prefix FOLDER` names another folder; `tenv remove` removes that environment",
         )
-
-
-def _is_current(job: Creation, request: CreateRequest) -> bool:
-    """Return whether the environment satisfies the request; its state is stored in the job."""
-    state = job.old = job.environment.state()
-    if state is None or state.status is not Status.READY or request.exact or request.repair:
-        return False
-    if not all(work.is_current() for work in job.works) or not _is_made_from(state, job):
-        return False
-    return job.has_python(state.python) and _is_there(state, job) and _compat_is_right(job)
-
-
-def _compat_is_right(job: Creation) -> bool:
-    """Return whether the use of cuda-compat fits the driver; true for an environment without cuda-compat."""
-    folder = job.before.compat
-    if folder is None:
-        return True
-    from tenv.checks.cuda_compat import is_allowed, is_as_allowed  # late: few environments hold it
-
-    return is_as_allowed(folder, job.environment, allowed=is_allowed(job.target, job.platform, job.around))
-
-
-def _is_made_from(state: State, job: Creation) -> bool:
-    """Return whether this tenv made the environment on this platform from the present lock and manifest."""
-    if state.written_by != __version__:  # another version may lay out toolkit and activation differently
-        return False
-    return (
-        state.platform == job.platform
-        and state.lock == job.lock_digest != ""
-        and (job.kept or state.manifest == job.target.manifest.settings_digest())
-    )
-
-
-def _is_there(state: State, job: Creation) -> bool:
-    """Return whether the environment has every file that its state names, without reading their content."""
-    return (
-        holds(job.environment, state.owned)
-        and (not state.python or job.before.python.exists())
-        and _can_be_activated(job.environment)
-    )
-
-
-def _can_be_activated(environment: Environment) -> bool:
-    """Return whether the stored activation exists; missing scripts of shells are made from it."""
-    scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
-    if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
-        return False
-    if lacks_scripts(environment):
-        try:
-            read_activation(environment.meta / ACTIVATION)
-        except EnvironmentBrokenError:
-            return False
-    return True
 
 
 def _check_prefix(prefix: Path) -> None:
@@ -267,7 +241,7 @@ def _check(job: Creation) -> None:
     """Apply the rules before locking: a host that can't build must not spend the minutes."""
     from tenv.checks.lock_verdict import judge_lock  # late: an environment that is up to date is not judged
 
-    job.judged = judge_lock(job.target, job.lock_read)
+    job.judged = judge_lock(job.target, job.lock_read, features=job.features)
     lock = job.judged.usable(job.target, frozen=job.frozen, written=job.written, kept=job.kept)
     job.ask_rules(lock)
     if lock:
@@ -276,12 +250,17 @@ def _check(job: Creation) -> None:
 
 def _lock(job: Creation) -> None:
     """Lock the target, and apply the rules to the new lock."""
-    from tenv.verbs.lock import lock_target  # late: as above
+    from tenv.checks.lock_verdict import judge_lock  # late: as above
+    from tenv.locks.lock_features import take
+    from tenv.verbs.lock import lock_target
 
-    locked = lock_target(job.context, job.target, judged=job.judged)
+    # The lock is solved with every feature, so it is judged with every feature too.
+    judged = judge_lock(job.target, job.lock_read) if job.target.manifest.features else job.judged
+    locked = lock_target(job.context, job.target, judged=judged)
     job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked again")
-    job.take_lock(locked.lock, replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin))
-    job.ask_rules(locked.lock)
+    target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
+    job.take_lock(take(locked.lock, job.features), target)
+    job.ask_rules(job.lock)
 
 
 _DECIDING = (
@@ -294,12 +273,14 @@ _DECIDING = (
 @contextmanager
 def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
     """Hold the lock on the environment. After waiting for another process, forget what was read of it."""
-    job.environment.check_ours()
+    if job.fault is None and not request.anew:
+        job.environment.check_ours()
     make_folder(job.prefix.parent)
     if request.prefix is None:
         ignore = job.prefix.parent.parent / ".gitignore"
-        if job.context.places.project and not ignore.exists():
-            write_atomic(ignore, "*\n", within=job.context.places.project)
+        own = job.context.places.checkout or job.context.places.project
+        if own and not ignore.exists():
+            write_atomic(ignore, "*\n", within=own)
 
     def waiting(sentence: str) -> None:
         job.forget_prefix()

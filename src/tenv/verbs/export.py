@@ -11,6 +11,7 @@ from tenv.core.files import read_regular, write_atomic
 from tenv.core.toml_reader import read_toml
 from tenv.interop.formats import find_format
 from tenv.interop.interface import Exported, Format, Located, Site, Subject
+from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.staleness import differences
@@ -101,6 +102,9 @@ def _with_lost(exported: Exported, subject: Subject) -> Exported:
         files = {file.name for platform in subject.platforms for file in subject.lock.files(section.key, platform)}
         if section.keys and files:
             exported = replace(exported, lost=(*exported.lost, f"[{section.name}]: {', '.join(sorted(files))}"))
+    if names := ", ".join(subject.manifest.features):
+        lost = f"features {names}: what is written is the target alone"
+        exported = replace(exported, lost=(*exported.lost, lost))
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
         lost = f"URLs of {local} wheels: the index is a folder of this machine, so they are local paths"
         exported = replace(exported, lost=(*exported.lost, lost))
@@ -161,7 +165,14 @@ def _subject(
             f"the lock of {target.name} does not serve Python {request.python}", hint=f"the lock serves {listed}"
         )
     return Subject(
-        target.manifest, lock, platforms, request.python, located or {}, tuple(indexes), request.requests, request.md5
+        target.manifest,
+        take(lock),
+        platforms,
+        request.python,
+        located or {},
+        tuple(indexes),
+        request.requests,
+        request.md5,
     )
 
 

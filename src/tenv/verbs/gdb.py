@@ -163,11 +163,11 @@ def _binary(words: Sequence[str], path: str | None) -> tuple[str, ...]:
     """Return a command line whose first word is no script: gdb reads binaries alone.
 
     Raises:
-        UsageError: There is no such program.
+        UsageError: The program does not exist.
     """
     found = process.find(words[0], path)
     if found is None:
-        raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
+        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
     line = (found, *words[1:])
     for _ in range(_ATTEMPTS):
         before = interpreter_of(Path(line[0]))

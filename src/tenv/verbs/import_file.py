@@ -5,6 +5,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.checks.rules.interface import Severity
+from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import FormatError, LockCorruptError, LockStaleError, ManifestError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import channel_urls
@@ -132,7 +134,9 @@ def _write(
             raw = _lock_bytes(request.file, asked, part)
             check = Path(folder) / lock.name
             check.write_bytes(raw)
-            _require_answers(request.file, read_lock(check, name), asked)
+            made = read_lock(check, name)
+            _require_answers(request.file, made, asked)
+            _require_one_release(request.file, made)
     write_atomic(manifest, text)
     if part:
         write_atomic(lock, raw)
@@ -147,6 +151,17 @@ def _require_answers(file: Path, lock: Lock, asked: Manifest) -> None:
         raise LockStaleError(
             f"{file}: its packages do not satisfy its requests:{listed}",
             hint="`--no-lock` writes the manifest alone; the tool that wrote the file updates it",
+        )
+
+
+def _require_one_release(file: Path, lock: Lock) -> None:
+    """Refuse packages that do not fit together, as ``tenv lock --check`` would refuse their lock."""
+    faults = [found for found in check_lock(lock) if found.severity is Severity.ERROR]
+    if faults:
+        listed = "".join(f"\n  {found.subject} {found.message} ({found.code})" for found in faults)
+        raise LockStaleError(
+            f"{file}: its packages do not fit together, so nothing is written:{listed}",
+            hint=f"{faults[0].fix}; or `--no-lock` writes the manifest alone",
         )
 
 

@@ -136,14 +136,15 @@ def _unknown(reason: str, hint: str, lock: Path | None = None) -> LockStanding:
 
 
 def _look(context: Context, environment: Environment, state: State, path: Path) -> LockStanding:
-    from tenv.locks.lock_file import parse_lock, read_lock_bytes  # late: a noted lock is not read again
+    from tenv.locks.lock_features import take  # late: a noted lock is not read again
+    from tenv.locks.lock_file import parse_lock, read_lock_bytes
 
     where = "" if environment == context.environment(state.target, None) else f" --prefix {environment.prefix}"
     try:
         raw = read_lock_bytes(path, state.target)
         if digest_bytes(raw) == state.lock:
             return LockStanding(Standing.CURRENT, lock=path)
-        lock = parse_lock(raw, str(path), state.target)
+        lock = take(parse_lock(raw, str(path), state.target), state.features)
     except TenvError as error:
         return _unknown(error.message, error.hint or f"`tenv lock {state.target}` writes it", path)
     changes = list(_changes(lock, state))

@@ -9,6 +9,7 @@ from tenv.core.errors import EnvironmentMissingError, ForeignFolderError, UsageE
 from tenv.core.files import exclusive, remove_tree
 from tenv.core.prefix import MARKER
 from tenv.environment.state import Status
+from tenv.environment.trust import Reason
 from tenv.project.context import Context
 
 __all__ = ["Removed", "remove_environment"]
@@ -46,6 +47,11 @@ def remove_environment(
         folder = shlex.quote(str(environment.prefix.resolve()))
         hint = f"`tenv remove --prefix {folder} {target}` removes the folder itself"
         raise ForeignFolderError(f"{environment.prefix} is a symbolic link, so tenv does not remove it", hint=hint)
+    fault = context.fault_of(environment, target)
+    if fault and fault.reason is not Reason.GUTTED:
+        error = fault.error()
+        error.hint = f"{error.hint}; `rm -r {shlex.quote(str(environment.prefix))}` removes it"
+        raise error
     with exclusive(
         environment.prefix,
         f"tenv remove {target}",
@@ -60,5 +66,6 @@ def remove_environment(
                 f"{environment.prefix} is an environment of `{state.target}`, not of `{target}`",
                 hint=f"`tenv remove --prefix {shlex.quote(str(environment.prefix))} {state.target}` removes it",
             )
+        context.registry().forget(environment.prefix)
         remove_tree(environment.prefix, MARKER)
     return Removed(environment.prefix, state.bytes if state else 0)

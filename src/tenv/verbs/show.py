@@ -7,13 +7,15 @@ from typing import Any
 
 from tenv.core.errors import TenvError
 from tenv.core.versions import Version
-from tenv.environment.state import Environment, State
+from tenv.environment.state import Environment, State, Status
+from tenv.environment.trust import Fault
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import Source, sources
 from tenv.sources.staleness import differences
+from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 from tenv.verbs.list import state_word
@@ -28,13 +30,15 @@ class Shown:
 
     Attributes:
         target: The target.
-        platform: The platform of `packages`.
-        lock_state: The lock's file and whether it is missing, stale or up to date, as text.
-        packages: One row per package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size``
-            (bytes); for an archive also ``trust`` (origin of its digest) and ``licence`` (a file in the prefix).
-        environment: Its environment, whether or not it exists.
-        state: The state of the environment; None if it does not exist.
+        platform: The platform that `packages` is about.
+        lock_state: Where the lock is and whether it can be used, in words.
+        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes),
+            ``features`` (those that bring it, none for a part of the target itself); of an archive also ``trust``
+            (where its digest is from) and ``licence`` (the file in the prefix).
+        environment: Where its environment is or would be.
+        state: The environment's state, or None when there is none.
         standing: How the environment stands to the lock.
+        fault: Why the environment can't be used, or None.
     """
 
     target: Target
@@ -44,6 +48,14 @@ class Shown:
     environment: Environment
     state: State | None
     standing: LockStanding
+    fault: Fault | None = None
+
+    @property
+    def word(self) -> str | None:
+        """The word for the environment's state; None when there is none."""
+        if self.fault:
+            return Status.BROKEN.value
+        return state_word(self.state, self.standing, None) if self.state else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""
@@ -63,8 +75,10 @@ class Shown:
             "platform": self.platform,
             "packages": list(self.packages),
             "prefix": str(self.environment.prefix),
-            "state": state_word(self.state, self.standing) if self.state else None,
-            "reason": self.standing.reason or None,
+            "state": self.word,
+            "reason": (self.fault.reason.value if self.fault else self.standing.reason) or None,
+            "features": list(manifest.features),
+            "features_held": list(self.state.features) if self.state else [],
         }
 
 
@@ -72,13 +86,15 @@ def describe(context: Context, name: str, prefix: Path | None) -> Shown:
     """Return the description of a target."""
     target = context.places.find(name)
     environment = context.environment(name, prefix)
-    state = environment.state()
+    fault = context.fault_of(environment, name)
+    state = None if fault and not fault.is_ours else environment.state()
     here = current_platform()
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
     packages = _packages(target, lock, platform, state, environment.prefix)
-    standing = standing_of(context, environment, state) if state else LockStanding(Standing.CURRENT)
-    return Shown(target, platform, words, tuple(packages), environment, state, standing)
+    known = state and not fault
+    standing = standing_of(context, environment, state) if state and known else LockStanding(Standing.CURRENT)
+    return Shown(target, platform, words, tuple(packages), environment, state, standing, fault)
 
 
 def _lock_state(target: Target) -> tuple[Lock | None, str]:
@@ -94,7 +110,7 @@ def _packages(
     target: Target, lock: Lock | None, platform: str, state: State | None, prefix: Path
 ) -> list[dict[str, Any]]:
     """Return a row for each package; wheels are those of the environment's Python minor, else of the highest."""
-    manifest = target.manifest.on(platform)
+    manifest = with_features(target.manifest).on(platform)
     minors = lock.python_minors(platform) if lock else ()
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
     rows = [
@@ -111,5 +127,7 @@ def _rows(source: Source, manifest: Manifest, files: Sequence[LockedFile], prefi
     wanted = {name: source.asked(request) for name, request in manifest.wanted(source.section.key).items()}
     locked = {file.name: file for file in files}
     for name in {**wanted, **locked}:
-        row = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
-        yield {**row, **source.shown(locked.get(name), prefix)}
+        file = locked.get(name)
+        row: dict[str, Any] = {"name": name, "kind": source.section.kind, "wanted": wanted.get(name, "")}
+        row |= {"features": list(getattr(file, "features", ()))}
+        yield {**row, **source.shown(file, prefix)}

@@ -9,6 +9,7 @@ from tenv.checks.rules.whole_toolkit import cmake_targets
 from tenv.core.errors import TenvError
 from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, State
+from tenv.environment.trust import Fault
 from tenv.host.machine import current_platform, sees_gpu
 from tenv.project.context import Context
 from tenv.sources.archives.store import Damage
@@ -39,6 +40,7 @@ class Verified:
         machine: The changed files of system tools.
         store: The damaged files in the store of archives; None if the store was not verified.
         standing: How the environment stands to its lock.
+        fault: Why the environment can't be used, None when it can.
     """
 
     target: str
@@ -49,11 +51,12 @@ class Verified:
     machine: tuple[Drift, ...] = ()
     store: tuple[Damage, ...] | None = None
     standing: LockStanding = field(default_factory=lambda: LockStanding(Standing.CURRENT))
+    fault: Fault | None = None
 
     @property
     def whole(self) -> bool:
         """Whether every file is intact, including those of system tools."""
-        return not (self.faults.missing or self.faults.changed or self.machine or self.store)
+        return not (self.faults.missing or self.faults.changed or self.machine or self.store or self.fault)
 
     @property
     def works(self) -> bool:
@@ -72,7 +75,7 @@ class Verified:
             if self.store is None
             else [{"file": str(damage.path), "reason": damage.reason} for damage in self.store],
             "stale": self.standing.word is Standing.STALE,
-            "reason": self.standing.reason or None,
+            "reason": (self.fault.reason.value if self.fault else self.standing.reason) or None,
             "probes": [asdict(outcome) for outcome in self.outcomes or ()],
         }
 
@@ -93,7 +96,8 @@ def verify(
         EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
-    name, environment = find_environment(context, target, prefix)
+    name, environment = find_environment(context, target, prefix, gutted=True)
+    fault = context.fault_of(environment, name)
     state = environment.require_ready(name)
     standing = report_standing(context, environment, state, None)
     context.progress.step(f"verifying the files of {name}", 1)
@@ -104,8 +108,8 @@ def verify(
     if with_store:
         context.progress.step("verifying the store of archives")
         store = tuple(damage for source in sources() for damage in source.damages())
-    outcomes = tuple(_try(context, name, environment, state)) if with_probes else None
-    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store, standing)
+    outcomes = tuple(_try(context, name, environment, state)) if with_probes and not fault else None
+    return Verified(name, environment.prefix, faults, extra, outcomes, machine, store, standing, fault)
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:

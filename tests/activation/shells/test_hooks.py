@@ -1,18 +1,24 @@
-"""The hook of each shell at hand: it activates without a program, and asks one where it has to."""
+"""The hook of each installed shell activates without running a program, except where it needs one."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change
+from tenv.targets.project_folder import find_project
+from tests.support.marked import mark
+from tests.support.project_folders import LAYOUTS
 from tests.support.shells import SPOKEN, Spoken, note_lock
 
 AT_HAND = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program]
 PATH = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+DATA = Path("da'ta") / "envs"
+NEEDED = ("bin/python", "pyvenv.cfg")
 
 
-def make_environment(shell: Spoken, folder: Path, state: str = "ready") -> None:
+def make_environment(shell: Spoken, folder: Path, home: Path, state: str = "ready") -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
@@ -25,6 +31,10 @@ def make_environment(shell: Spoken, folder: Path, state: str = "ready") -> None:
     made = Activation(folder.name, folder, changes)
     (meta / "activation.json").write_text(made.to_json())
     (meta / shell.module.SCRIPT).write_text(shell.module.render_activation(made))
+    for name in NEEDED:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch(0o755)
+    mark(folder, home, *NEEDED)
 
 
 @pytest.fixture
@@ -38,15 +48,16 @@ def told(tmp_path: Path) -> Path:
 
 
 def load(shell: Spoken, folder: Path) -> str:
-    return shell.load(folder, shell.module.render_hook([str(folder / "tenv program")], folder / "da'ta" / "envs"))
+    return shell.load(folder, shell.module.render_hook([str(folder / "tenv program")], folder / DATA))
 
 
 @pytest.mark.parametrize("shell", AT_HAND)
 def test_a_project_s_environment_is_activated_from_any_folder_of_it(shell: Spoken, tmp_path: Path, told: Path) -> None:
     project = tmp_path / "my project"
     (project / "manifests").mkdir(parents=True)
+    (project / "manifests" / "cuda130.toml").touch()
     (project / "src" / "deep").mkdir(parents=True)
-    make_environment(shell, project / ".tenv" / "envs" / "cuda130")
+    make_environment(shell, project / ".tenv" / "envs" / "cuda130", tmp_path / DATA)
     steps = [load(shell, tmp_path), shell.cd(project / "src" / "deep"), shell.shot("before")]
     steps += ["tenv activate cuda130\n", shell.shot("active"), "tenv deactivate\n", shell.shot("after")]
     seen, said = shell.run(tmp_path, steps, PATH)
@@ -57,8 +68,8 @@ def test_a_project_s_environment_is_activated_from_any_folder_of_it(shell: Spoke
 
 @pytest.mark.parametrize("shell", AT_HAND)
 def test_outside_a_project_the_user_s_own_are_found(shell: Spoken, tmp_path: Path, told: Path) -> None:
-    make_environment(shell, tmp_path / "da'ta" / "envs" / "cpu")
-    make_environment(shell, tmp_path / "da'ta" / "envs" / "gpu")
+    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA)
+    make_environment(shell, tmp_path / DATA / "gpu", tmp_path / DATA)
     steps = [load(shell, tmp_path), shell.cd(Path("/")), shell.shot("before"), "tenv activate cpu\n"]
     steps += ["tenv activate gpu\n", shell.shot("inner"), "tenv deactivate\n", shell.shot("outer")]
     steps += ["tenv deactivate\n", shell.shot("after")]
@@ -72,7 +83,7 @@ def test_outside_a_project_the_user_s_own_are_found(shell: Spoken, tmp_path: Pat
 @pytest.mark.parametrize("shell", AT_HAND)
 @pytest.mark.parametrize("state", ["creating", "broken"])
 def test_what_is_not_ready_is_left_to_tenv(shell: Spoken, state: str, tmp_path: Path, told: Path) -> None:
-    make_environment(shell, tmp_path / "da'ta" / "envs" / "cpu", state)
+    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA, state)
     steps = [load(shell, tmp_path), shell.cd(Path("/")), shell.attempt("tenv activate cpu"), shell.shot("after")]
     seen, _ = shell.run(tmp_path, steps, PATH)
     assert told.read_text() == f"<activate><--shell><{shell.spoken}><cpu>\n"
@@ -90,7 +101,7 @@ def test_everything_else_is_passed_on(shell: Spoken, tmp_path: Path, told: Path)
 
 @pytest.mark.parametrize("shell", AT_HAND)
 def test_what_tenv_prints_activates(shell: Spoken, tmp_path: Path, told: Path) -> None:
-    make_environment(shell, tmp_path / "el'sewhere")
+    make_environment(shell, tmp_path / "el'sewhere", tmp_path / DATA)
     script = tmp_path / "el'sewhere" / "tenv-meta" / shell.module.SCRIPT
     program = told.with_name("tenv program")
     program.write_text(f"#!/bin/sh\ncat <<'EOF'\n{shell.module.render_source(str(script))}EOF\n")
@@ -99,3 +110,50 @@ def test_what_tenv_prints_activates(shell: Spoken, tmp_path: Path, told: Path) -
     seen, _ = shell.run(tmp_path, steps, PATH)
     assert seen["active"][b"TENV_TARGET"] == b"el'sewhere"
     assert seen["after"] == seen["before"]
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_the_hook_finds_the_projects_that_python_finds(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    steps, folders = [load(shell, tmp_path)], {}
+    for number, (name, (make, _)) in enumerate(LAYOUTS.items()):
+        folder = folders[name] = tmp_path / f"p{number}"
+        (folder / "deep").mkdir(parents=True)
+        make_environment(shell, folder / ".tenv" / "envs" / "cpu", tmp_path / DATA)
+        make(folder)
+        steps += [shell.cd(folder / "deep"), shell.attempt("tenv activate cpu"), shell.shot(folder.name)]
+        steps += [shell.attempt("tenv deactivate")]
+    seen, _ = shell.run(tmp_path, steps, PATH)
+    python = {name: bool(find_project(folder / "deep")[0]) for name, folder in folders.items()}
+    assert python == {name: is_project for name, (_, is_project) in LAYOUTS.items()}
+    found = {name: b"TENV_PREFIX" in seen[folder.name] for name, folder in folders.items()}
+    if shell.name in ("elvish", "nu"):  # they can't ask for owners; the mark decides there
+        del found["of another user"], python["of another user"]
+    assert found == python
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "unmarked": lambda prefix: (prefix / "tenv-meta" / "id").unlink(),
+    "other-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("0" * 32),
+    "climbing-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("../marks"),
+    "no-python": lambda prefix: (prefix / "bin" / "python").unlink(),
+    "dead-python": lambda prefix: (prefix / "bin" / "python").chmod(0o644),
+    "no-config": lambda prefix: (prefix / "pyvenv.cfg").unlink(),
+    "newer-config": lambda prefix: os.utime(prefix / "pyvenv.cfg", (2e9, 2e9)),
+    "moved": lambda prefix: prefix.rename(prefix.with_name("aside")),
+}
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_what_carries_no_mark_or_is_not_whole_is_left_to_tenv(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    names = ["aside", "linked", *(name for name in CHANGES if name != "moved")]
+    for name, change in CHANGES.items():
+        make_environment(shell, tmp_path / DATA / name, tmp_path / DATA)
+        change(tmp_path / DATA / name)
+    make_environment(shell, tmp_path / DATA / "real", tmp_path / DATA)
+    (tmp_path / DATA / "linked").symlink_to("real")
+    steps = [load(shell, tmp_path), shell.cd(Path("/"))]
+    for name in names:
+        steps += [shell.attempt(f"tenv activate {name}"), shell.shot(name)]
+    seen, _ = shell.run(tmp_path, steps, PATH)
+    assert [name for name in names if b"TENV_PREFIX" in seen[name]] == []
+    assert len(told.read_text().splitlines()) == len(names)

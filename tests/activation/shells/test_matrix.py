@@ -1,4 +1,4 @@
-"""Every shell at hand activates, nests, changes and deactivates; its programs' environments are compared."""
+"""Every installed shell activates, nests, changes and deactivates; its programs' environments are compared."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The scripts are run by every POSIX shell at hand, and the environments before and after are compared byte by byte."""
+"""Every installed POSIX shell runs the scripts; the environments before and after are compared byte by byte."""
 
 import os
 import shutil
@@ -10,6 +10,7 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import posix
+from tests.support.marked import mark
 from tests.support.shells import note_lock
 
 SHELLS = [name for name in ("bash", "zsh", "dash", "ksh", "mksh") if shutil.which(name)]
@@ -151,12 +152,13 @@ def hook(tmp_path: Path, program: str) -> str:
     return posix.render_hook([program], tmp_path / "data" / "envs")
 
 
-def make_environment(folder: Path, state: str) -> None:
+def make_environment(folder: Path, home: Path, state: str) -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
     (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
     note_lock(meta)
     (meta / "activate.sh").write_text(posix.render_activation(activation(folder.name, folder)))
+    mark(folder, home)
 
 
 def fake_program(tmp_path: Path) -> Path:
@@ -171,8 +173,9 @@ def fake_program(tmp_path: Path) -> Path:
 def test_the_hook_activates_a_project_s_environment_without_a_program(shell: str, tmp_path: Path) -> None:
     project = tmp_path / "my project"
     (project / "manifests").mkdir(parents=True)
+    (project / "manifests" / "cuda130.toml").touch()
     (project / "src" / "deep").mkdir(parents=True)
-    make_environment(project / ".tenv" / "envs" / "cuda130", "ready")
+    make_environment(project / ".tenv" / "envs" / "cuda130", tmp_path / "data" / "envs", "ready")
     text = (
         f"{hook(tmp_path, str(fake_program(tmp_path)))}cd '{project}/src/deep'\n"
         f"tenv activate cuda130\necho $TENV_PREFIX\ntenv deactivate\necho ${{TENV_PREFIX-none}}\n"
@@ -182,7 +185,7 @@ def test_the_hook_activates_a_project_s_environment_without_a_program(shell: str
 
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell in ("bash", "zsh")])
 def test_the_hook_finds_environments_of_the_user_outside_a_project(shell: str, tmp_path: Path) -> None:
-    make_environment(tmp_path / "data" / "envs" / "cpu", "ready")
+    make_environment(tmp_path / "data" / "envs" / "cpu", tmp_path / "data" / "envs", "ready")
     text = f"{hook(tmp_path, str(fake_program(tmp_path)))}cd /\ntenv activate cpu\necho $TENV_PREFIX\n"
     assert run(shell, text) == f"{tmp_path / 'data' / 'envs' / 'cpu'}\n"
 
@@ -190,7 +193,7 @@ def test_the_hook_finds_environments_of_the_user_outside_a_project(shell: str, t
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell in ("bash", "zsh")])
 @pytest.mark.parametrize("state", ["creating", "broken"])
 def test_the_hook_never_takes_an_unfinished_environment(shell: str, state: str, tmp_path: Path) -> None:
-    make_environment(tmp_path / "data" / "envs" / "cpu", state)
+    make_environment(tmp_path / "data" / "envs" / "cpu", tmp_path / "data" / "envs", state)
     text = f"{hook(tmp_path, str(fake_program(tmp_path)))}cd /\ntenv activate cpu || echo status $?\n"
     done = subprocess.run(
         [str(shutil.which(shell)), "-euc", text],

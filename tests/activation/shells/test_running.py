@@ -63,6 +63,6 @@ def test_each_shell_is_found_out(shell: object, tmp_path: Path) -> None:
 def test_a_shell_that_tenv_does_not_speak_to_gets_what_works_in_any() -> None:
     with pytest.raises(UsageError) as caught:
         find_shell("tcsh", "cuda130")
-    assert "`tcsh` is not a shell that tenv speaks to" in str(caught.value)
+    assert "`tcsh` is not a shell that tenv supports" in str(caught.value)
     assert "`tenv shell cuda130` and `tenv run cuda130 -- COMMAND`" in (caught.value.hint or "")
     assert "fish" in known_shells()

@@ -1,4 +1,4 @@
-"""What completes the words of tenv: the answers of the script in each shell at hand, and that no Tab starts tenv."""
+"""What completes the words of tenv: the answers of the script in each installed shell, and that no Tab starts tenv."""
 
 import shutil
 import subprocess

@@ -24,7 +24,7 @@ def test_nothing_that_is_missing_is_an_error() -> None:
 
 def test_a_geforce_is_told_why_forward_compatibility_is_closed() -> None:
     (finding,) = found("TE103", case(driver=Version("535.104.05"), gpus=(GTX,)))
-    assert "closed to GeForce" in finding.message
+    assert "GeForce GPUs do not support" in finding.message
 
 
 def test_a_gpu_without_a_driver_is_known_by_its_pci_id() -> None:
@@ -39,8 +39,8 @@ def test_a_gpu_without_a_driver_is_known_by_its_pci_id() -> None:
         ("2.6.0", "linux-64", {}, "error", "fails with PyTorch 2.6.0: CMake 4 has dropped the policies before 3.5"),
         ("2.6.0", "win-64", {"wheels": (wheel("six", "1.17.0"),)}, "error", "fails with PyTorch 2.6.0"),
         ("2.6.0", "linux-64", {"manifest": {"environment": {"CMAKE_POLICY_VERSION_MINIMUM": "3.5"}}}, "", ""),
-        ("2.7.1", "linux-64", {}, "warning", "which NNPACK's download of six asks for"),
-        ("2.15.0", "linux-64", {}, "warning", "which NNPACK's download of six asks for"),
+        ("2.7.1", "linux-64", {}, "warning", "which NNPACK's download of six requires"),
+        ("2.15.0", "linux-64", {}, "warning", "which NNPACK's download of six requires"),
         ("2.7.1", "linux-64", {"wheels": (wheel("six", "1.17.0"),)}, "", ""),
         ("2.7.1", "linux-64", {"conda": (conda("six", "1.17.0"),)}, "", ""),
         ("2.7.1", "linux-aarch64", {}, "", ""),
@@ -104,10 +104,10 @@ def test_the_fix_for_glibc_is_a_cuda_that_works_with_it() -> None:
 def test_a_gpu_without_a_driver_is_told_which_one_to_install() -> None:
     lonely: dict[str, Any] = {"driver": Missing("no probe answered"), "gpus": (gpu("", None, "10de:2182"),)}
     (finding,) = found("TE101", case("12.1", **lonely))
-    assert "for the GeForce GTX 1660 Ti of this machine" in finding.message
+    assert "for the GeForce GTX 1660 Ti of this host" in finding.message
     assert finding.fix == (
-        "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which knows all of CUDA 12.1), "
-        "and restart the machine"
+        "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which supports all of CUDA 12.1), "
+        "and reboot"
     )
 
 

@@ -102,7 +102,7 @@ def test_a_clang_that_nvcc_refuses(cuda: str, version: str, codes: list[str]) ->
 def test_a_clang_that_pytorch_refuses() -> None:
     (finding,) = found("TE403", case("12.1", "2.4.1", compilers=(clang("8.0.1"),)))
     assert (finding.severity, finding.subject) == ("error", "clang++ 8.0.1")
-    assert finding.message == "is older than what PyTorch 2.4.1 asks for: clang 9 or newer"
+    assert finding.message == "is older than PyTorch 2.4.1 requires: clang 9 or newer"
     assert "CC=/usr/bin/clang-" in finding.fix
     assert found("TE403", case("12.1", "2.4.1", compilers=(clang("9.0"),))) == []
 
@@ -146,7 +146,7 @@ def test_a_visual_c_plus_plus_that_pytorch_refuses(torch: str | None, version: s
     for finding in findings:
         assert said in finding.message
         assert finding.fix.startswith(
-            f"install a toolset of _MSC_VER {re.findall(r'1[0-9]{3}', finding.message)[1]} or"
+            f"install a toolset with _MSC_VER {re.findall(r'1[0-9]{3}', finding.message)[1]} or"
         )
 
 
@@ -157,8 +157,8 @@ def test_windows_without_visual_c_plus_plus() -> None:
         findings = found("TE401", asked)
         assert [finding.code for finding in findings] == codes
         for finding in findings:
-            assert finding.message.startswith("there is no Visual C++ here")
-            assert finding.evidence == f"looked in: {looked}"
+            assert finding.message.startswith("Visual C++ was not found")
+            assert finding.evidence == f"searched: {looked}"
             assert finding.fix.startswith("winget install Microsoft.VisualStudio.2022.BuildTools")
     assert found("TE401", case(compilers=Fact((msvc("19.44.35207"),), looked, kind), platform="win-64")) == []
 
@@ -167,8 +167,8 @@ def test_several_toolsets_of_visual_c_plus_plus() -> None:
     older = replace(msvc("19.29.30133"), path="C:/VC/29/cl.exe", default=False)
     (finding,) = found("TE404", case(compilers=(msvc("19.44.35207"), older), platform="win-64"))
     assert finding.subject == "msvc"
-    assert finding.message == "there are several; a build takes msvc 19.44.35207 (C:/VC/bin/cl.exe)"
-    assert finding.fix == "build in the prompt of another one: `vcvarsall x64 -vcvars_ver=14.NN`"
+    assert finding.message == "several are installed; a build uses msvc 19.44.35207 (C:/VC/bin/cl.exe)"
+    assert finding.fix == "build in the prompt of another toolset: `vcvarsall x64 -vcvars_ver=14.NN`"
     assert found("TE404", case(compilers=(msvc("19.44.35207"),), platform="win-64")) == []
 
 
@@ -178,7 +178,7 @@ def test_the_one_that_nvcc_takes_is_told_where_it_is_another() -> None:
     (finding,) = found("TE404", case(compilers=(clang("18.1.8"), gxx("13.3.0", default=False), named)))
     assert finding.subject == "clang++ and g++"
     assert finding.message == (
-        "there are several; a build takes clang++ 18.1.8 (/usr/bin/clang++), and nvcc g++ 12.3.0 (/usr/bin/g++-12)"
+        "several are installed; a build uses clang++ 18.1.8 (/usr/bin/clang++), and nvcc g++ 12.3.0 (/usr/bin/g++-12)"
     )
 
 

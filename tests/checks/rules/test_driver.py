@@ -60,7 +60,7 @@ def finding(verdict: DriverVerdict) -> Finding:
         ("570.26", "12.8", "linux", "native"),
         ("614.99", "13.4", "linux", "minor-version"),
         ("615.10", "13.4", "linux", "native"),
-        # The first releases of 11 and 12 came with drivers older than what later became the floor.
+        # The first releases of 11 and 12 shipped with drivers older than what later became the floor.
         ("450.51.05", "11.0", "linux", "native"),
         ("527.41", "12.0", "windows", "native"),
         ("527.41", "12.1", "windows", "impossible"),
@@ -130,7 +130,7 @@ def test_a_missing_driver_is_a_warning_that_names_the_minimum() -> None:
     assert judged.minimum == TABLE.floor(Version("12.1"), windows=False)
     found = finding(judged)
     assert (found.code, found.severity) == ("TE101", Severity.WARNING)
-    assert "building needs none, but running needs NVIDIA driver 525.60.13 or newer" in found.message
+    assert "building needs none, running needs NVIDIA driver 525.60.13 or newer" in found.message
     assert found.evidence == NO_DRIVER.reason
     assert "`--build-only`" in found.fix
 
@@ -139,7 +139,7 @@ def test_minor_version_compatibility_tells_its_limit() -> None:
     found = finding(on("515.76", "11.8"))
     assert (found.code, found.severity, found.subject) == ("TE102", Severity.NOTE, "CUDA 11.8")
     assert "can't compile the PTX" in found.message
-    assert "came with driver 520.61.05" in found.message
+    assert "shipped with driver 520.61.05" in found.message
     assert found.evidence == "driver 515.76 (nvidia-smi)"
     assert found.fix == (
         "list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST, or install driver 520.61.05 or newer"
@@ -150,7 +150,7 @@ def test_a_driver_that_is_too_old_is_an_error() -> None:
     found = finding(on("515.76", "12.1"))
     assert (found.code, found.severity) == ("TE103", Severity.ERROR)
     assert found.fix == (
-        "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which knows all of CUDA 12.1), "
+        "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which supports all of CUDA 12.1), "
         "or choose a target with CUDA 11.8 or older"
     )
 

@@ -20,15 +20,15 @@ SOON: dict[str, Any] = {"driver": Missing("no probe"), "offers": override("99.9"
 
 def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
     (finding,) = found("TE609", case(torch="1.9.0"))
-    assert "judged by the row of 1.8.1, the last before it" in finding.message
+    assert "judged by the row of 1.8.1, the last one before it" in finding.message
     (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.27)\nproject(Torch CXX C)\n")
-    for version, told in (("2.16.0a0+git12", "by the row of 2.15.0, the last before it"), ("0.0.1", "by nothing")):
+    for version, told in (("2.16.0a0+git12", "by the row of 2.15.0, the last one before it"), ("0.0.1", "by nothing")):
         (tmp_path / "version.txt").write_text(version)
         source = read_source(tmp_path)
         assert isinstance(source, SourceTree)
         (finding,) = found("TE609", replace(case(), source=source))
         assert finding.message == (
-            "has no row in the table of releases: what its own files do not tell (the cuDNN, GPUs and ABI of its "
+            "has no row in the table of releases: what its files do not state (the cuDNN, GPUs and ABI of its "
             f"wheels, cuSPARSELt) is judged {told}"
         )
         assert finding.evidence == f"{version} (version.txt)"
@@ -37,7 +37,7 @@ def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
 def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:
     for said in ("99.9", "6.5"):
         (finding,) = found("TE107", case(**(SOON | {"offers": override(said)})))
-        assert finding.message.startswith("stands for no driver that is known: the table of drivers goes from CUDA 7.0")
+        assert finding.message.startswith("matches no known driver: the table of drivers goes from CUDA 7.0")
         assert finding.evidence == f"CONDA_OVERRIDE_CUDA is {said}"
 
 
@@ -49,7 +49,9 @@ def test_no_cuda_means_no_driver() -> None:
 
 def test_a_cuda_between_two_toolkits_stands_for_the_driver_of_the_older_one() -> None:
     (finding,) = found("TE102", case("12.8", **(SOON | {"offers": override("12.7")})))
-    assert finding.evidence == ("driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA says 12.7)")
+    assert finding.evidence == (
+        "driver 560.28.03 (the first that offers CUDA 12.6, and CONDA_OVERRIDE_CUDA reports 12.7)"
+    )
 
 
 V100 = gpu("Tesla V100", "7.0")
@@ -58,17 +60,17 @@ V100 = gpu("Tesla V100", "7.0")
 def test_a_gpu_that_the_toolkit_has_dropped_beside_one_that_it_serves() -> None:
     (finding,) = found("TE201", case(gpus=(V100, A100, K80)))
     assert (finding.subject, str(finding.severity)) == ("Tesla V100, Tesla K80", "warning")
-    assert finding.message.endswith("so nothing that it builds runs there, while it serves NVIDIA A100-SXM4-80GB")
+    assert finding.message.endswith("so nothing that it builds runs there; it supports NVIDIA A100-SXM4-80GB")
     assert finding.fix == (
-        "choose a target with CUDA 12.9 or older, or keep programs off it (CUDA_VISIBLE_DEVICES names those that they "
-        "may use)"
+        "choose a target with CUDA 12.9 or older, or hide it from programs (CUDA_VISIBLE_DEVICES lists the GPUs "
+        "that they may use)"
     )
     assert [str(one.severity) for one in found("TE201", case(gpus=(V100, K80)))] == ["error"]
 
 
 def test_nothing_is_built_for_a_gpu_that_nvcc_does_not_know() -> None:
     (mixed,) = found("TE203", case(gpus=(V100, A100, GTX)))
-    assert mixed.fix == 'build for all that nvcc of CUDA 13.0 knows: TORCH_CUDA_ARCH_LIST="7.5;8.0"'
+    assert mixed.fix == 'build for all that nvcc of CUDA 13.0 supports: TORCH_CUDA_ARCH_LIST="7.5;8.0"'
     assert found("TE203", case(gpus=(V100, K80))) == []
     old = Version("580.10")
     (limited,) = found("TE102", case("13.1", driver=old, gpus=(A100,)))
@@ -83,11 +85,11 @@ def test_nothing_is_built_for_a_gpu_that_nvcc_does_not_know() -> None:
 def test_no_driver_is_advised_where_the_toolkit_has_dropped_the_gpus(driver: Any) -> None:
     code = "TE101" if isinstance(driver, Missing) else "TE103"
     (finding,) = found(code, case("12.1", driver=driver, gpus=(K80,)))
-    assert finding.fix == "choose a target with CUDA 11.8 or older: no driver makes the Tesla K80 run CUDA 12.1 (TE201)"
+    assert finding.fix == "choose a target with CUDA 11.8 or older: no driver runs CUDA 12.1 on the Tesla K80 (TE201)"
     for gpus in ((K80, GTX), (K80, gpu("", None))):
         (finding,) = found(code, case("12.1", driver=driver, gpus=gpus))
         assert finding.fix == (
-            "choose a target with an older CUDA: the drivers that run CUDA 12.1 no longer drive the Tesla K80 (TE108)"
+            "choose a target with an older CUDA: the drivers that run CUDA 12.1 no longer support the Tesla K80 (TE108)"
         )
     (finding,) = found(code, case("12.1", driver=driver, gpus=(GTX,)))
     assert finding.fix.startswith("install NVIDIA driver 525.60.13 or newer")
@@ -115,11 +117,11 @@ def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
 
 
 def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
-    reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no number of its own"
+    reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no version of its own"
     (finding,) = found(
         "TE101", case(driver=Missing(reason, ReasonKind.JETSON), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64")
     )
-    assert finding.fix == "install a JetPack with CUDA 13.0 or newer: the driver of a Jetson comes with it"
+    assert finding.fix == "install a JetPack with CUDA 13.0 or newer, which brings the driver of a Jetson"
 
 
 COMPAT = compat("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", "580.65.06")
@@ -128,7 +130,7 @@ COMPAT = compat("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", "580.65.06")
 def test_a_cuda_compat_that_is_in_place_need_not_be_installed() -> None:
     asked: dict[str, Any] = {"driver": Version("535.104.05"), "gpus": (A100,)}
     (finding,) = found("TE105", case(compat=COMPAT, **asked))
-    assert finding.fix == "nothing: such a cuda-compat comes first here already"
+    assert finding.fix == "nothing: a suitable cuda-compat is already loaded first"
     assert finding.evidence.endswith(f"; cuda-compat of driver 580.65.06: {COMPAT.path}")
     for path, version in ((COMPAT.path, "550.54.14"), ("/usr/lib/libcuda.so.580.65.06", "580.65.06")):
         (finding,) = found("TE105", case(compat=compat(path, version), **asked))
@@ -165,8 +167,8 @@ def test_a_container_without_the_driver_is_started_with_it(kind: str, fix: str) 
 def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
     older = Version("535.104.05")
     (finding,) = found("TE106", case("12.1", driver=older, gpus=(A100, GTX), compat=COMPAT))
-    assert "forward compatibility is closed to GeForce GPUs (NVIDIA GeForce GTX 1660 Ti)" in finding.message
-    assert finding.fix.startswith("take /usr/local/cuda-13.0/compat out of LD_LIBRARY_PATH")
+    assert "GeForce GPUs (NVIDIA GeForce GTX 1660 Ti) do not support forward compatibility" in finding.message
+    assert finding.fix.startswith("remove /usr/local/cuda-13.0/compat from LD_LIBRARY_PATH")
     for gpu_, driver in ((A100, older), (GTX, COMPAT.version)):
         assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=COMPAT)) == []
 
@@ -184,9 +186,9 @@ def test_a_library_of_another_patch_is_a_mismatch(driver: str, library: str, fit
 @pytest.mark.parametrize(
     ("driver", "library", "gpus", "module", "said"),
     [
-        ("470.182.03", "520.61.05", (K80,), "", "no longer drives the Tesla K80"),
+        ("470.182.03", "520.61.05", (K80,), "", "no longer supports the Tesla K80"),
         ("470.182.03", "520.61.05", (A100,), "", ""),
-        ("580.105.08", "590.44.01", (gpu("Tesla P100-PCIE-16GB", "6.0"),), "", "no longer drives the Tesla P100"),
+        ("580.105.08", "590.44.01", (gpu("Tesla P100-PCIE-16GB", "6.0"),), "", "no longer supports the Tesla P100"),
         ("455.32.00", "460.73.01", (gpu("Tesla T4", "7.5"),), "", "is not for driver branch 455"),
         ("450.80.02", "460.73.01", (gpu("Tesla T4", "7.5"),), "", ""),
         ("535.161.08", "575.57.08", (A100,), "open", "is not for driver branch 535 with the open kernel module"),
@@ -211,5 +213,5 @@ def test_a_gcc_that_the_nvcc_taken_refuses_is_told_once() -> None:
     findings = [finding for rule in RULES for finding in rule(asked) if str(finding.severity) == "error"]
     assert [finding.code for finding in findings] == ["TE309"]
     assert findings[0].fix.startswith(
-        "install a GCC >=9.4 (GCC 12 at most, for the nvcc taken), or name one that is there"
+        "install a GCC >=9.4 (GCC 12 at most, for the selected nvcc), or set CC and CXX to an installed one"
     )

@@ -54,7 +54,7 @@ def test_an_nvcc_of_another_release_inside_a_conda_toolkit_is_an_error() -> None
     asked = case("12.1.1", conda=packages)
     (finding,) = found("TE301", asked)
     assert (finding.severity, finding.subject) == ("error", "cuda-nvcc 12.8.61 on linux-64")
-    assert finding.message == "is of CUDA 12.8 inside a CUDA 12.1.1 toolkit"
+    assert finding.message == "is from CUDA 12.8 in a CUDA 12.1.1 toolkit"
     assert finding.evidence == "https://conda.anaconda.org/nvidia/linux-64/cuda-nvcc-12.8.61-h0_0.conda"
     assert finding.fix.startswith('add "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*"')
     assert asked.lock
@@ -66,7 +66,7 @@ def test_an_nvcc_of_another_release_inside_a_conda_toolkit_is_an_error() -> None
     [
         ("conda-forge", "12.1", 'pin it in [dependencies]: cuda-nvcc = "12.1.*"'),
         ("nvidia", "12.1", 'put "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*" in'),
-        ("nvidia", "11.8", 'put "nvidia/label/cuda-11.8.0" in the place of "nvidia" in `channels`'),
+        ("nvidia", "11.8", 'put "nvidia/label/cuda-11.8.0" instead of "nvidia" in `channels`'),
         ("nvidia/label/cuda-12.8.0", "12.1", 'pin it in [dependencies]: cuda-nvcc = "12.1.*"'),
     ],
 )
@@ -109,7 +109,7 @@ def test_an_archive_says_its_cuda_by_its_name(variant: str, codes: list[str]) ->
     row = archive("cudnn", "99.1.0", f"{CUDNN_URL}99.1.0{variant}-archive.tar.xz")
     findings = found("TE305", case("13.0", archives=(row,)))
     assert [finding.code for finding in findings] == codes
-    assert all(finding.message == "is made for CUDA 12.*, and the target has CUDA 13.0" for finding in findings)
+    assert all(finding.message == "is built for CUDA 12.*, but the target has CUDA 13.0" for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_a_cusparselt_that_is_not_used_stops_nothing(
     ("cuda", "severity", "fix"),
     [
         ("12.1", None, ""),
-        ("12.6", "warning", "ask for magma-cuda126 = "),
-        ("11.8", "error", 'ask for magma-cuda118 = "2.6.1" of the channel pytorch'),
+        ("12.6", "warning", "replace it with magma-cuda126 = "),
+        ("11.8", "error", 'replace it with magma-cuda118 = "2.6.1" of the channel pytorch'),
         ("12.2", "warning", "there is no known magma-cuda122"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_compiler_of_the_system_beside_one_of_conda_s() -> None:
     named = type(named)("g++", named.path, named.version, False, led("CUDAHOSTCXX", "g++-12 on PATH"))
     (finding,) = found("TE504", case("12.1", conda=own, compilers=(named,)))
     assert finding.subject == "CUDAHOSTCXX"
-    assert finding.fix == "unset CUDAHOSTCXX before the environment is activated, which sets what it needs"
+    assert finding.fix == "unset CUDAHOSTCXX , then activate the environment, which sets its own compilers"
     inside = type(named)("g++", "/e/bin/x86_64-conda-linux-gnu-g++", named.version, True, led("CXX"))
     assert found("TE504", case("12.1", conda=own, compilers=(inside, gxx("12.3.0")))) == []
 
@@ -189,9 +189,9 @@ def test_ptrace_scope(scope: int, severity: str | None) -> None:
 def test_a_libcuda_that_another_driver_left() -> None:
     path = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14"
     (finding,) = found("TE106", case(compat=compat(path, "550.54.14")))
-    assert finding.fix == f"remove what is left of the other driver ({path}), then `ldconfig`"
+    assert finding.fix == f"remove the leftover library of the other driver ({path}), then run `ldconfig`"
     (finding,) = found("TE106", case(compat=compat("/usr/local/cuda/compat/libcuda.so.1", "580.65.06"), wsl=True))
-    assert "comes before the one in /usr/lib/wsl/lib" in finding.message
+    assert "hides the one in /usr/lib/wsl/lib" in finding.message
 
 
 def conda_case(torch: str | None, *packages: Any, cuda: str | None = "12.1", **changes: Any) -> Any:
@@ -211,14 +211,14 @@ def test_a_compiler_that_the_target_brings_is_judged_in_place_of_the_machine_s()
     (finding,) = found("TE402", asked)
     assert (finding.severity, finding.subject) == ("error", "g++ 13.4.0")
     assert finding.evidence == "gxx_linux-64-13.4.0-h0_0.conda (the lock of `t`)"
-    assert finding.fix == 'ask for gxx_linux-64 = ">=6,<13" in [dependencies], and lock again'
+    assert finding.fix == 'set gxx_linux-64 = ">=6,<13" in [dependencies] and lock again'
     assert found("TE402", conda_case(None, conda("gxx_linux-64", "12.4.0"), compilers=(gxx("15.1.0"),))) == []
 
 
 def test_a_compiler_that_the_target_brings_may_be_too_old_for_pytorch() -> None:
     (finding,) = found("TE403", conda_case("2.4.1", conda("gxx_impl_linux-64", "7.5.0")))
     assert (finding.severity, finding.subject) == ("error", "g++ 7.5.0")
-    assert finding.fix == 'ask for gxx_linux-64 = ">=9.4.0,<13" in [dependencies], and lock again'
+    assert finding.fix == 'set gxx_linux-64 = ">=9.4.0,<13" in [dependencies] and lock again'
 
 
 def test_a_compiler_that_the_target_brings_is_held_against_the_libstdcxx_that_it_brings() -> None:
@@ -250,7 +250,7 @@ def test_a_python_of_conda_s() -> None:
     (finding,) = found("TE602", conda_case("2.12.0", conda("python", "3.9.20")))
     assert (finding.severity, finding.subject) == ("error", "Python 3.9")
     assert finding.evidence == "https://conda.anaconda.org/conda-forge/linux-64/python-3.9.20-h0_0.conda"
-    assert finding.fix == 'set python = ">=3.10" in [dependencies] and lock again, or choose another revision'
+    assert finding.fix == 'set python = ">=3.10" in [dependencies] and lock again, or use another revision'
     assert found("TE602", conda_case("2.12.0", conda("python", "3.10.1"))) == []
 
 
@@ -268,7 +268,7 @@ def test_a_library_and_its_headers_are_told_once() -> None:
 def test_an_old_compiler_is_not_looked_for_where_the_distribution_has_none() -> None:
     """Debian 12 has no g++-8, so `apt install g++-8` alone would be no way out."""
     (finding,) = found("TE402", case("10.2", compilers=(gxx("12.2.0"),), libc=Version("2.36")))
-    assert "Debian 12 and later have none that old" in finding.fix
+    assert "Debian 12 and later have no GCC that old" in finding.fix
     (finding,) = found("TE402", case("10.2", compilers=(gxx("9.4.0"),), libc=Version("2.31")))
     assert "Debian 12" not in finding.fix
 
@@ -276,4 +276,15 @@ def test_an_old_compiler_is_not_looked_for_where_the_distribution_has_none() -> 
 def test_a_toolkit_that_nobody_could_look_for_is_a_warning() -> None:
     (finding,) = found("TE309", case(None, toolkits=Missing("no"), manifest={"system": {"cuda-toolkit": Range("*")}}))
     assert (finding.severity, finding.evidence) == ("warning", "no")
-    assert finding.message == "the target takes cuda-toolkit from the machine, and what that has is not known"
+    assert finding.message == "the target resolves cuda-toolkit from the host, but detection failed"
+
+
+def test_the_packages_of_another_release_are_one_finding_with_a_list() -> None:
+    parts = tuple(conda(name, "12.8.61", channel="nvidia") for name in ("cuda-nvcc", "cuda-cccl", "cuda-gdb"))
+    (finding,) = found("TE301", case("12.1", conda=parts))
+    assert finding.subject == "3 packages on linux-64"
+    assert "cuda-nvcc 12.8.61, cuda-cccl 12.8.61, cuda-gdb 12.8.61" in finding.message
+    assert finding.evidence.endswith("cuda-nvcc-12.8.61-h0_0.conda, and 2 more")
+    assert finding.fix.startswith('add "conda-forge" above "nvidia" in `channels`')
+    (pinned,) = found("TE301", case("12.1", conda=tuple(conda(n, "12.8.61") for n in ("cuda-nvcc", "cuda-cccl"))))
+    assert pinned.fix == 'pin it in [dependencies]: cuda-nvcc = "12.1.*"; cuda-cccl = "12.1.*"'

@@ -103,7 +103,7 @@ def test_every_rule_speaks_in_one_of_the_cases() -> None:
 
 def test_a_code_that_is_not_declared_is_a_bug() -> None:
     rule = next(rule for rule in RULES if "TE501" in rule.codes)
-    with pytest.raises(BugError, match="yields TE501, which the catalogue does not say"):
+    with pytest.raises(BugError, match="yields TE501, which it does not declare"):
         list(replace(rule, codes=("TE502",))(case(**limits_of("TE501").speaks)))
 
 

@@ -27,6 +27,6 @@ CASES = [
     Present(library(COMPAT), found(COMPAT, "cuda-compat"), OriginKind.LOADER, (f"570.86.10  ROOT/{COMPAT}/{LIBRARY}",)),
     Present(library(LEFT), found(LEFT, "other"), OriginKind.LOADER, (f"570.86.10  ROOT/{LEFT}/{LIBRARY}",)),
     Absent(library(LEFT, driver="570.86.10"), ReasonKind.DRIVERS_OWN, "is the driver's own"),
-    Absent(library(COMPAT, "libcuda.so.1"), ReasonKind.UNREADABLE, "no file beside it tells its version"),
+    Absent(library(COMPAT, "libcuda.so.1"), ReasonKind.UNREADABLE, "no file next to it has its version"),
     Absent(lambda root, _: places(root), ReasonKind.NONE, "the loader finds no libcuda.so.1"),
 ]

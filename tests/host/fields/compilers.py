@@ -31,7 +31,7 @@ CASES = [
             }
         ],
         OriginKind.SEARCH,
-        (f"g++ 12.2.0  {GXX}, by CXX; g++, g++-12 on PATH, taken by default",),
+        (f"g++ 12.2.0  {GXX}, by CXX; g++, g++-12 on PATH, default",),
     ),
     Present(
         windows,
@@ -47,7 +47,7 @@ CASES = [
             }
         ],
         OriginKind.SEARCH_MSVC,
-        (f"msvc 19.44.35207  {CL}, by VCToolsInstallDir, taken by default",),
+        (f"msvc 19.44.35207  {CL}, by VCToolsInstallDir, default",),
     ),
     Present(lambda root, _: places(root), [], OriginKind.SEARCH, ()),
 ]

@@ -16,5 +16,5 @@ CASES = [
         OriginKind.VARIABLE,
         ("apptainer",),
     ),
-    Absent(lambda root, _: places(root), ReasonKind.NONE, "nothing tells of a container"),
+    Absent(lambda root, _: places(root), ReasonKind.NONE, "no sign of a container"),
 ]

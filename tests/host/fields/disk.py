@@ -27,5 +27,5 @@ CASES = [
         OriginKind.SYSTEM,
         ("3.0 GiB free on nfs4  ROOT/envs",),
     ),
-    Absent(broken, ReasonKind.FAILED, "can't be asked: stale file handle"),
+    Absent(broken, ReasonKind.FAILED, "can't be queried: stale file handle"),
 ]

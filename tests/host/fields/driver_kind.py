@@ -10,5 +10,5 @@ def vgpu_host(root: Root, _: Patch) -> Places:
 
 CASES = [
     Present(vgpu_host, "vgpu-kvm", OriginKind.KERNEL, ("vgpu-kvm",)),
-    Absent(lambda root, _: places(root), ReasonKind.NONE, "there is no /sys/module/nvidia_vgpu_vfio"),
+    Absent(lambda root, _: places(root), ReasonKind.NONE, "/sys/module/nvidia_vgpu_vfio does not exist"),
 ]

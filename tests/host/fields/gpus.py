@@ -50,9 +50,9 @@ CASES = [
         on_bus,
         [gpu(pci_id="10de:2182", pci_address="0000:02:00.0")],
         OriginKind.PCI,
-        ("a GPU without a name here, 10de:2182, at 0000:02:00.0",),
+        ("a GPU without a name, 10de:2182, at 0000:02:00.0",),
     ),
     Present(none, [], OriginKind.PCI, ()),
-    Absent(windows, ReasonKind.HIDDEN, "under WSL it does not show the GPU"),
-    Absent(lambda root, _: places(root), ReasonKind.HIDDEN, "/sys/bus/pci/devices: there is no such folder"),
+    Absent(windows, ReasonKind.HIDDEN, "under WSL, it does not show the GPU"),
+    Absent(lambda root, _: places(root), ReasonKind.HIDDEN, "/sys/bus/pci/devices: no such folder"),
 ]

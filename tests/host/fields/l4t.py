@@ -17,6 +17,6 @@ def other(root: Root, _: Patch) -> Places:
 
 CASES = [
     Present(jetson, "36.4.3", OriginKind.SYSTEM, ("36.4.3",)),
-    Absent(other, ReasonKind.UNREADABLE, "names no release"),
+    Absent(other, ReasonKind.UNREADABLE, "has no release"),
     Absent(lambda root, _: places(root), ReasonKind.NONE, "No such file"),
 ]

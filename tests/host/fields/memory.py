@@ -17,5 +17,5 @@ def limited(root: Root, _: Patch) -> Places:
 CASES = [
     Present(whole, 16 << 30, OriginKind.SYSTEM, ("16.0 GiB",)),
     Present(limited, 4 << 30, OriginKind.CGROUP, ("4.0 GiB",)),
-    Absent(lambda root, _: places(root), ReasonKind.NONE, "/proc/meminfo says nothing of MemTotal"),
+    Absent(lambda root, _: places(root), ReasonKind.NONE, "/proc/meminfo has no MemTotal"),
 ]

@@ -21,6 +21,6 @@ CLOSED = "NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 
 CASES = [
     Present(told(OPEN), "open", OriginKind.KERNEL, ("open",)),
     Present(told(CLOSED), "proprietary", OriginKind.KERNEL, ("proprietary",)),
-    Absent(told("something else"), ReasonKind.UNREADABLE, "names no kernel module"),
+    Absent(told("something else"), ReasonKind.UNREADABLE, "has no kernel module"),
     Absent(lambda root, _: places(root), ReasonKind.NONE, "No such file"),
 ]

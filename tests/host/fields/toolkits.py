@@ -45,11 +45,11 @@ CASES = [
                 found_by=[NAMED],
                 version=None,
                 absent=None,
-                problems=[{"kind": "gone", "text": "CUDA_HOME leads to ROOT/no, which is not there"}],
+                problems=[{"kind": "gone", "text": "CUDA_HOME names ROOT/no, which does not exist"}],
             )
         ],
         OriginKind.SEARCH,
-        ("unknown  ROOT/no, by CUDA_HOME", "  problem: CUDA_HOME leads to ROOT/no, which is not there"),
+        ("unknown  ROOT/no, by CUDA_HOME", "  problem: CUDA_HOME names ROOT/no, which does not exist"),
     ),
     Present(lambda root, _: places(root), [], OriginKind.SEARCH, ()),
 ]

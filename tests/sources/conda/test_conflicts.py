@@ -44,7 +44,7 @@ def test_a_package_that_a_channel_hides_is_told_in_one_line(project: Project, fo
 
 def test_the_proposal_works(project: Project, forge: Channels) -> None:
     asked = 'cmake = "*"\nstatic = { version = "2.*", channel = "maker" }'
-    refused(project, asked)
+    assert 'headers = { channel = "maker" }' in refused(project, asked)
     project.manifest.write_text(f'{HEAD}\n[dependencies]\n{asked}\nheaders = {{ channel = "maker" }}\n')
     project.ok("lock", "tiny")
 
@@ -159,8 +159,8 @@ def test_a_solver_that_takes_too_long_tells_what_it_was_doing(
     monkeypatch.setattr(rattler, "solve", endless)
     project.manifest.write_text(f'{HEAD}\n[dependencies]\ngcc = "*"\n')
     err = project.fails(5, "no-solution", "lock", "tiny", "--time-limit", "4")
-    assert "no answer within 4 s for linux-64: the solver was still choosing (requests: 1, channels: 2)" in err
-    assert "give it more time: --time-limit" in err
+    assert "no answer within 4 s for linux-64: the solver was still running (requests: 1, channels: 2)" in err
+    assert "raise the limit: `--time-limit" in err
 
 
 @pytest.mark.parametrize(

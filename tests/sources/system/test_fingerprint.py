@@ -1,4 +1,4 @@
-"""The fingerprint of a tool: what changes it, what does not, and how that is told."""
+"""The fingerprint of a tool: what changes it, what does not, and how a change is reported."""
 
 import os
 import shutil

@@ -11,6 +11,7 @@ from tenv.sources.system.interface import Tool
 from tenv.sources.system.mpi import parse_version
 from tenv.sources.system.take import check_names, take
 from tenv.targets.manifest import Manifest
+from tenv.targets.manifest_file import read_manifest
 from tests.host.builders import places, program, put
 from tests.support.machine_trees import add_library, make_debian, make_gcc, make_mpi, make_toolkit
 
@@ -83,10 +84,10 @@ def test_a_toolkit_without_nvcc(tmp_path: Path) -> None:
     (root / "bin/nvcc").unlink()
     said = error(tmp_path, cuda_toolkit="99.1.*")
     assert said.message.splitlines()[:2] == [
-        "t resolves cuda-toolkit 99.1.* from the system, which has no match",
-        f"  {root}: there is no bin/nvcc in it",
+        "t takes cuda-toolkit 99.1.* from this machine, which has none that fits",
+        f"  {root}: it there is no bin/nvcc in it",
     ]
-    assert said.message.splitlines()[2].startswith("  searched: CUDA_HOME, CUDA_PATH and the variables of")
+    assert said.message.splitlines()[2].startswith("  looked at: CUDA_HOME, CUDA_PATH and the variables of")
     assert said.hint.startswith("apt install cuda-toolkit-99-1 (NVIDIA's repository")
 
 
@@ -94,7 +95,7 @@ def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:
     put(tmp_path / "usr/local/keep")
     (tmp_path / "usr/local/cuda").symlink_to("cuda-12.1")
     gone = tmp_path / "usr/local/cuda-12.1"
-    assert f"\n  {gone}: /usr/local/cuda leads to {gone}, which is not there\n" in (
+    assert f"\n  {gone}: /usr/local/cuda names {gone}, which does not exist\n" in (
         error(tmp_path, cuda_toolkit="*").message
     )
 
@@ -118,7 +119,7 @@ def test_two_descriptions_are_told_and_nvcc_decides(tmp_path: Path) -> None:
 def test_headers_of_another_release_keep_a_toolkit_out(tmp_path: Path) -> None:
     root = make_toolkit(tmp_path / "usr/local/cuda", headers="98.3")
     said = error(tmp_path, cuda_toolkit="99.1.*").message
-    assert f"  {root}: the headers are those of 98.3, nvcc is of 99.1\n" in said
+    assert f"  {root}: the headers are from 98.3, nvcc is from 99.1\n" in said
 
 
 def test_an_nvcc_that_is_a_script_is_told(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_an_nvcc_that_is_a_script_is_told(tmp_path: Path) -> None:
     tool = taken(tmp_path, cuda_toolkit="99.1.*")["cuda-toolkit"]
     assert {"bin/nvcc", "bin/nvcc.real"} <= names(tool, root)
     assert tool.notes == (
-        f"{root}/bin/nvcc is a script: tenv watches it and the programs beside it, no others that it calls",
+        f"{root}/bin/nvcc is a script: it and the programs beside it are watched, not what it may call elsewhere",
     )
 
 
@@ -139,7 +140,7 @@ def test_the_toolkit_of_another_environment_is_none_of_the_machine(tmp_path: Pat
     root = make_toolkit(tmp_path / "env/cuda")
     put(tmp_path / "env/tenv-meta/state.json")
     said = error(tmp_path, cuda_toolkit="*", variables={"CUDA_HOME": str(root)}).message
-    assert f"  {root}: is a part of the environment {tmp_path}/env\n" in said
+    assert f"  {root}: is part of the environment {tmp_path}/env\n" in said
 
 
 def test_the_toolkit_that_was_taken_before_stays(tmp_path: Path) -> None:
@@ -156,8 +157,8 @@ def test_the_ptxas_that_debian_s_nvcc_finds_must_be_its_own(tmp_path: Path) -> N
     path = f"{tmp_path}/usr/local/bin:{usr}/bin"
     tool = taken(tmp_path, cuda_toolkit="*", variables={"PATH": path})["cuda-toolkit"]
     assert tool.notes == (
-        f"{tool.path}: its nvcc calls the first ptxas on PATH, which belongs to another toolkit: {other}",
-        f"{tool.path}/bin/nvcc is a script: tenv watches it and the programs beside it, no others that it calls",
+        f"{tool.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}",
+        f"{tool.path}/bin/nvcc is a script: it and the programs beside it are watched, not what it may call elsewhere",
     )
 
 
@@ -197,7 +198,7 @@ def test_a_gcc_must_suit_the_toolkit(tmp_path: Path) -> None:
     make_toolkit(tmp_path / "usr/local/cuda")
     gxx = make_gcc(tmp_path, "12.2.0")
     said = error(tmp_path, most=11, cuda_toolkit="*", gcc=">=9.4")
-    assert f"  {gxx}: 12.2.0 is newer than what the nvcc taken accepts (GCC 11 at most)\n" in said.message
+    assert f"  {gxx}: 12.2.0 is newer than the selected nvcc accepts (GCC 11 at most)\n" in said.message
     assert said.hint == "apt install gcc-11 g++-11 (Debian, Ubuntu) or dnf install gcc-toolset-11"
     make_gcc(tmp_path, "11.3.0", "-11")
     assert taken(tmp_path, most=11, cuda_toolkit="*", gcc=">=9.4")["gcc"].version == "11.3.0"
@@ -206,7 +207,7 @@ def test_a_gcc_must_suit_the_toolkit(tmp_path: Path) -> None:
 def test_a_gcc_without_its_cpp_compiler(tmp_path: Path) -> None:
     gxx = make_gcc(tmp_path, whole=False)
     said = error(tmp_path, gcc="*").message
-    assert f"  {gxx}: it has no cc1plus, so it can't compile C++ (a package of it is missing)\n" in said
+    assert f"  {gxx}: it has no cc1plus, so that it compiles no C++ (a package of it is missing)\n" in said
 
 
 # Libraries, MPI, MSVC.
@@ -234,7 +235,7 @@ def test_each_library_that_falls_out_has_its_reason(tmp_path: Path) -> None:
     assert said.splitlines()[1:5] == [
         f"  {tmp_path}/gone (CUDNN_ROOT): does not exist",
         f"  {odd}: does not define CUDNN_MAJOR",
-        f"  {bare}: has cudnn_version.h of 9.2.0, but no libcudnn.so to link",
+        f"  {bare}: there is cudnn_version.h of 9.2.0, but no libcudnn.so to link",
         f"  {old}: 8.1.0 is not >=9",
     ]
 
@@ -268,8 +269,8 @@ def test_takes_an_mpi(tmp_path: Path) -> None:
 def test_an_mpi_that_does_not_tell_its_version(tmp_path: Path) -> None:
     root = make_mpi(tmp_path / "opt/openmpi-4", "oh")
     said = error(tmp_path, mpi="*")
-    assert said.message.startswith("t resolves mpi from the system, which has no match\n")
-    assert f"  {root}: `{root}/bin/mpirun --version` prints no version\n" in said.message
+    assert said.message.startswith("t takes mpi from this machine, which has none that fits\n")
+    assert f"  {root}: `{root}/bin/mpirun --version` names no version\n" in said.message
     assert said.hint == "apt install libopenmpi-dev openmpi-bin (Debian, Ubuntu) or dnf install openmpi-devel"
 
 
@@ -288,7 +289,7 @@ def test_takes_the_newest_toolset_of_visual_studio(tmp_path: Path) -> None:
     assert (tool.version, tool.found_by) == ("14.44.35207", "vswhere")
     said = error(tmp_path, msvc="14.16.*", variables=variables).message
     assert f"  {studio}/VC/Tools/MSVC/14.29.30133: 14.29.30133 is not 14.16.*\n" in said
-    assert f"  {studio}/VC/Tools/MSVC/14.50.1: has no bin/Hostx64/x64/cl.exe\n" in said
+    assert f"  {studio}/VC/Tools/MSVC/14.50.1: there is no bin/Hostx64/x64/cl.exe in it\n" in said
     assert f"  {studio}/VC/Tools/MSVC/14.²: its name is not a toolset version (14.NN)\n" in said
 
 
@@ -306,9 +307,9 @@ def test_all_that_lacks_is_said_at_once(tmp_path: Path) -> None:
     said = error(tmp_path, cuda_toolkit="*", gcc="12.*", mpi="*")
     heads = [line for line in said.message.splitlines() if not line.startswith(" ")]
     assert heads == [
-        "t resolves cuda-toolkit from the system, which has no match",
-        "t resolves gcc 12.* from the system, which has no match",
-        "t resolves mpi from the system, which has no match",
+        "t takes cuda-toolkit from this machine, which has none that fits",
+        "t takes gcc 12.* from this machine, which has none that fits",
+        "t takes mpi from this machine, which has none that fits",
     ]
     assert said.hint.count("apt install") == 3
 
@@ -319,3 +320,65 @@ def test_a_name_that_tenv_does_not_know(tmp_path: Path) -> None:
     ) as raised:
         check_names(asks(cuda_tolkit="*"))
     assert raised.value.hint == "did you mean `cuda-toolkit`?"
+
+
+# What debugs CPython.
+
+
+def make_python(program_file: Path, version: str = "3.11.2", *, debug: int = 1, threads: int = 0) -> Path:
+    """Make a Python that answers as a debug build does, with its header beside."""
+    include = program_file.parent.parent / "include" / program_file.name
+    program(program_file, f"echo '{version} {debug} {threads}'; echo {program_file}; echo {include}")
+    put(include / "Python.h", "#pragma once\n")
+    return program_file
+
+
+def make_gdb(program_file: Path, version: str = "13.1", *, python: bool = True) -> Path:
+    script = f'case "$*" in --version) echo "GNU gdb (Debian {version}-3) {version}" ;; '
+    program(program_file, script + ("*print*) echo 42 ;; esac" if python else "*) exit 1 ;; esac"))
+    return program_file
+
+
+def test_takes_the_newest_debug_python_and_its_helper_for_gdb(tmp_path: Path) -> None:
+    make_python(tmp_path / "usr/bin/python3", debug=0)
+    make_python(tmp_path / "usr/bin/python3.12-dbg", "3.12.3")
+    newest = make_python(tmp_path / "usr/bin/python3.13d", "3.13.1")
+    put(tmp_path / "usr/share/gdb/auto-load/usr/bin/python3.13d-gdb.py", "")
+    tool = taken(tmp_path, python_debug=">=3.11")["python-debug"]
+    assert (tool.path, tool.version, tool.notes) == (newest, "3.13.1", ())
+    assert {path.name for path in tool.files} == {"python3.13d", "Python.h", "python3.13d-gdb.py"}
+    kept = taken(tmp_path, python_debug=">=3.11", kept={"python-debug": str(tmp_path / "usr/bin/python3.12-dbg")})
+    assert kept["python-debug"].version == "3.12.3"
+    assert "no python-gdb.py" in kept["python-debug"].notes[0]
+
+
+def test_says_why_a_debug_python_will_not_do_and_what_to_install(tmp_path: Path) -> None:
+    make_python(tmp_path / "usr/bin/python3.10-dbg", "3.10.4")
+    make_python(tmp_path / "usr/bin/python3.13d", "3.13.1", threads=1)
+    (make_python(tmp_path / "usr/bin/python3.12d", "3.12.1").parent.parent / "include/python3.12d/Python.h").unlink()
+    said = error(tmp_path, python_debug=">=3.11", gdb=">=12")
+    assert "python3.10-dbg: 3.10.4 is not >=3.11" in said.message
+    assert "python3.13d: is free-threaded" in said.message
+    assert "python3.12d/Python.h is missing" in said.message
+    assert "apt install python3-dbg (Debian, Ubuntu)" in said.hint
+    assert "apt install gdb" in said.hint
+
+
+def test_a_gdb_that_is_old_or_without_python_is_refused(tmp_path: Path) -> None:
+    old = make_gdb(tmp_path / "usr/bin/gdb", "9.2")
+    assert "9.2 is not >=12" in error(tmp_path, gdb=">=12").message
+    make_gdb(old, "15.0.50.20240403", python=False)
+    assert "was built without Python" in error(tmp_path, gdb=">=12").message
+    make_gdb(old, "15.0.50.20240403")
+    assert taken(tmp_path, gdb=">=12")["gdb"].version == "15.0.50.20240403"
+
+
+@pytest.mark.parametrize("text", ['python = ">=3.11"', 'python = { version = ">=3.11" }'])
+def test_only_a_debug_python_is_taken_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text(f'platforms = ["linux-64"]\n[system]\n{text}\n')
+    with pytest.raises(ManifestError) as raised:
+        read_manifest("t", path, lambda _: path)
+    assert "only a debug build of Python" in raised.value.message
+    path.write_text('platforms = ["linux-64"]\n[system]\npython = { version = ">=3.11", debug = true }\n')
+    assert str(read_manifest("t", path, lambda _: path).system["python-debug"]) == ">=3.11"

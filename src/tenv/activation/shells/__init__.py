@@ -1,1 +1,1 @@
-"""Activation as text for a shell: one module a family of shells, siblings behind one interface."""
+"""Activation scripts: one module per family of shells, behind one interface."""

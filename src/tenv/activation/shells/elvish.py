@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import LOCK_NOTE, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -207,6 +207,8 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": f"(external {first})" + "".join(f" {word}" for word in rest),
         "@META@": META,
+        "@ID@": ID_FILE,
+        "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
@@ -223,6 +225,32 @@ fn tenv-ask {|@words| # let tenv itself find the environment, or say what is wro
   var script = (@PROGRAM@ activate --shell elvish $@words | slurp)
   if (str:has-prefix $script 'eval (slurp < ') { eval $script } else { print $script }
 }
+fn tenv-is-project {|folder|
+  or (path:is-regular $folder/tenv.toml) (> (count [$folder/manifests/*[nomatch-ok].toml]) 0)
+}
+fn tenv-is-ready {|folder home target| # whether it is ready, has the user's mark for this path, and is as that says
+  var prefix = $home/$target
+  var read = {|file| if (path:is-regular $file) { slurp < $file } else { put '' } }
+  var id = (str:trim-space ($read $prefix/@ID@))
+  var mark = [(str:split "\n" ($read @MARKS@/$id))]
+  if (not (and (re:match '^[0-9a-f]+$' $id) (> (count $mark) 3))) { put $false; return }
+  var script = $prefix/@META@/@SCRIPT@
+  if (or (not (path:is-regular $script)) ?(e:test $script -nt @MARKS@/$id)) { put $false; return } # changed since
+  if (not (str:has-prefix ($read $prefix/@META@/state.json) '{"state": "ready"')) { put $false; return }
+  # Links below the project's folder or that of the environments: tenv decides.
+  var above below = $home $target
+  if (str:has-suffix $home /.tenv/envs) { set above below = $folder/ .tenv/envs/$target }
+  if (not (eq $mark[0] (path:join (path:eval-symlinks $above) $below))) { put $false; return }
+  if (not (eq $mark[0] (path:eval-symlinks $prefix))) { put $false; return }
+  for name $mark[3..] {
+    if (eq $name '') { continue }
+    if (not (path:is-regular &follow-symlink=$true $prefix/$name)) { put $false; return }
+    if (re:match '^@META@/|[.]cfg$' $name) {
+      if ?(e:test $prefix/$name -nt @MARKS@/$id) { put $false; return }
+    } elif (not ?(e:test -x $prefix/$name)) { put $false; return }
+  }
+  put $true
+}
 fn tenv-noted {|file| # whether the lock is the one that tenv looked at last; prints what it found then
   if (not (path:is-regular $file)) { put $false; return }
   var note = [(from-lines < $file)] # the lock, what to say of it, its size, and the files that would count more
@@ -238,18 +266,14 @@ fn tenv-noted {|file| # whether the lock is the one that tenv looked at last; pr
 }
 fn tenv-stored {|target| # evaluate the stored script of a target, where its environment is ready
   var folder = $pwd
-  while (not (or (eq $folder '') (path:is-regular $folder/tenv.toml) (path:is-dir $folder/manifests))) {
+  while (not (or (eq $folder '') (tenv-is-project $folder))) {
     set folder = (re:replace '/[^/]*$' '' $folder)
   }
-  if (or (path:is-regular $folder/tenv.toml) (path:is-dir $folder/manifests)) {
-    set folder = $folder/.tenv/envs/$target/@META@
-  } else {
-    set folder = @HOME@/$target/@META@
-  }
-  var state = ''
-  if (path:is-regular $folder/state.json) { set state = (slurp < $folder/state.json) }
-  if (and (str:has-prefix $state '{"state": "ready"') (path:is-regular $folder/@SCRIPT@) (tenv-noted $folder/@NOTE@)) {
-    eval (slurp < $folder/@SCRIPT@)
+  var home = @HOME@
+  if (tenv-is-project $folder) { set home = $folder/.tenv/envs }
+  var prefix = $home/$target
+  if (and (tenv-is-ready $folder $home $target) (tenv-noted $prefix/@META@/@NOTE@)) {
+    eval (slurp < $prefix/@META@/@SCRIPT@)
   } else {
     tenv-ask $target
   }

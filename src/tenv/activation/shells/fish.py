@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import LOCK_NOTE, META
+from tenv.activation.shells.fish_hook import HOOK
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -268,72 +269,14 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": " ".join(map(quote, program)),
         "@META@": META,
+        "@ID@": ID_FILE,
+        "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,
         "@DATA@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
     }
-    text = _HOOK
+    text = HOOK
     for name, value in values.items():
         text = text.replace(name, value)
     return text
-
-
-_HOOK = r"""
-function tenv
-    if test "$argv[1]" = activate -a (count $argv) -eq 2; and not string match -qr -- '^-|/' $argv[2]
-        _tenv_stored $argv[2]
-    else if test "$argv[1]" = activate
-        _tenv_ask $argv[2..-1]
-    else if test "$argv[1]" = deactivate -a (count $argv) -eq 1
-@DEACTIVATE@
-    else
-        command @PROGRAM@ $argv
-    end
-end
-function _tenv_ask # let tenv itself find the environment, or say what is wrong
-    set -l script (command @PROGRAM@ activate --shell fish $argv)
-    or return
-    if string match -q "source *" -- $script[1]
-        eval $script[1]
-    else
-        printf '%s\n' $script # help, or JSON
-    end
-end
-function _tenv_stored # TARGET: source its stored script, where the environment is ready
-    set -l folder $PWD
-    while not test -f $folder/tenv.toml -o -d $folder/manifests -o -z "$folder"
-        set folder (string replace -r '/[^/]*$' '' -- $folder)
-    end
-    if test -f $folder/tenv.toml -o -d $folder/manifests
-        set folder $folder/.tenv/envs/$argv[1]/@META@
-    else
-        set folder @DATA@/$argv[1]/@META@
-    end
-    set -l state ""
-    if test -f $folder/state.json
-        read state <$folder/state.json
-    end
-    if string match -q '{"state": "ready"*' -- $state; and test -f $folder/@SCRIPT@; and _tenv_noted $folder/@NOTE@
-        source $folder/@SCRIPT@
-    else
-        _tenv_ask $argv[1]
-    end
-end
-function _tenv_noted # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
-    test -f $argv[1]; or return 1
-    set -l note # the lock, what to say of it, its size, and the files that would count more
-    while read -l line
-        set -a note "$line"
-    end <$argv[1]
-    test (count $note) -ge 3; and test -f $note[1]; or return 1
-    command test $note[1] -nt $argv[1] -o $note[1] -ot $argv[1]; and return 1
-    test (string trim (command wc -c <$note[1])) = $note[3]; or return 1
-    for near in $note[4..-1]
-        test -e $near; and return 1
-    end
-    test -n "$note[2]"; or return 0
-    test -z "$TENV_LOCKED"; or return 1
-    printf 'tenv: %s\n' $note[2] >&2
-end
-"""

@@ -1,4 +1,4 @@
-"""What a shell module offers, and the list of those that there are."""
+"""The interface of shell modules, and their list."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,23 +16,23 @@ class Shell(Protocol):
 
     @property
     def NAMES(self) -> tuple[str, ...]:  # noqa: N802 (a constant of the module)
-        """The shells that it speaks to."""
+        """The names of its shells."""
 
     @property
     def SCRIPT(self) -> str:  # noqa: N802 (a constant of the module)
         """The name of the stored script."""
 
     def render_activation(self, activation: Activation) -> str:
-        """Return the script that activates an environment; it can be undone to the byte and never ends the shell."""
+        """Return the script that activates an environment. It can be undone exactly and never exits the shell."""
 
     def quote(self, text: str) -> str:
         """Return a text as one word of this shell."""
 
     def holds(self, value: str) -> bool:
-        """Tell whether this shell can hold a value."""
+        """Return whether this shell can hold a value."""
 
     def use(self, command: str) -> str:
-        """Return what a person types, or writes into the start file, to run what a command of tenv prints."""
+        """Return the line that a user types, or adds to the start file, to run the output of a tenv command."""
 
     def render_source(self, script: str) -> str:
         """Return the command that runs a script of this shell in the running shell."""
@@ -44,14 +44,14 @@ class Shell(Protocol):
         """Return the definition of a function ``tenv`` that activates without starting Python.
 
         Args:
-            program: The words that start tenv, for everything else.
-            home: The folder of the environments outside a project.
+            program: The words that start tenv, for all other commands.
+            home: The folder of environments outside a project.
         """
 
     def start(self, program: str, script: str, environment: Mapping[str, str], folder: Path) -> list[str] | None:
-        """Return the words that start a shell in which a script has been run, None where this shell can't.
+        """Return the words that start a shell after running a script; None if the shell does not support it.
 
-        What the shell needs for that is written into `folder`, an empty one, which the shell removes once it is up.
+        Files for the shell are written into the empty `folder`, which the shell removes after its start.
         """
 
 
@@ -64,7 +64,7 @@ OTHER_NAMES = {"nu": "nushell", "pwsh": "powershell", "ash": "sh"}
 
 
 def known_shells() -> tuple[str, ...]:
-    """Return the names of the shells that tenv can speak to."""
+    """Return the names of the supported shells."""
     return tuple(name for shell in SHELLS for name in shell.NAMES)
 
 
@@ -73,10 +73,10 @@ def find_shell(name: str, target: str = "TARGET") -> Shell:
 
     Args:
         name: The shell's name.
-        target: The target that is wanted in it, for the message.
+        target: The target to activate, for the message.
 
     Raises:
-        UsageError: No module speaks to that shell.
+        UsageError: tenv does not support the shell.
     """
     for shell in SHELLS:
         if OTHER_NAMES.get(name, name) in shell.NAMES:
@@ -85,7 +85,7 @@ def find_shell(name: str, target: str = "TARGET") -> Shell:
         f"`tenv shell {target}` and `tenv run {target} -- COMMAND` need none; "
         f"tenv speaks to {', '.join(known_shells())}"
     )
-    raise UsageError(f"`{name}` is not a shell that tenv speaks to", hint=hint)
+    raise UsageError(f"`{name}` is not a shell that tenv supports", hint=hint)
 
 
 def refused(shell: Shell, activation: Activation) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation
-from tenv.core.prefix import LOCK_NOTE, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -40,7 +40,7 @@ def _escaped(letter: str) -> str:
 
 
 def holds(value: str) -> bool:
-    """Tell whether nushell can hold a value: one that is UTF-8."""
+    """Return whether nushell can hold a value: one that is UTF-8."""
     return not any("\udc80" <= letter <= "\udcff" for letter in value)
 
 
@@ -211,6 +211,8 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         "@META@": META,
         "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
+        "@ID@": ID_FILE,
+        "@MARKS@": quote(str(home.parent / MARKS)),
         "@DATA@": ACTIVATION,
     }
     text = _HOOK
@@ -221,7 +223,26 @@ def render_hook(program: Sequence[str], home: Path) -> str:
 
 _HOOK = r"""
 def tenv-is-project [folder: string]: nothing -> bool {
-  ($"($folder)/tenv.toml" | path type) == "file" or ($"($folder)/manifests" | path type) == "dir"
+  if ($"($folder)/tenv.toml" | path type) == "file" { return true }
+  if ($"($folder)/manifests" | path expand | path type) != "dir" { return false }
+  (try { ls ($"($folder)/manifests" | path expand) | any {|row| ($row.name | str ends-with ".toml") } } catch { false })
+}
+def tenv-is-ready [folder: string, prefix: string]: nothing -> bool { # carries the user's mark at this very path
+  let state = (try { open --raw $"($prefix)/@META@/state.json" } catch { "" })
+  let id = (try { open --raw $"($prefix)/@ID@" | str trim } catch { "" })
+  if not ($state | str starts-with '{"state": "ready"') or $id !~ '^[0-9a-f]+$' { return false }
+  let mark = (try { open --raw $"(@MARKS@)/($id)" | lines } catch { [] })
+  if ($mark | length) < 3 { return false }
+  # Links below the project's folder: tenv decides.
+  let below = ($prefix | str replace $folder "")
+  if $mark.0 != ($prefix | path expand) or $mark.0 != $"($folder | path expand)($below)" { return false }
+  let made = (ls $"(@MARKS@)/($id)").0.modified
+  $mark | skip 3 | all {|name|
+    let file = ($"($prefix)/($name)" | path expand)
+    if ($file | path type) != "file" { false } else {
+      if $name =~ '^@META@/|[.]cfg$' { (ls $file).0.modified <= $made } else { (ls --long $file).0.mode? =~ 'x' }
+    }
+  }
 }
 def --env tenv-ask [words: list<string>] { # let tenv itself find the environment, or say what is wrong
   let answer = (@PROGRAM@ activate --shell nushell ...$words)
@@ -248,9 +269,10 @@ def --env tenv-stored [target: string] { # activate by the stored data of a targ
   mut folder = $env.PWD
   while $folder != "" and not (tenv-is-project $folder) { $folder = ($folder | str replace --regex '/[^/]*$' '') }
   let home = if (tenv-is-project $folder) { $"($folder)/.tenv/envs" } else { @HOME@ }
-  let meta = $"($home)/($target)/@META@"
-  let state = (try { open --raw $"($meta)/state.json" } catch { "" })
-  if not ($state | str starts-with '{"state": "ready"') { tenv-ask [$target]; return }
+  let prefix = $"($home)/($target)"
+  let meta = $"($prefix)/@META@"
+  let above = if ($prefix | str starts-with $"($folder)/.tenv/") { $folder } else { $home }
+  if not (tenv-is-ready $above $prefix) { tenv-ask [$target]; return }
   if not (tenv-noted $"($meta)/@NOTE@") { tenv-ask [$target]; return }
   let data = (try { open --raw $"($meta)/@DATA@" | from json } catch { null })
   if $data == null { tenv-ask [$target] } else { tenv-activate $data }

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import LOCK_NOTE, META
+from tenv.activation.shells.posix_hook import HOOK
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -222,94 +223,15 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         program: The words that start tenv, for everything else.
         home: The folder of the environments outside a project.
     """
-    names = {"@PROGRAM@": shlex.join(program), "@META@": META, "@NOTE@": LOCK_NOTE, "@DATA@": shlex.quote(str(home))}
-    text = _HOOK.replace("@DEACTIVATE@", render_deactivation())
+    names = {
+        "@PROGRAM@": shlex.join(program),
+        "@META@": META,
+        "@NOTE@": LOCK_NOTE,
+        "@ID@": ID_FILE,
+        "@DATA@": shlex.quote(str(home)),
+        "@MARKS@": shlex.quote(str(home.parent / MARKS)),
+    }
+    text = HOOK.replace("@DEACTIVATE@", render_deactivation())
     for name, value in names.items():
         text = text.replace(name, value)
     return text
-
-
-_HOOK = r"""
-tenv() {
-    case "${1-}:$#" in
-        activate:2)
-            case $2 in
-                -* | */*) _tenv_eval "$2" ;;
-                *) _tenv_stored "$2" ;;
-            esac
-            ;;
-        activate:*)
-            shift
-            _tenv_eval "$@"
-            ;;
-        deactivate:1)
-@DEACTIVATE@
-            ;;
-        *) @PROGRAM@ "$@" ;;
-    esac
-}
-_tenv_eval() { # [ARGUMENT…]: let tenv itself find the environment, or say what is wrong
-    _tenv_script=$(@PROGRAM@ activate --shell sh "$@") || {
-        set -- "$?"
-        unset _tenv_script
-        return "$1"
-    }
-    case $_tenv_script in
-        ". "*) eval "$_tenv_script" ;;
-        *) printf '%s\n' "$_tenv_script" ;; # help, or JSON
-    esac
-    unset _tenv_script
-}
-_tenv_stored() { # TARGET: source its stored script, where the environment is ready
-    _tenv_folder=$PWD
-    while [ ! -f "$_tenv_folder/tenv.toml" ] && [ ! -d "$_tenv_folder/manifests" ] && [ -n "$_tenv_folder" ]; do
-        _tenv_folder=${_tenv_folder%/*}
-    done
-    if [ -f "$_tenv_folder/tenv.toml" ] || [ -d "$_tenv_folder/manifests" ]; then
-        _tenv_folder=$_tenv_folder/.tenv/envs/$1/@META@
-    else
-        _tenv_folder=@DATA@/$1/@META@
-    fi
-    _tenv_state=
-    if [ -f "$_tenv_folder/state.json" ] && [ -f "$_tenv_folder/activate.sh" ]; then
-        IFS= read -r _tenv_state <"$_tenv_folder/state.json" || :
-    fi
-    case $_tenv_state in
-        '{"state": "ready"'*)
-            if _tenv_noted "$_tenv_folder/@NOTE@"; then :; else
-                unset _tenv_folder _tenv_state
-                _tenv_eval "$1"
-                return
-            fi
-            set -- "$_tenv_folder/activate.sh"
-            unset _tenv_folder _tenv_state
-            . "$1"
-            ;;
-        *)
-            unset _tenv_folder _tenv_state
-            _tenv_eval "$1"
-            ;;
-    esac
-}
-_tenv_noted() { # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
-    [ -f "$1" ] || return 1
-    { # the lock, what to say of it, its size, and the files that would count more
-        IFS= read -r _tenv_lock && IFS= read -r _tenv_said && read -r _tenv_size || return 1
-        IFS= read -r _tenv_near || :
-        IFS= read -r _tenv_user || :
-    } <"$1"
-    _tenv_now=$_tenv_size
-    if [ ! -f "$_tenv_lock" ] || [ "$_tenv_lock" -nt "$1" ] || [ "$_tenv_lock" -ot "$1" ] ||
-        [ -e "$_tenv_near" ] || [ -e "$_tenv_user" ]; then
-        _tenv_now=
-    elif [ -n "$_tenv_said" ] && [ -n "${TENV_LOCKED-}" ]; then
-        _tenv_now=
-    else
-        _tenv_now=$(command wc -c <"$_tenv_lock" 2>/dev/null) || _tenv_now=$_tenv_size
-    fi
-    set -- "${_tenv_now##* }" "$_tenv_size" "$_tenv_said"
-    unset _tenv_lock _tenv_said _tenv_size _tenv_near _tenv_user _tenv_now
-    [ "$1" = "$2" ] || return 1
-    if [ -n "$3" ]; then printf 'tenv: %s\n' "$3" >&2; fi
-}
-"""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import LOCK_NOTE, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -37,7 +37,7 @@ def quote(text: str) -> str:
 
 
 def holds(value: str) -> bool:
-    """Tell whether PowerShell can hold a value: one that is UTF-8."""
+    """Return whether PowerShell can hold a value: one that is UTF-8."""
     return not any("\udc80" <= letter <= "\udcff" for letter in value)
 
 
@@ -225,6 +225,8 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": "& " + " ".join(map(quote, program)),
         "@META@": META,
+        "@ID@": ID_FILE,
+        "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@SCRIPT@": SCRIPT,
@@ -256,22 +258,39 @@ function global:tenv {
         $folder = (Get-Location -PSProvider FileSystem).ProviderPath
         $found = $null
         while ($folder) {
+            $manifests = [IO.Path]::Combine($folder, 'manifests')
             if ([IO.File]::Exists([IO.Path]::Combine($folder, 'tenv.toml')) -or
-                [IO.Directory]::Exists([IO.Path]::Combine($folder, 'manifests'))) {
+                ([IO.Directory]::Exists($manifests) -and [IO.Directory]::GetFiles($manifests, '*.toml').Count -gt 0)) {
                 $found = [IO.Path]::Combine($folder, '.tenv', 'envs')
                 break
             }
             $folder = [IO.Path]::GetDirectoryName($folder)
         }
         if (-not $found) { $found = @HOME@ }
-        $meta = [IO.Path]::Combine($found, $words[1], '@META@')
+        $prefix = [IO.Path]::Combine($found, $words[1])
+        $meta = [IO.Path]::Combine($prefix, '@META@')
         $state = [IO.Path]::Combine($meta, 'state.json')
         $script = [IO.Path]::Combine($meta, '@SCRIPT@')
-        if ([IO.File]::Exists($state) -and [IO.File]::Exists($script) -and
-            [IO.File]::ReadAllText($state).StartsWith('{"state": "ready"') -and
-            (Test-TenvNote ([IO.Path]::Combine($meta, '@NOTE@')))) {
-            . $script
-            return
+        # The user's mark for this very path, as text: what links lead to is left to tenv.
+        $id = [IO.Path]::Combine($prefix, '@ID@')
+        $mark = $null
+        if ([IO.File]::Exists($id) -and ($name = [IO.File]::ReadAllText($id).Trim()) -cmatch '^[0-9a-f]+$') {
+            $mark = [IO.Path]::Combine(@MARKS@, $name)
+        }
+        if ($mark -and [IO.File]::Exists($mark) -and [IO.File]::Exists($state) -and [IO.File]::Exists($script) -and
+            [IO.File]::GetLastWriteTimeUtc($script) -le [IO.File]::GetLastWriteTimeUtc($mark) -and
+            [IO.File]::ReadAllText($state).StartsWith('{"state": "ready"')) {
+            $lines = [IO.File]::ReadAllLines($mark)
+            $gone = @($lines | Select-Object -Skip 3 | ForEach-Object { [IO.Path]::Combine($prefix, $_) } |
+                Where-Object { -not [IO.File]::Exists($_) -or ($_ -match '[.](json|cfg)$' -and
+                    [IO.File]::GetLastWriteTimeUtc($_) -gt [IO.File]::GetLastWriteTimeUtc($mark)) })
+            $links = @($prefix, $found, [IO.Path]::GetDirectoryName($found)) |
+                Where-Object { ([IO.File]::GetAttributes($_) -band [IO.FileAttributes]::ReparsePoint) -ne 0 }
+            if ($lines.Count -ge 3 -and $lines[0] -ceq $prefix -and $gone.Count -eq 0 -and -not $links -and
+                (Test-TenvNote ([IO.Path]::Combine($meta, '@NOTE@')))) {
+                . $script
+                return
+            }
         }
     }
     if ($words.Count -ge 1 -and $words[0] -ceq 'activate') {

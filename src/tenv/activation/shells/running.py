@@ -1,4 +1,4 @@
-"""Which shell tenv was started from: the nearest process above it that is one; ``SHELL`` names the login shell."""
+"""Detect the shell that started tenv: the nearest ancestor process that is one. ``SHELL`` only has the login shell."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -9,25 +9,25 @@ from tenv.activation.shells.interface import OTHER_NAMES, known_shells
 __all__ = ["running_shell"]
 
 _OTHERS = frozenset({"csh", "tcsh", "rc", "es", "yash", "osh", "ysh", "ion", "murex", "oksh", "scsh", "tclsh"})
-"""Shells that tenv does not speak to; to speak another one's language to them would be a syntax error."""
+"""Unsupported shells; a script for another shell would be a syntax error in them."""
 
 _STEPS = 12
-"""So many processes up are looked at: a launcher, a wrapper and a program that times may lie between."""
+"""The maximum number of ancestors to check: there may be a launcher, a wrapper or a timing program."""
 
 
 def running_shell(environ: Mapping[str, str]) -> str:
-    """Return the name of the shell that tenv was started from, whether or not tenv speaks to it."""
+    """Return the name of the shell that started tenv, supported or not."""
     names = {*known_shells(), *OTHER_NAMES, *_OTHERS}
     for process in _above():
         if process in names:
             return process
-    if os.name == "nt":  # cmd alone sets PROMPT
+    if os.name == "nt":  # only cmd sets PROMPT
         return "cmd" if "PROMPT" in environ else "powershell"
     return Path(environ.get("SHELL", "")).name or "sh"
 
 
 def _above() -> Iterator[str]:
-    """Yield the names of the processes above this one, nearest first; nothing where there is no /proc."""
+    """Yield the names of the ancestor processes, nearest first; nothing without /proc."""
     process = os.getppid()
     for _ in range(_STEPS):
         folder = Path("/proc", str(process))

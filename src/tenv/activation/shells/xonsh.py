@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.core.prefix import LOCK_NOTE, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -171,9 +171,11 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         "@PROGRAM@": ascii(list(program)),
         "@META@": META,
         "@NOTE@": LOCK_NOTE,
+        "@ID@": ID_FILE,
         "@HOME@": ascii(str(home)),
         "@SCRIPT@": SCRIPT,
     }
+    values["@MARKS@"] = ascii(str(home.parent / MARKS))
     text = _HOOK
     for name, value in values.items():
         text = text.replace(name, value)
@@ -207,19 +209,42 @@ def _tenv_hook(tools):
 
     def stored(target):
         folder = XSH.env["PWD"]
-        while folder and not is_project(folder):
+        while folder and is_own(folder) and not is_project(folder):
             folder = folder.rpartition("/")[0]
         home = os.path.join(folder, ".tenv/envs") if is_project(folder) else @HOME@
-        meta = os.path.join(home, target, "@META@")
+        prefix = os.path.join(home, target)
         try:
-            with open(os.path.join(meta, "state.json")) as file:
-                ready = file.readline().startswith('{"state": "ready"')
-        except OSError:
+            ready = is_ready(prefix)
+        except (OSError, ValueError):
             ready = False
-        if not ready or not os.path.isfile(os.path.join(meta, "@SCRIPT@")) or not noted(os.path.join(meta, "@NOTE@")):
+        if is_project(folder):
+            ready = ready and is_own(folder)
+        links = [path for path in (prefix, home, folder + "/.tenv") if os.path.islink(path)]
+        if links or not ready or not noted(os.path.join(prefix, "@META@", "@NOTE@")):
             return ask([target])
-        source(os.path.join(meta, "@SCRIPT@"))
+        source(os.path.join(prefix, "@META@", "@SCRIPT@"))
         return 0
+
+    def is_ready(prefix):
+        # Whether it is ready, carries the user's mark at this very path, and is as that says.
+        with open(os.path.join(prefix, "@META@", "state.json")) as file:
+            if not file.readline().startswith('{"state": "ready"'):
+                return False
+        with open(os.path.join(prefix, "@ID@")) as file:
+            name = file.read().strip()
+        if not re.fullmatch("[0-9a-f]+", name):
+            return False
+        mark = os.path.join(@MARKS@, name)
+        with open(mark) as file:
+            real, _, _, *needed = file.read().splitlines()
+        if not os.path.samefile(real, prefix) or not is_own(prefix):
+            return False
+        made, notes = os.stat(mark).st_mtime_ns, ("@META@/", "pyvenv.cfg")
+        for file in ("@META@/@SCRIPT@", *needed):
+            path = os.path.join(prefix, file)
+            if os.stat(path).st_mtime_ns > made if file.startswith(notes) else not os.access(path, os.X_OK):
+                return False
+        return True
 
     def noted(file):
         # Whether the lock is the one that tenv looked at last; prints what it found then.
@@ -237,7 +262,16 @@ def _tenv_hook(tools):
         return True
 
     def is_project(folder):
-        return os.path.isfile(folder + "/tenv.toml") or os.path.isdir(folder + "/manifests")
+        if os.path.isfile(folder + "/tenv.toml"):
+            return True
+        try:
+            names = os.listdir(folder + "/manifests")
+        except OSError:
+            return False
+        return bool([name for name in names if name.endswith(".toml") and name[0] != "."])
+
+    def is_own(folder):
+        return os.stat(folder + "/").st_uid == os.geteuid()
 
     @unthreadable
     def tenv(args, stdin=None, stdout=None, stderr=None):

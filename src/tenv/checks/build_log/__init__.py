@@ -1,1 +1,1 @@
-"""The log of a build: what of it counts, and the cause of a failure."""
+"""Read the log of a build and find the cause of a failure."""

@@ -1,6 +1,6 @@
-"""Find in a build's log why it failed: the first step that failed, its first error, and the cause by the table.
+"""Find why a build failed from its log: the first failed step, its first error, and the cause from the table.
 
-How a log is read stands at the head of ``facts/data/build_failures.toml``.
+The head of ``facts/data/build_failures.toml`` documents how a log is read.
 """
 
 import re
@@ -33,7 +33,7 @@ _FRAME = re.compile(
     r"warning|subprocess-exited-with-error|^error: command |^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
     re.IGNORECASE,
 )
-"""What stands around an error and is none itself."""
+"""Lines that frame an error but are not errors themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a log says of a build.
+    """What a build's log shows.
 
     Attributes:
-        failed: Whether something failed that mattered.
-        step: The line of the first step that failed, such as ninja's ``FAILED:``; None where none is marked.
-        error: The first error of that step; None where none is to be seen.
-        cause: Why it failed; None where the table does not know.
-        others: Further causes that lines name, each once.
+        failed: Whether a step failed and its failure was not ignored.
+        step: The line of the first step that failed, such as ninja's ``FAILED:``; None if none is marked.
+        error: The first error of that step; None if the log has none.
+        cause: Why it failed; None if no row of the table matches.
+        others: Other causes found in the log, each once.
     """
 
     failed: bool
@@ -82,7 +82,7 @@ class Diagnosis:
 
 
 def diagnose(lines: Iterable[str], table: BuildFailureTable) -> Diagnosis:
-    """Return what a log says.
+    """Return the diagnosis of a log.
 
     Args:
         lines: The lines of the log.
@@ -105,7 +105,7 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable) -> Diagnosis:
 
 
 def _last_success(log: Sequence[LogLine], marks: LogMarks) -> int:
-    """Return the index behind the last line that says that a build went well."""
+    """Return the index after the last line that reports a successful build."""
     success = Sieve(marks.success)
     for index in range(len(log) - 1, -1, -1):
         if success(log[index].text) and not _spoiled(log, index):
@@ -114,7 +114,7 @@ def _last_success(log: Sequence[LogLine], marks: LogMarks) -> int:
 
 
 def _spoiled(log: Sequence[LogLine], index: int) -> bool:
-    """Tell whether CMake writes its build files although it has reported an error shortly before."""
+    """Return whether CMake writes its build files although it reported an error shortly before."""
     before = log[max(index - _REPORT, 0) : index]
     return log[index].text.startswith("-- Build files") and any(line.text.startswith("CMake Error") for line in before)
 
@@ -129,7 +129,7 @@ def _settled(causes: Sequence[Cause]) -> bool:
 
 
 def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
-    """Return the cause that decides: the first that is no mere frame and no mere warning, then those in turn."""
+    """Return the main cause: the first that is neither a frame nor a warning, else the first frame or warning."""
     errors = [cause for cause in causes if cause.failure.kind is FailureKind.ERROR]
     strong = [cause for cause in errors if not cause.failure.weak]
     left_out = [cause for cause in causes if cause.failure.kind is FailureKind.WARNING] if failed else []
@@ -137,7 +137,7 @@ def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
 
 
 def _causes(log: Sequence[LogLine], table: BuildFailureTable) -> list[Cause]:
-    """Return the first line of each cause that lines name, in the order of the lines."""
+    """Return each cause with the first line that matches it, in the order of the lines."""
     numbers = [line.number for line in log]
     sieves = [(failure, Sieve(failure.patterns)) for failure in table.failures]
     found: dict[str, Cause] = {}
@@ -150,7 +150,7 @@ def _causes(log: Sequence[LogLine], table: BuildFailureTable) -> list[Cause]:
 
 
 def _around(failure: BuildFailure, line: LogLine, log: Sequence[LogLine], numbers: Sequence[int], window: int) -> bool:
-    """Tell whether the lines near a line allow it to be the cause's."""
+    """Return whether the context of a line matches what the cause requires."""
     if not failure.near and not failure.not_near:
         return True
     near = log[bisect_left(numbers, line.number - window) : bisect_right(numbers, line.number + window)]
@@ -160,7 +160,7 @@ def _around(failure: BuildFailure, line: LogLine, log: Sequence[LogLine], number
 
 
 def _kept(log: Sequence[LogLine], marks: LogMarks) -> Iterable[LogLine]:
-    """Yield the lines that may name a cause: no noise, and nothing of a compiler probe."""
+    """Yield the lines that may match a cause, without noise and output of compiler probes."""
     noise, begin, end = map(Sieve, (marks.noise, marks.probe_begin, marks.probe_end))
     within = False
     for line in log:
@@ -173,13 +173,13 @@ def _kept(log: Sequence[LogLine], marks: LogMarks) -> Iterable[LogLine]:
 
 
 def _first_step(log: Sequence[LogLine]) -> LogLine | None:
-    """Return the line of the first step that failed: Ninja marks them; without it, the first frame of an error."""
+    """Return the line of the first failed step: the one that Ninja marks, else the first frame of an error."""
     marked = next((line for line in log if line.text.startswith(_FAILED)), None)
     return marked or next((line for line in log if _STEP.match(line.text)), None)
 
 
 def _first_error(log: Sequence[LogLine], step: LogLine | None, marks: LogMarks) -> LogLine | None:
-    """Return the first error of a step: what a compiler prints stands behind Ninja's mark, and before other frames."""
+    """Return the first error of a step: a compiler prints after Ninja's mark and before other frames."""
     behind = step.number if step and step.text.startswith(_FAILED) else 0
     for line in _kept(log, marks):
         if line.number > behind and _ERROR.search(line.text) and not _FRAME.search(line.text):

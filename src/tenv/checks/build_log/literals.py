@@ -1,4 +1,4 @@
-"""Plain text that a line must hold for a pattern to be found in it, so that most lines are passed over fast."""
+"""Find literals that every match of a pattern contains, so that most lines are skipped without a regex search."""
 
 import re
 from functools import cache
@@ -11,9 +11,9 @@ _SHORTEST = 3
 
 @cache
 def literal(pattern: str) -> str:
-    """Return the longest text that stands in every string in which a pattern is found; empty where none is sure.
+    """Return the longest literal in every match of a pattern; empty if none is certain.
 
-    Only what stands outside brackets and has no choice beside it is sure.
+    Only text outside groups and alternations is certain.
     """
     runs, run, depth, index = [""], "", 0, 0
     while index < len(pattern):
@@ -29,7 +29,7 @@ def literal(pattern: str) -> str:
         elif sign in "()":
             depth += 1 if sign == "(" else -1
         elif sign in "?*{":
-            run = run[:-1]  # the sign before may be missing
+            run = run[:-1]  # the character before is optional
         elif sign not in "^$.+}":
             plain = sign
         if plain and depth == 0:
@@ -44,7 +44,7 @@ def literal(pattern: str) -> str:
 
 
 def _class_end(pattern: str, index: int) -> int:
-    """Return where a class of signs ends, whose first sign stands at `index`."""
+    """Return the end of a character class whose first character is at `index`."""
     index += pattern[index] == "^"
     index += pattern[index] == "]"
     while pattern[index] != "]":
@@ -53,11 +53,11 @@ def _class_end(pattern: str, index: int) -> int:
 
 
 class Sieve:
-    """Several patterns at once."""
+    """Several patterns, searched at once."""
 
     def __init__(self, patterns: tuple[re.Pattern[str], ...]) -> None:
         self._patterns = tuple((literal(pattern.pattern), pattern) for pattern in patterns)
 
     def __call__(self, text: str) -> bool:
-        """Tell whether one of the patterns is found in a text."""
+        """Return whether one of the patterns matches in a text."""
         return any(plain in text and pattern.search(text) is not None for plain, pattern in self._patterns)

@@ -1,4 +1,4 @@
-"""A log as lines: colors, time stamps, and the prefixes of docker, pip and CI taken off."""
+"""Split a log into lines without colors, time stamps and the prefixes of Docker, pip and CI."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ _PREFIXES = re.compile(
 _PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*\u2570\u2500>\s*|\s*\u00d7\s*)")
 _MOST_PREFIXES = 4
 _LONGEST = 1000
-"""How many characters of a line are looked at; a command line is longer and says nothing behind that."""
+"""How many characters of a line are read. Command lines are longer, but their tails hold no errors."""
 
 _ENGLISH = (
     ("\u6ca1\u6709\u90a3\u4e2a\u6587\u4ef6\u6216\u76ee\u5f55", "No such file or directory"),  # Chinese
@@ -46,7 +46,7 @@ _ENGLISH = (
     ("erreur fatale: ", "fatal error: "),
     ("erreur: ", "error: "),
 )
-"""What compilers say in the languages of their users, and in English."""
+"""Localized messages of compilers with their English form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class LogLine:
 
     Attributes:
         number: Its number, from 1.
-        text: What it says.
+        text: Its text.
     """
 
     number: int
@@ -63,10 +63,10 @@ class LogLine:
 
 
 def clean(lines: Iterable[str]) -> Iterator[LogLine]:
-    """Yield the lines of a log as the program that was started printed them."""
+    """Yield the lines of a log as the program printed them."""
     for number, line in enumerate(lines, start=1):
         text = line.rstrip("\r\n")
-        if "\r" in text:  # what stood there before was written over
+        if "\r" in text:  # earlier text on the line was overwritten
             text = text.rpartition("\r")[2]
         yield LogLine(number, _plain(text[:_LONGEST]))
 

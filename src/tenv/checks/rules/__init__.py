@@ -1,1 +1,1 @@
-"""Judgements: one topic a file, each rule a pure function of what is wanted, what is there and the facts."""
+"""Rules, one topic per file. A rule is a pure function of a target, a host and the facts."""

@@ -1,4 +1,4 @@
-"""What TORCH_CUDA_ARCH_LIST asks nvcc for, as PyTorch's CMake and `torch.utils.cpp_extension` read it."""
+"""Parse `TORCH_CUDA_ARCH_LIST` as PyTorch's CMake and `torch.utils.cpp_extension` do."""
 
 import re
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ _ARCH = re.compile(r"(?P<capability>\d{1,2}\.\d)(?P<variant>[af]?)(\(\d{1,2}\.\d
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """An architecture that is compiled for.
+    """An architecture to compile for.
 
     Attributes:
         capability: The compute capability.
-        variant: ``a`` for code that runs on this architecture alone, ``f`` for code of its family, else nothing.
-        ptx: Whether PTX is made too, which newer drivers compile for newer GPUs.
+        variant: ``a`` for code that runs only on this architecture, ``f`` for its family, otherwise empty.
+        ptx: Whether PTX is built too, which newer drivers compile for newer GPUs.
     """
 
     capability: Version
@@ -46,12 +46,12 @@ class Arch:
 
     @property
     def text(self) -> str:
-        """As it is written in the list."""
+        """The architecture as the list spells it."""
         return f"{self.capability}{self.variant}{'+PTX' if self.ptx else ''}"
 
 
 def arch_list(text: str) -> tuple[Arch, ...] | None:
-    """Return what a list names; None for an empty one, and for one that only PyTorch itself can read (``Auto``)."""
+    """Return the architectures of a list; None if it is empty or only PyTorch can expand it (``Auto``)."""
     found = []
     for word in re.split(r"[;\s]+", text.strip()):
         for one in _NAMES.get(word.lower(), word).split():
@@ -63,15 +63,15 @@ def arch_list(text: str) -> tuple[Arch, ...] | None:
 
 
 def named_archs(manifest: Manifest, said: str) -> str:
-    """Return the list that a build gets: the manifest's, which activation sets, else that of the environment."""
+    """Return the list that a build gets: the manifest's, which activation sets, else the caller's variable."""
     request = manifest.environment.get(VARIABLE)
     return (request.text or "") if request else said
 
 
 def runs_on(arch: Arch, capability: Version) -> bool:
-    """Tell whether the code of an architecture runs on a GPU, its PTX left aside.
+    """Return whether the binary code of an architecture, without its PTX, runs on a GPU.
 
-    Code runs on later minors of the same major (CUDA C++ Programming Guide, binary compatibility); ``a`` code does not.
+    Code runs on later minors of the same major (CUDA C++ Programming Guide, binary compatibility). ``a`` code does not.
     """
     if arch.variant == "a":
         return arch.capability == capability

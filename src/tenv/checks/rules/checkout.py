@@ -1,4 +1,4 @@
-"""Whether a checkout can be built as it lies there: its submodules, and what an earlier build left in it.
+"""Check whether a checkout can be built in its state: its submodules, and the leftovers of an earlier build.
 
 CMake reads its cache before it looks at the environment: a compiler, a toolkit and, where a revision has
 ``cmake/EnvVarForwarding.cmake``, every switch stay what they were when ``build/`` was configured.
@@ -29,7 +29,7 @@ _SWITCHES = ("USE_", "BUILD_", "CMAKE_BUILD_TYPE", "TORCH_CUDA_ARCH_LIST", "BLAS
 
 
 def submodules(case: Case) -> Iterator[Finding]:
-    """Yield an error for submodules that PyTorch's own check refuses, a note where the build fetches all by itself."""
+    """Yield an error for submodules that PyTorch's own check refuses, a note if the build fetches all by itself."""
     state = _state(case)
     if state is None or _is_on(case, "USE_SYSTEM_LIBS"):
         return
@@ -90,15 +90,15 @@ def _stale(case: Case, cache: BuildCache) -> Iterator[str]:
         yield f"has USE_CUDA={cached}, and the target is one without CUDA"
     if cached and cached in _OFF and cuda is not None and _value(case, "USE_CUDA").upper() not in _OFF[:-1]:
         yield f"has USE_CUDA={cached}, and the target is one with CUDA {cuda}"
-    told = {*cache.gone}
+    reported = {*cache.gone}
     for variable, name in _CACHED.items():
         wanted, kept = (case.activated or {}).get(variable, ""), cache.value(name)
-        if wanted and kept.startswith("/") and kept != wanted and name not in told:
+        if wanted and kept.startswith("/") and kept != wanted and name not in reported:
             yield f"has {name}={kept}, where activation sets {variable}={wanted}"
     folder = _toolkit(case)
     for name in _TOOLKIT:
         kept = cache.value(name).rstrip("/")
-        if folder and kept.startswith("/") and name not in told and kept not in folder:
+        if folder and kept.startswith("/") and name not in reported and kept not in folder:
             yield f"has {name}={kept}, where the toolkit is {folder[0]}"
             break
 
@@ -137,7 +137,7 @@ def _state(case: Case) -> CheckoutState | None:
 
 
 def _value(case: Case, name: str) -> str:
-    """Return what activation sets a variable to; an empty string where it does not."""
+    """Return what activation sets a variable to; an empty string if it does not."""
     request = case.manifest.environment.get(name)
     return (case.activated or {}).get(name) or (request.text if request and request.text else "")
 

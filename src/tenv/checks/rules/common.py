@@ -1,4 +1,4 @@
-"""What several rules ask of a case."""
+"""Values of a case that several rules use."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -43,19 +43,19 @@ __all__ = [
 
 _COMPILER_PACKAGES = ("cxx-compiler", "compilers", "gxx", "gxx_linux-64", "gxx_linux-aarch64")
 _GXX_PACKAGES = ("gxx_linux-64", "gxx_linux-aarch64", "gxx_impl_linux-64", "gxx_impl_linux-aarch64")
-"""Those that are numbered with the GCC that they are; the former depend on the latter."""
+"""Packages with the version of their GCC; the former depend on the latter."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownGpu:
-    """A GPU of the machine with what the tables add to it.
+    """A GPU of the host with values from the tables.
 
     Attributes:
-        name: Its name; its PCI id or address where nothing gives it one.
-        capability: Its compute capability; None when neither the driver nor a table tells.
-        kind: What it is sold as; None when the tables do not know it.
+        name: Its name; its PCI id or address if it has no name.
+        capability: Its compute capability; None if neither the driver nor a table has it.
+        kind: Its product class; None if the tables do not have it.
         origin: Where the compute capability was read.
-        basis: How well the table knows it; None where the driver told.
+        basis: How certain the table's row is; None if the driver reported the value.
     """
 
     name: str
@@ -66,13 +66,13 @@ class KnownGpu:
 
 
 def doubt(*bases: Basis | None) -> str:
-    """Return what a message has to add about rows that are not confirmed, with a space before it, or nothing."""
+    """Return the suffix of a message about unconfirmed rows, with a leading space, or an empty string."""
     said = dict.fromkeys(basis.doubt.rstrip(".") for basis in bases if basis is not None and basis.doubt)
     return f" ({'; '.join(said)})" if said else ""
 
 
 def asked_doubt(case: Case) -> str:
-    """Return what a message has to add about what a release asks for, where no checkout was read."""
+    """Return the suffix of a message about a release's requirements if no checkout was read."""
     if case.source is None or case.source.root is not None:
         return ""
     row = case.facts.pytorch_build.release(case.source.version.value)
@@ -85,9 +85,9 @@ def cuda_of(case: Case) -> Version | None:
 
 
 def cuda_on(manifest: Manifest, host: HostReport) -> Version | None:
-    """Return the CUDA release that a target is built with on a machine, None for a target without CUDA.
+    """Return the CUDA release that a target is built with on a host, None for a target without CUDA.
 
-    A target that takes the machine's toolkit, whatever it is, is built with the release of that one.
+    A target that accepts any toolkit of the host is built with that toolkit's release.
     """
     choice = toolkit_on(manifest, host) if manifest.requirements.cuda is None else None
     taken = choice.taken.version if choice and choice.taken else None
@@ -95,17 +95,17 @@ def cuda_on(manifest: Manifest, host: HostReport) -> Version | None:
 
 
 def takes_toolkit(manifest: Manifest) -> bool:
-    """Tell whether the machine's toolkit decides which CUDA a target is built with on the manifest's platform."""
+    """Return whether the host's toolkit decides which CUDA a target is built with on the manifest's platform."""
     return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
 
 
 def chosen_toolkit(case: Case) -> Selection[Toolkit] | None:
-    """Return which toolkit of the machine the target takes; None where it takes none, or none could be looked for."""
+    """Return the host's toolkit that the case's target uses; None if it uses none or toolkits were not detected."""
     return toolkit_on(case.manifest, case.host)
 
 
 def toolkit_on(manifest: Manifest, host: HostReport) -> Selection[Toolkit] | None:
-    """Return which toolkit of a machine a target takes; None where it takes none, or none could be looked for."""
+    """Return the toolkit of a host that a target uses; None if it uses none or toolkits were not detected."""
     accepted = manifest.system.get("cuda-toolkit")
     if accepted is None or isinstance(host.toolkits, Missing):
         return None
@@ -113,7 +113,7 @@ def toolkit_on(manifest: Manifest, host: HostReport) -> Selection[Toolkit] | Non
 
 
 def chosen_gcc(case: Case) -> Selection[GccPair] | None:
-    """Return which gcc of the machine the target takes; None where it takes none, or none could be looked for."""
+    """Return the host's gcc that the target uses; None if it uses none or compilers were not detected."""
     accepted = case.manifest.system.get("gcc")
     if accepted is None or isinstance(case.host.compilers, Missing):
         return None
@@ -121,7 +121,7 @@ def chosen_gcc(case: Case) -> Selection[GccPair] | None:
 
 
 def gcc_limit(case: Case) -> int | None:
-    """Return the newest major version of GCC that nvcc of the machine's toolkit takes, None where none is taken."""
+    """Return the newest GCC major that nvcc of the host's toolkit accepts; None if the target uses none."""
     toolkit = chosen_toolkit(case)
     release = toolkit.taken.version if toolkit and toolkit.taken else None
     limits = case.facts.cuda_host_compiler.limits(release) if release else None
@@ -129,7 +129,7 @@ def gcc_limit(case: Case) -> int | None:
 
 
 def on_windows(case: Case) -> bool:
-    """Tell whether the target is looked at for Windows itself."""
+    """Return whether the case's platform is Windows itself."""
     return case.platform.startswith("win")
 
 
@@ -147,12 +147,12 @@ def locked_conda(case: Case, *names: str) -> "Iterator[CondaPackage]":
 
 
 def own_compiler(case: Case) -> bool:
-    """Tell whether the target brings a C++ compiler with a C library to compile against, so that the host's rest."""
+    """Return whether the target brings a C++ compiler and a C library, so that the host's are not used."""
     return any(name in case.manifest.dependencies for name in _COMPILER_PACKAGES)
 
 
 def brought_compiler(case: Case) -> Compiler | None:
-    """Return the g++ that the target brings by its lock; None where it brings none, or is not locked."""
+    """Return the g++ in the target's lock; None if it has none or there is no lock."""
     for package in locked_conda(case, *_GXX_PACKAGES) if own_compiler(case) else ():
         if version := Version.find(package.version):
             found_by = (FoundBy(Lead.LOCK, f"the lock of `{case.manifest.name}`"),)
@@ -161,7 +161,7 @@ def brought_compiler(case: Case) -> Compiler | None:
 
 
 def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
-    """Return the C++ compiler that a build takes, None where none is known.
+    """Return the C++ compiler that a build uses; None if unknown.
 
     Args:
         case: The case.
@@ -173,19 +173,19 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         return None
     kinds = ("msvc",) if on_windows(case) else ("g++", "clang++")
     found = [compiler for compiler in case.host.compilers.value if compiler.kind in kinds]
-    if choice := chosen_gcc(case):  # where none fits, that is told (TE309), and no other is taken
+    if choice := chosen_gcc(case):  # if none fits, TE309 reports it, and no other compiler is used
         pair = choice.taken
-        # On Windows none: a g++ that a target takes on Linux is not what a build takes there.
+        # On Windows none: a build there does not use the g++ that a target uses on Linux.
         return next((compiler for compiler in found if compiler.path == pair.gxx), None) if pair else None
     taken = next((compiler for compiler in found if compiler.default), None)
     return _of_nvcc(case.host.compilers.value, taken) if cuda and not on_windows(case) else taken
 
 
 def _of_nvcc(compilers: Iterable[Compiler], taken: Compiler | None) -> Compiler | None:
-    """Return the compiler that nvcc takes beside the C++ compiler that the build takes.
+    """Return nvcc's host compiler, which may differ from the C++ compiler of the build.
 
-    CMake hands CUDAHOSTCXX to nvcc, and PyTorch a clang that compiles its C++ (cmake/public/cuda.cmake). Otherwise nvcc
-    looks for itself; what it takes is called gcc, and stands for the g++ of the same version.
+    CMake passes CUDAHOSTCXX to nvcc, and PyTorch passes a clang that compiles its C++ (cmake/public/cuda.cmake).
+    Otherwise nvcc searches for ``gcc``, which implies the g++ of the same version.
     """
     found = tuple(compilers)
     cxx = [compiler for compiler in found if compiler.kind in ("g++", "clang++")]
@@ -200,20 +200,20 @@ def _of_nvcc(compilers: Iterable[Compiler], taken: Compiler | None) -> Compiler 
 
 
 def installed(case: Case, kind: str = "g++") -> list[Compiler]:
-    """Return every g++ of the machine, or every compiler of another kind."""
+    """Return the host's compilers of a kind."""
     compilers = case.host.compilers
     return [] if isinstance(compilers, Missing) else [found for found in compilers.value if found.kind == kind]
 
 
 def c_compiler(path: str) -> str:
-    """Return the gcc that comes with a g++, or the clang with a clang++, by its path."""
+    """Return the path of the gcc next to a g++, or of the clang next to a clang++."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}{name.replace('clang++', 'clang').replace('g++', 'gcc')}"
 
 
 def identify(gpu: Gpu, facts: Facts) -> KnownGpu:
-    """Return a GPU with what the tables say of its name or its PCI id."""
-    from tenv.facts.gpu_names import find_by_id, find_by_name  # late: few ask about GPUs
+    """Return a GPU with the values that the tables have for its name or its PCI id."""
+    from tenv.facts.gpu_names import find_by_id, find_by_name  # late: few cases need GPUs
 
     named = find_by_name(gpu.name, facts) if gpu.name else None
     listed = find_by_id(gpu.pci_id, facts) if named is None and gpu.pci_id else None
@@ -227,14 +227,14 @@ def identify(gpu: Gpu, facts: Facts) -> KnownGpu:
 
 
 def known_gpus(case: Case) -> tuple[KnownGpu, ...]:
-    """Return the GPUs of the machine; empty when there is none, or none could be read."""
+    """Return the GPUs of the host; empty if it has none or GPUs were not detected."""
     if isinstance(case.host.gpus, Missing):
         return ()
     return tuple(identify(gpu, case.facts) for gpu in case.host.gpus.value)
 
 
 def compiled_for(gpus: Iterable[KnownGpu], cuda: Version, archs: "GpuArchTable | None") -> list[Version]:
-    """Return the compute capabilities of GPUs for which nvcc of a CUDA release compiles; all, where it is not known."""
+    """Return the compute capabilities that nvcc of a CUDA release compiles for; all if the release is unknown."""
     row = archs.archs(cuda) if archs else None
     found = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
     return [one for one in found if not (row and (row.has_dropped(one) or row.is_older_than(one)))]

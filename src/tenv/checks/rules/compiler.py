@@ -1,8 +1,8 @@
-"""Whether the C++ compiler that a build takes suits the toolkit and PyTorch.
+"""Check the C++ compiler of a build against the toolkit and PyTorch.
 
-nvcc's own upper limits are those of its ``crt/host_config.h`` (`tenv.checks.rules.compiler_limits`); the lower limits
-of the installation guide are not checked by nvcc, those of PyTorch are (``c10/util/C++17.h`` and its CMakeLists.txt).
-A target that brings a compiler of its own is not judged by the host's.
+nvcc enforces the upper limits in its ``crt/host_config.h`` (`tenv.checks.rules.compiler_limits`). nvcc does not
+enforce the lower limits of the installation guide; PyTorch enforces its own (``c10/util/C++17.h`` and its
+CMakeLists.txt). The host's compilers do not matter for a target that brings its own.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _MSVC_KNOWS = {17: 1911, 20: 1929}
 """The first ``_MSC_VER`` whose cl.exe takes ``/std:c++NN`` (Microsoft's page on /std)."""
 _MSVC_SUPPORTED = 1920
 _TOOLSET = (
-    "install a toolset of {} with the Visual Studio Installer (Individual components, MSVC), and build in its "
+    "install a toolset with {} with the Visual Studio Installer (Individual components, MSVC), and build in its "
     "developer prompt: `vcvarsall x64 -vcvars_ver=14.NN`"
 )
 _WITHOUT_PACKAGES = Version("2.28")
@@ -49,7 +49,7 @@ _DROPPED = 10
 
 
 def no_compiler(case: Case) -> Iterator[Finding]:
-    """Yield an error where no C++ compiler is there."""
+    """Yield an error if there is no C++ compiler."""
     compilers = case.host.compilers
     if own_compiler(case) or isinstance(compilers, Missing):
         return
@@ -61,8 +61,8 @@ def no_compiler(case: Case) -> Iterator[Finding]:
             code=NONE,
             severity=Severity.ERROR,
             subject="C++ compiler",
-            message="there is no g++ here (and no clang++), without which neither PyTorch nor its CUDA files compile",
-            evidence=f"looked in: {compilers.origin}",
+            message="neither g++ nor clang++ was found; PyTorch and its CUDA files need one to compile",
+            evidence=f"searched: {compilers.origin}",
             source="nvcc calls a host compiler for each file (CUDA Compiler Driver NVCC, section 2.1)",
             fix="apt install g++",
         )
@@ -73,15 +73,15 @@ def _no_visual_cpp(looked: str) -> Finding:
         code=NONE,
         severity=Severity.ERROR,
         subject="C++ compiler",
-        message="there is no Visual C++ here, without which neither PyTorch nor its CUDA files compile on Windows",
-        evidence=f"looked in: {looked}",
+        message="Visual C++ was not found; PyTorch and its CUDA files need it to compile on Windows",
+        evidence=f"searched: {looked}",
         source="nvcc calls cl.exe for each file on Windows (CUDA Compiler Driver NVCC, section 2.1)",
         fix="winget install Microsoft.VisualStudio.2022.BuildTools, with the workload for C++",
     )
 
 
 def too_new(case: Case) -> Iterator[Finding]:
-    """Yield an error where nvcc refuses the compiler that it would call, since that is newer than what it knows."""
+    """Yield an error if nvcc rejects its host compiler as too new."""
     compiler = taken_compiler(case, cuda=True)
     if compiler is None or compiler.kind not in _MAKERS:
         return
@@ -104,7 +104,7 @@ def too_new(case: Case) -> Iterator[Finding]:
 
 
 def too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where PyTorch refuses the compiler, a warning where NVIDIA does not support it."""
+    """Yield an error if PyTorch rejects the compiler as too old, a warning if NVIDIA does not support it."""
     compiler, row = taken_compiler(case), row_of(case)
     if compiler is None or compiler.kind not in _MAKERS:
         return
@@ -112,7 +112,7 @@ def too_old(case: Case) -> Iterator[Finding]:
     limit = bound.value if bound else None
     asked = _asked(case, compiler.kind)
     if case.source and asked and compiler.version < asked.value:
-        who = f"PyTorch {case.source.version.value} asks for: {maker} {asked.value} or newer{asked_doubt(case)}"
+        who = f"PyTorch {case.source.version.value} requires: {maker} {asked.value} or newer{asked_doubt(case)}"
         fix = _exchange(case, compiler.kind, asked.value, limit)
         yield _old(compiler, Severity.ERROR, who, asked.origin, fix)
     elif row and compiler.version < (least := _supported(row, compiler.kind)):
@@ -122,7 +122,7 @@ def too_old(case: Case) -> Iterator[Finding]:
 
 
 def msvc(case: Case) -> Iterator[Finding]:
-    """Yield an error where nvcc or PyTorch refuses a Visual C++, too old or too new, a warning where it is old."""
+    """Yield an error if nvcc or PyTorch rejects a Visual C++, a warning if it is unsupported."""
     for_nvcc, for_pytorch = taken_compiler(case, cuda=True), taken_compiler(case)
     if for_nvcc is not None and for_nvcc.kind == "msvc":
         yield from _msvc_for_nvcc(case, for_nvcc)
@@ -131,7 +131,7 @@ def msvc(case: Case) -> Iterator[Finding]:
 
 
 def _msvc_for_nvcc(case: Case, compiler: Compiler) -> Iterator[Finding]:
-    """Yield an error where nvcc refuses a Visual C++, too old or too new: its header refuses both."""
+    """Yield an error if nvcc's header rejects a Visual C++ as too old or too new."""
     bounds, cuda = msvc_bounds(case), cuda_of(case)
     if bounds is None or cuda is None:
         return
@@ -152,10 +152,10 @@ def _msvc_for_nvcc(case: Case, compiler: Compiler) -> Iterator[Finding]:
 
 
 def _msvc_for_pytorch(case: Case, compiler: Compiler) -> Iterator[Finding]:
-    """Yield an error where a Visual C++ does not know PyTorch's C++ standard, a warning below what PyTorch supports."""
+    """Yield an error if a Visual C++ lacks PyTorch's C++ standard, a warning if it is older than PyTorch supports."""
     asked = case.source.cxx_standard if case.source else None
     if case.source is None or not isinstance(asked, SourceRequirement) or asked.value not in _MSVC_KNOWS:
-        return  # of older standards nothing is known
+        return  # no data about older standards
     number, name, least = _msc_ver(compiler.version), f"PyTorch {case.source.version.value}", _MSVC_KNOWS[asked.value]
     severity, source = Severity.ERROR, f"Microsoft, /std: the first toolset with /std:c++{asked.value}; {asked.origin}"
     message = f"is _MSC_VER {number}, and {name} is written in C++{asked.value}, which needs {least} or newer"
@@ -163,7 +163,7 @@ def _msvc_for_pytorch(case: Case, compiler: Compiler) -> Iterator[Finding]:
         least, severity, source = _MSVC_SUPPORTED, Severity.WARNING, "github.com/pytorch/pytorch/pull/188986"
         message = (
             f"is _MSC_VER {number}; PyTorch supports {least} (Visual Studio 2019) and newer (not confirmed for {name}: "
-            "said of its main branch in July 2026)"
+            "stated for its main branch in July 2026)"
         )
     if number < least:
         yield Finding(
@@ -183,7 +183,7 @@ def _msc_ver(version: Version) -> int:
 
 
 def several(case: Case) -> Iterator[Finding]:
-    """Yield a note where several C++ compilers are there, which says the one that is taken."""
+    """Yield a note with the compiler that a build uses if there are several C++ compilers."""
     taken, for_cuda = taken_compiler(case), taken_compiler(case, cuda=True)
     if taken is None or own_compiler(case) or isinstance(case.host.compilers, Missing):
         return
@@ -195,7 +195,7 @@ def several(case: Case) -> Iterator[Finding]:
             code=SEVERAL,
             severity=Severity.NOTE,
             subject=" and ".join(dict.fromkeys(compiler.kind for compiler in found)),
-            message=f"there are several; a build takes {_named(taken)}{nvcc}",
+            message=f"several are installed; a build uses {_named(taken)}{nvcc}",
             evidence="; ".join(f"{compiler.path} {compiler.version} ({compiler.ways})" for compiler in found),
             source=(
                 "the developer's prompt, else Microsoft.VCToolsVersion.default.txt of the newest Visual Studio"
@@ -203,9 +203,9 @@ def several(case: Case) -> Iterator[Finding]:
                 else "CMakeDetermineCXXCompiler.cmake: CXX, else the first of c++, g++, clang++ on PATH"
             ),
             fix=(
-                "build in the prompt of another one: `vcvarsall x64 -vcvars_ver=14.NN`"
+                "build in the prompt of another toolset: `vcvarsall x64 -vcvars_ver=14.NN`"
                 if on_windows(case)
-                else "set CXX (and CC) to take another one, CUDAHOSTCXX for nvcc alone"
+                else "set CXX and CC to use another one, CUDAHOSTCXX for nvcc only"
             ),
         )
 
@@ -223,7 +223,7 @@ def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str
         code=TOO_OLD,
         severity=severity,
         subject=f"{compiler.kind} {compiler.version}",
-        message=f"is older than what {who}",
+        message=f"is older than {who}",
         evidence=_evidence(compiler),
         source=source,
         fix=fix,
@@ -231,7 +231,7 @@ def _old(compiler: Compiler, severity: Severity, who: str, source: str, fix: str
 
 
 def _asked(case: Case, kind: str) -> SourceRequirement[Version] | None:
-    """Return the oldest compiler of a kind that the PyTorch revision takes, None when it does not say."""
+    """Return the oldest compiler of a kind that the PyTorch revision accepts; None if unknown."""
     asked = (case.source.gcc_min if kind == "g++" else case.source.clang_min) if case.source else None
     return asked if isinstance(asked, SourceRequirement) else None
 
@@ -246,18 +246,18 @@ def _least(case: Case, kind: str) -> Version:
 
 
 def _exchange(case: Case, kind: str, least: Version, most: int | None, *, for_nvcc: bool = False) -> str:
-    """Return how to take another compiler: an installed one that fits, else one to install.
+    """Return the command that selects another compiler: an installed one that fits, else one to install.
 
     Args:
         case: The case.
         kind: `g++` or `clang++`.
-        least: The oldest version that will do.
-        most: The newest major version that will do, None when none is known to be too new.
-        for_nvcc: Whether nvcc alone is to take it; then the newest that will do is the one to install.
+        least: The oldest version that fits.
+        most: The newest major version that fits; None if there is no known limit.
+        for_nvcc: Whether only nvcc uses it; then the newest version that fits is the one to install.
     """
     if own_compiler(case):
         package, bound = f"gxx_{case.platform}", f",<{most + 1}" if most is not None else ""
-        return f'ask for {package} = ">={least}{bound}" in [dependencies], and lock again'
+        return f'set {package} = ">={least}{bound}" in [dependencies] and lock again'
     variables = "CUDAHOSTCXX={0} NVCC_CCBIN={0}" if for_nvcc else "CXX={0} CC={1}"
     found = installed(case, kind)
     if fits := [c for c in found if c.version >= least and (most is None or c.version.major <= most)]:
@@ -274,15 +274,15 @@ def _exchange(case: Case, kind: str, least: Version, most: int | None, *, for_nv
 
 
 def _elsewhere(case: Case, most: int | None) -> str:
-    """Return where a g++ is on distributions whose own packages have none that new, or none as old as `most`."""
+    """Return where to get a g++ on distributions whose packages are too old, or newer than `most`."""
     libc = case.host.libc
     if isinstance(libc, Missing):
         return ""
     if libc.value >= _WITHOUT_OLD and most is not None and most <= _DROPPED:
         return (
-            "; Debian 12 and later have none that old, nor has Ubuntu 22.04 one before 9: take a target that brings "
-            "its own GCC (those from conda), or build in a container of an older release"
+            "; Debian 12 and later have no GCC that old, and Ubuntu 22.04 none before 9: use a conda target, "
+            "which brings its own GCC, or build in a container with an older release"
         )
     if libc.value > _WITHOUT_PACKAGES:
         return ""
-    return "; where there is none, Ubuntu: ppa:ubuntu-toolchain-r/test, RHEL and its kin: gcc-toolset or devtoolset"
+    return "; if the package is missing: ppa:ubuntu-toolchain-r/test on Ubuntu, gcc-toolset or devtoolset on RHEL"

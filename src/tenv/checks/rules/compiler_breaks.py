@@ -1,4 +1,4 @@
-"""Whether nvcc compiles with a GCC that its headers accept: some releases pass ``crt/host_config.h`` and fail later."""
+"""Check for a GCC that passes nvcc's ``crt/host_config.h`` but fails later."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,14 @@ _OF_DISTRIBUTION = "/usr/bin/"
 
 
 def breaks_nvcc(case: Case) -> Iterator[Finding]:
-    """Yield an error where nvcc is known not to compile with the GCC that it takes; a warning where some are mended."""
+    """Yield an error if nvcc is known to fail with its GCC; a warning if some builds of that GCC are fixed."""
     compiler, cuda = taken_compiler(case, cuda=True), cuda_of(case)
     if compiler is None or compiler.kind != "g++" or cuda is None or on_windows(case):
         return
     broken = _broken(case, cuda, compiler)
     if broken is None:
         return
-    fails = "fails in" if broken.certain else "fails, where it is not patched, in"
+    fails = "fails in" if broken.certain else "fails, unless patched, in"
     yield Finding(
         code=BREAKS,
         severity=Severity.ERROR if broken.certain else Severity.WARNING,
@@ -46,7 +46,7 @@ def _broken(case: Case, cuda: Version, compiler: Compiler) -> GccBreak | None:
 
 def _fix(case: Case, cuda: Version, broken: GccBreak) -> str:
     if own_compiler(case):
-        return f'ask for gxx_{case.platform} = "<{broken.since}" in [dependencies], and lock again'
+        return f'set gxx_{case.platform} = "<{broken.since}" in [dependencies] and lock again'
     bound = newest(case, "g++")
     fits = [
         found
@@ -60,5 +60,5 @@ def _fix(case: Case, cuda: Version, broken: GccBreak) -> str:
     path = f"/usr/bin/g++-{major}"
     return (
         f"install GCC {major} (Debian, Ubuntu: `apt install g++-{major}`), then export CUDAHOSTCXX={path} "
-        f"NVCC_CCBIN={path}; or take a newer CUDA"
+        f"NVCC_CCBIN={path}; or use a newer CUDA"
     )

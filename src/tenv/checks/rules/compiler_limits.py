@@ -1,7 +1,8 @@
-"""Which host compilers nvcc of the target's toolkit accepts, and who says so.
+"""Which host compilers nvcc of the target's toolkit accepts, with the source of each limit.
 
-What counts is ``crt/host_config.h``, which ends with an ``#error`` beyond its bounds: that of a toolkit at hand whose
-release is the target's, the environment's own before a system's, else the table that was read from NVIDIA's packages.
+nvcc's ``crt/host_config.h`` stops with an ``#error`` outside its bounds. If a toolkit of the target's release is
+present, its header is read: the environment's before a system's. Otherwise the table holds what NVIDIA's packages
+have.
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,12 @@ __all__ = ["Bound", "header_of", "msvc_bounds", "newest", "row_of"]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound of nvcc's.
+    """A version limit of nvcc.
 
     Attributes:
         value: The newest major version; of MSVC, a ``_MSC_VER``.
-        detail: What a message has to add, with a space before it, or nothing.
-        source: Who says so.
+        detail: The suffix of a message, with a leading space, or an empty string.
+        source: The source of the limit.
     """
 
     value: int
@@ -31,13 +32,13 @@ class Bound:
 
 
 def row_of(case: Case) -> HostCompilers | None:
-    """Return the table's row for the target's CUDA, None when there is none."""
+    """Return the table's row for the target's CUDA, None if there is none."""
     cuda = cuda_of(case)
     return case.facts.cuda_host_compiler.limits(cuda) if cuda else None
 
 
 def header_of(case: Case) -> CompilerLimits | None:
-    """Return the bounds in the header of a toolkit at hand whose release is the target's; None when there is none."""
+    """Return the bounds in the header of a present toolkit with the target's release; None if there is none."""
     cuda = cuda_of(case)
     if cuda is None or isinstance(case.host.toolkits, Missing):
         return None
@@ -46,7 +47,7 @@ def header_of(case: Case) -> CompilerLimits | None:
 
 
 def newest(case: Case, kind: str) -> Bound | None:
-    """Return the newest major version of GCC (`g++`) or clang (`clang++`) that nvcc accepts; None when not known."""
+    """Return the newest major version of GCC (`g++`) or clang (`clang++`) that nvcc accepts; None if unknown."""
     header, row = header_of(case), row_of(case)
     said = (header.gcc_max if kind == "g++" else header.clang_max) if header else None
     if header and said is not None:
@@ -60,11 +61,11 @@ def newest(case: Case, kind: str) -> Bound | None:
 
 
 def msvc_bounds(case: Case) -> tuple[Bound, Bound] | None:
-    """Return the lowest ``_MSC_VER`` that nvcc accepts, and the lowest that is too new; None when not known."""
+    """Return the lowest ``_MSC_VER`` that nvcc accepts and the lowest that is too new; None if unknown."""
     header, row = header_of(case), row_of(case)
     if header and header.msvc_min is not None and header.msvc_below is not None:
         return Bound(header.msvc_min, "", header.file), Bound(header.msvc_below, "", header.file)
     if row is None:
         return None
-    told, source = doubt(row.basis), row.basis.source
-    return Bound(row.msvc_min, told, source), Bound(row.msvc_below, told, source)
+    detail, source = doubt(row.basis), row.basis.source
+    return Bound(row.msvc_min, detail, source), Bound(row.msvc_below, detail, source)

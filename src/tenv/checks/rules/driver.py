@@ -1,7 +1,7 @@
-"""How a driver stands to a CUDA toolkit: the driver's own word, whatever the GPUs and the loader make of it.
+"""Judge a driver against a CUDA toolkit, without regard to GPUs and the loader.
 
-Compiling needs no driver; these rules are about running alone. Drivers are compared within one platform's numbering:
-under WSL the driver is the one of Windows.
+Compiling needs no driver; these rules are only about running. Drivers are compared within one platform's numbering:
+under WSL, the driver is the Windows driver.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ __all__ = ["DriverSurroundings", "DriverVerdict", "Verdict", "judge"]
 
 
 class Verdict(StrEnum):
-    """How a driver stands to a toolkit."""
+    """How a driver supports a toolkit."""
 
     NATIVE = "native"
     MINOR_VERSION = "minor-version"
@@ -42,10 +42,10 @@ class DriverVerdict:
     """The verdict on one toolkit.
 
     Attributes:
-        verdict: How the driver stands to the toolkit.
-        minimum: The oldest driver on which its programs run; None when they need none, or none is known.
-        finding: What there is to say about it; None when all is well.
-        native: The oldest driver that knows all of the toolkit's CUDA version; None when none is known.
+        verdict: How the driver supports the toolkit.
+        minimum: The oldest driver that its programs run on; None if they need none or it is unknown.
+        finding: The finding; None if the driver supports the toolkit fully.
+        native: The oldest driver that supports all of the toolkit's CUDA version; None if unknown.
     """
 
     verdict: Verdict
@@ -55,7 +55,7 @@ class DriverVerdict:
 
     @property
     def run(self) -> bool | None:
-        """Whether the programs run, by the driver and the loader alone; None where that is not known."""
+        """Whether the programs run as far as the driver and the loader decide; None if unknown."""
         return decide(Scope.RUN, [(Scope.RUN, self.finding)] if self.finding else [])
 
 
@@ -64,15 +64,15 @@ _UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
 
 @dataclass(frozen=True, slots=True)
 class DriverSurroundings:
-    """What else of a machine says how its driver stands to a toolkit.
+    """The other values of a host that decide how its driver supports a toolkit.
 
     Attributes:
-        windows: Whether the driver is one for Windows; true under WSL too.
-        jetson: Whether the machine is a Jetson, whose driver comes with its system.
+        windows: Whether the driver is a Windows driver, as under WSL.
+        jetson: Whether the host is a Jetson, whose driver is part of its system.
         container: The kind of container; an empty string outside one.
-        offered: The newest CUDA that the driver's own library says it offers; None where it was not asked.
-        compat: The libcuda that stands before the driver's own.
-        brings_compat: Whether the target brings a cuda-compat, which activation puts first where it is of use.
+        offered: The newest CUDA that the driver's library reports; None if it was not asked.
+        compat: The libcuda that the loader finds before the driver's own.
+        brings_compat: Whether the target brings a cuda-compat, which activation puts first if it helps.
         module: The kind of the loaded kernel module.
     """
 
@@ -97,16 +97,16 @@ def judge(
     """Judge a driver against a toolkit.
 
     Args:
-        cuda: The version of the toolkit; None when there is none, so that no driver is needed.
+        cuda: The version of the toolkit; None if there is none, so that no driver is needed.
         driver: The kernel driver's version.
-        table: What NVIDIA says about the two.
-        around: What else of the machine counts.
-        gpus: The GPUs of the machine; forward compatibility is open to data-centre GPUs and Jetsons alone.
-        archs: For which GPUs toolkits compile; a newer driver is no way out for a GPU that the toolkit has dropped.
-        generations: Which drivers drive a GPU; none is advised that would drop one.
+        table: NVIDIA's minimum drivers.
+        around: The other values of the host that matter.
+        gpus: The GPUs of the host. Only data-center GPUs and Jetsons support forward compatibility.
+        archs: For which GPUs toolkits compile. A newer driver does not help a GPU that the toolkit no longer supports.
+        generations: Which drivers support a GPU. No fix advises a driver that drops one.
 
     Returns:
-        The verdict. Without forward compatibility a driver runs a toolkit's programs exactly when it is not older than
+        The verdict. Without forward compatibility, a driver runs a toolkit's programs exactly if it is not older than
         `DriverVerdict.minimum`.
     """
     if cuda is None:
@@ -125,13 +125,13 @@ def judge(
 
 
 def _is_native(cuda: Version, driver: Version, native: Minimum, around: DriverSurroundings) -> bool:
-    """Tell whether a driver of the toolkit's own branch says itself that it offers all of the toolkit's CUDA."""
+    """Return whether a driver of the toolkit's own branch reports the toolkit's CUDA."""
     offers = around.offered is not None and around.offered >= Version(cuda.major_minor)
     return offers and driver.major == native.driver.major
 
 
 def _below(need: Need, driver: Fact[Version], table: CudaDriverTable, around: DriverSurroundings) -> DriverVerdict:
-    """Return the verdict on a driver that is older than the minimum."""
+    """Return the verdict on a driver older than the minimum."""
     from tenv.facts.cuda_gpu_arch import GpuClass  # late: few drivers are that old
 
     opened = isinstance(around.module, Fact) and around.module.value is ModuleKind.OPEN
@@ -140,7 +140,7 @@ def _below(need: Need, driver: Fact[Version], table: CudaDriverTable, around: Dr
         forward = None
     open_to = (GpuClass.DATA_CENTRE, GpuClass.JETSON)
     if need.native is not None and need.are_dropped_by(need.native.driver):
-        forward = None  # the package is made from a branch that finds no GPU here
+        forward = None  # the package's branch supports no GPU of the host
     if forward is not None and need.gpus and all(gpu.kind in open_to for gpu in need.gpus):
         finding = words.forward(need, driver, forward, _place(need, driver, around), around.compat)
         return DriverVerdict(Verdict.FORWARD, need.minimum, finding, need.native)
@@ -148,7 +148,7 @@ def _below(need: Need, driver: Fact[Version], table: CudaDriverTable, around: Dr
 
 
 def _place(need: Need, driver: Fact[Version], around: DriverSurroundings) -> words.CompatPlace:
-    """Return where the cuda-compat is that a driver needs."""
+    """Return where the cuda-compat that a driver needs is."""
     if around.brings_compat:
         return words.CompatPlace.BROUGHT
     compat = around.compat
@@ -161,5 +161,5 @@ def _place(need: Need, driver: Fact[Version], around: DriverSurroundings) -> wor
         )
     if around.offered is not None and around.offered < Version(need.cuda.major_minor):
         return words.CompatPlace.ABSENT  # the libcuda that comes first says itself that it offers less
-    told = compat.kind in (ReasonKind.DRIVERS_OWN, ReasonKind.NONE) and driver.kind is not OriginKind.ASSUMED
-    return words.CompatPlace.ABSENT if told else words.CompatPlace.UNKNOWN
+    absent = compat.kind in (ReasonKind.DRIVERS_OWN, ReasonKind.NONE) and driver.kind is not OriginKind.ASSUMED
+    return words.CompatPlace.ABSENT if absent else words.CompatPlace.UNKNOWN

@@ -1,6 +1,6 @@
-"""Whether the driver drives the GPUs: by its branch, by the kind of its kernel module, and by what it is made for.
+"""Check whether the driver supports the GPUs: by its branch, its kind of kernel module and its purpose.
 
-Branches and modules are those of ``tenv/facts/data/gpu_driver.toml``. No fix advises a driver that would drop a GPU.
+``tenv/facts/data/gpu_driver.toml`` lists branches and modules. No fix advises a driver that drops a GPU.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _Driven = list[tuple[KnownGpu, Generation]]
 
 
 def driver_branch(case: Case) -> Iterator[Finding]:
-    """Yield an error where the driver knows none of the GPUs, a warning where it knows but some."""
+    """Yield an error if the driver supports none of the GPUs, a warning if it supports only some."""
     driver, windows = driver_of(case.host, case.facts), of_windows(case.host)
     if cuda_of(case) is None or isinstance(driver, Missing) or driver.kind is OriginKind.DERIVED:
         return
@@ -38,11 +38,11 @@ def driver_branch(case: Case) -> Iterator[Finding]:
         if not gpus:
             continue
         row, names = gpus[0][1], _names(gpus)
-        what = f"does not know {names} yet: {row.name} begins with driver {row.first_linux}"
+        what = f"does not support {names} yet: {row.name} support starts with driver {row.first_linux}"
         fix = f"install driver {row.first_linux} or newer"
         if gpus is ended:
             last = row.ends(windows)
-            what = f"no longer drives {names}: {row.name} ends before branch {last}"
+            what = f"no longer supports {names}: {row.name} support ends before branch {last}"
             fix = f"install the newest driver that is older than {last}"
         yield Finding(
             code=BRANCH,
@@ -56,7 +56,7 @@ def driver_branch(case: Case) -> Iterator[Finding]:
 
 
 def kernel_module(case: Case) -> Iterator[Finding]:
-    """Yield an error where the loaded kernel module is of the kind that drives none of the GPUs."""
+    """Yield an error if the kind of the loaded kernel module supports none of the GPUs."""
     module, driver = case.host.module, case.host.driver
     if cuda_of(case) is None or isinstance(module, Missing) or module.value is ModuleKind.OTHER:
         return
@@ -74,7 +74,7 @@ def kernel_module(case: Case) -> Iterator[Finding]:
         code=MODULE,
         severity=Severity.WARNING if others else Severity.ERROR,
         subject=f"the {module.value} kernel module",
-        message=f"does not drive {names}: {row.name} needs the {needed} one{doubt(row.basis)}",
+        message=f"does not support {names}: {row.name} needs the {needed} module{doubt(row.basis)}",
         evidence=f"{module.value} ({module.origin}); {_capabilities(gpus)}",
         source=row.basis.source,
         fix=fix,
@@ -82,7 +82,7 @@ def kernel_module(case: Case) -> Iterator[Finding]:
 
 
 def wsl_driver(case: Case) -> Iterator[Finding]:
-    """Yield an error where the Windows driver is too old for programs under WSL."""
+    """Yield an error if the Windows driver is too old for programs under WSL."""
     driver = case.host.driver
     if cuda_of(case) is None or isinstance(driver, Missing) or not under_wsl(case.host):
         return
@@ -92,15 +92,15 @@ def wsl_driver(case: Case) -> Iterator[Finding]:
                 code=WSL,
                 severity=Severity.ERROR,
                 subject=f"driver {driver.value}",
-                message=(f"does not serve CUDA under WSL: drivers of Windows do from {row.since} on{doubt(row.basis)}"),
+                message=(f"does not support CUDA under WSL: Windows drivers do since {row.since}{doubt(row.basis)}"),
                 evidence=f"driver {driver.value} ({driver.origin})",
                 source=row.basis.source,
-                fix="install a newer NVIDIA driver on Windows, and none inside WSL",
+                fix="install a newer NVIDIA driver on Windows, not inside WSL",
             )
 
 
 def vgpu_host(case: Case) -> Iterator[Finding]:
-    """Yield an error where the driver is that of a vGPU host, which has no CUDA."""
+    """Yield an error if the driver is a vGPU host driver, which has no CUDA."""
     kind = case.host.driver_kind
     if cuda_of(case) is None or isinstance(kind, Missing) or kind.value is not DriverKind.VGPU_HOST:
         return
@@ -108,7 +108,7 @@ def vgpu_host(case: Case) -> Iterator[Finding]:
         code=VGPU,
         severity=Severity.ERROR,
         subject="the driver",
-        message="is that of a vGPU host, which has no CUDA: a guest needs the driver for guests (`…-grid`)",
+        message="is a vGPU host driver, which has no CUDA: guests need the guest driver (`…-grid`)",
         evidence=f"{kind.value} ({kind.origin})",
         source="docs.nvidia.com/vgpu: the Virtual GPU Manager and the guest drivers are packages of their own",
         fix="run the programs in a guest, with the guest driver of the host's vGPU release",
@@ -124,7 +124,7 @@ def _refuses(row: Generation, kind: ModuleKind, driver: Version | None) -> bool:
 
 
 def _driven(case: Case) -> _Driven:
-    """Return the GPUs whose drivers the table knows, each with its row."""
+    """Return the GPUs whose drivers are in the table, each with its row."""
     rows = case.facts.gpu_driver
     return [
         (gpu, row)
@@ -134,7 +134,7 @@ def _driven(case: Case) -> _Driven:
 
 
 def _parted(case: Case, test: Callable[[Generation], bool]) -> tuple[_Driven, list[KnownGpu]]:
-    """Return the GPUs that fail a test, and the others, those that the table does not know among them."""
+    """Return the GPUs that fail a test and the others, which include GPUs without a row."""
     failing = [(gpu, row) for gpu, row in _driven(case) if test(row)]
     named = [gpu for gpu, _ in failing]
     return failing, [gpu for gpu in known_gpus(case) if gpu not in named and is_served(case, gpu)]

@@ -1,4 +1,4 @@
-"""The rules about the driver as the catalogue has them: `tenv.checks.rules.driver` asked about a case."""
+"""The catalogue's rules about the driver: `tenv.checks.rules.driver` applied to a case."""
 
 from collections.abc import Iterator
 
@@ -17,13 +17,13 @@ __all__ = ["CODES", "USELESS", "driver_rule", "override_rule", "stand"]
 
 
 def stand(cuda: Version | None, host: HostReport, facts: Facts, manifest: Manifest | None = None) -> DriverVerdict:
-    """Return how a machine's driver stands to a toolkit.
+    """Return how a host's driver supports a toolkit.
 
     Args:
-        cuda: The version of the toolkit; None where a target has none.
-        host: The machine.
+        cuda: The version of the toolkit; None if the target has none.
+        host: The host.
         facts: The tables.
-        manifest: The target; None where a toolkit alone is meant.
+        manifest: The target's manifest; None to judge only a toolkit.
     """
     if cuda is None:
         return DriverVerdict(Verdict.NATIVE, None, None)
@@ -39,24 +39,24 @@ def stand(cuda: Version | None, host: HostReport, facts: Facts, manifest: Manife
     )
     judged = judge(cuda, driver, table, around)
     if judged.verdict is Verdict.NATIVE or isinstance(host.gpus, Missing) or not host.gpus.value:
-        return judged  # the tables of GPUs are not read
+        return judged  # the GPU tables stay unread
     gpus = [identify(gpu, facts) for gpu in host.gpus.value]
     return judge(cuda, driver, table, around, gpus, facts.cuda_gpu_arch, facts.gpu_driver)
 
 
 def _brings_compat(manifest: Manifest) -> bool:
-    """Tell whether a target brings a cuda-compat; activation puts it first where the driver needs it."""
+    """Return whether a target brings a cuda-compat, which activation puts first if the driver needs it."""
     return any(name.startswith("cuda-compat") for name in (*manifest.dependencies, *manifest.archives))
 
 
 def driver_rule(case: Case) -> Iterator[Finding]:
-    """Yield what there is to say about the machine's driver and the target's CUDA."""
+    """Yield the finding about the host's driver and the target's CUDA."""
     judged = stand(cuda_of(case), case.host, case.facts, case.manifest)
     if judged.finding is not None:
         yield judged.finding
 
 
 def override_rule(case: Case) -> Iterator[Finding]:
-    """Yield a warning where ``CONDA_OVERRIDE_CUDA`` says nothing that can be used."""
+    """Yield a warning if ``CONDA_OVERRIDE_CUDA`` is unusable."""
     if (finding := useless_override(case.host, case.facts)) is not None:
         yield finding

@@ -1,4 +1,4 @@
-"""What follows from the time that a PyTorch revision is of: its C++ standard, its ABI, its build system."""
+"""Check what depends on the age of a PyTorch revision: its C++ standard, ABI and build system."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _NVCC_KNOWS = {17: Version("11.0"), 20: Version("12.0")}
 
 
 def cxx_standard(case: Case) -> Iterator[Finding]:
-    """Yield an error where nvcc does not know the C++ standard that the revision is written in."""
+    """Yield an error if nvcc does not support the C++ standard of the revision."""
     cuda, asked = cuda_of(case), case.source.cxx_standard if case.source else None
     if case.source is None or cuda is None or not isinstance(asked, SourceRequirement):
         return
@@ -29,7 +29,7 @@ def cxx_standard(case: Case) -> Iterator[Finding]:
             severity=Severity.ERROR,
             subject=f"CUDA {cuda}",
             message=(
-                f"does not know C++{asked.value}, in which PyTorch {case.source.version.value} is written: nvcc takes "
+                f"does not support C++{asked.value}, which PyTorch {case.source.version.value} requires: nvcc accepts "
                 f"-std=c++{asked.value} from CUDA {first} on{asked_doubt(case)}"
             ),
             evidence=f"C++{asked.value} ({asked.origin})",
@@ -39,30 +39,30 @@ def cxx_standard(case: Case) -> Iterator[Finding]:
 
 
 def abi(case: Case) -> Iterator[Finding]:
-    """Yield a note where a build gets another ABI of libstdc++ than PyTorch's own wheels of the revision have."""
+    """Yield a note if a build gets another libstdc++ ABI than PyTorch's own wheels of the revision."""
     row = case.facts.pytorch_build.release(case.source.version.value) if case.source else None
     if case.source is None or row is None or row.wheel_abi != 0 or not case.platform.startswith("linux"):
         return
     choice = case.source.abi
-    fix = "compile extensions against this build, and not against the wheels"
+    fix = "compile extensions against this build, not against the wheels"
     if choice.value is AbiChoice.ENVIRONMENT:
-        fix = f"{fix}; or export _GLIBCXX_USE_CXX11_ABI=0 before the build, to get the ABI of the wheels"
+        fix = f"{fix}; or export _GLIBCXX_USE_CXX11_ABI=0 before the build to get the ABI of the wheels"
     yield Finding(
         code=ABI,
         severity=Severity.NOTE,
         subject=f"PyTorch {case.source.version.value}",
         message=(
-            "gets the C++11 ABI of libstdc++ here (_GLIBCXX_USE_CXX11_ABI=1, the compiler's default), and its wheels "
-            f"have the old one (0): an extension that was compiled for them does not load{doubt(row.basis)}"
+            "gets the C++11 ABI of libstdc++ here (_GLIBCXX_USE_CXX11_ABI=1, the compiler's default), but its "
+            f"wheels have the old one (0): extensions compiled for the wheels do not load{doubt(row.basis)}"
         ),
-        evidence=f"who chooses the ABI: the {choice.value} ({choice.origin})",
+        evidence=f"ABI selected by: the {choice.value} ({choice.origin})",
         source=row.basis.source,
         fix=fix,
     )
 
 
 def build_backend(case: Case) -> Iterator[Finding]:
-    """Yield a warning where the lock has not what builds a revision of that time."""
+    """Yield a warning if the lock lacks the build backend of the revision."""
     asked = case.source.build_backend if case.source else None
     if case.source is None or case.lock is None or not isinstance(asked, SourceRequirement):
         return
@@ -75,10 +75,10 @@ def build_backend(case: Case) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject=asked.value,
             message=(
-                f"is what builds PyTorch {case.source.version.value}, and the target does not bring it: "
-                f"`pip install --no-build-isolation` ends with a missing module{asked_doubt(case)}"
+                f"builds PyTorch {case.source.version.value}, but the target does not bring it: `pip install "
+                f"--no-build-isolation` fails with a missing module{asked_doubt(case)}"
             ),
-            evidence=f"it is not in the lock of `{case.lock.target}` for {case.platform}",
+            evidence=f"not in the lock of `{case.lock.target}` for {case.platform}",
             source=asked.origin,
-            fix=f'ask for {asked.value} = "*" in [{section}], and lock again',
+            fix=f'add {asked.value} = "*" to [{section}] and lock again',
         )

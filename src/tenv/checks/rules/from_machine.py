@@ -1,7 +1,7 @@
-"""Whether the target is for the machine's platform, and the machine has what the target takes from it.
+"""Check that the target supports the host's platform, and that the host has what the target resolves from it.
 
-That is the CUDA toolkit and the compiler of ``[system]``. Both questions can be answered by the manifest and a probe or
-two, so that they are asked where there is no time for all rules.
+That is the CUDA toolkit and the compiler of ``[system]``. Both rules need only the manifest and a probe or two, so
+that quick commands apply them too.
 """
 
 from collections.abc import Iterator
@@ -28,26 +28,26 @@ _NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC"}
 
 
 def lacking(case: Case) -> Iterator[Finding]:
-    """Yield an error for each tool that the target takes from the machine and that the machine does not have.
+    """Yield an error for each tool that the target resolves from the host and that the host lacks.
 
-    It is a warning where nobody could look.
+    It is a warning if detection failed.
     """
     if (finding := lacking_toolkit(case.manifest, case.host)) is not None:
         yield finding
     accepted, gcc = case.manifest.system.get("gcc"), chosen_gcc(case)
     if accepted is not None and (gcc is None or gcc.taken is None):
         most = gcc_limit(case)
-        limit = f" (GCC {most} at most, for the nvcc taken)" if most is not None else ""
+        limit = f" (GCC {most} at most, for the selected nvcc)" if most is not None else ""
         yield _finding("gcc", accepted, gcc.refused if gcc else (), case.host.compilers, limit)
 
 
 def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
-    """Return what there is to say where a target takes the machine's CUDA toolkit and none is there that fits."""
+    """Return the finding if a target uses the host's CUDA toolkit and none fits."""
     accepted, choice = manifest.system.get("cuda-toolkit"), toolkit_on(manifest, host)
     if accepted is None or (choice is not None and choice.taken is not None):
         return None
     finding = _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
-    # Which CUDA it would be built with is not known, and with that not which driver it takes.
+    # Without a CUDA release, the required driver is unknown too.
     run, build = takes_toolkit(manifest), isinstance(host.toolkits, Missing)
     if not run and not build:
         return finding
@@ -56,24 +56,24 @@ def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
 
 
 def platform(case: Case) -> Iterator[Finding]:
-    """Yield an error where the target is not for the platform of the machine."""
+    """Yield an error if the target does not support the host's platform."""
     if (finding := other_platform(case.manifest, case.platform, case.host)) is not None:
         yield finding
 
 
 def other_platform(manifest: Manifest, platform: str, host: HostReport) -> Finding | None:
-    """Return what there is to say where a target is not for a platform."""
+    """Return the finding about a target that does not support a platform."""
     if not manifest.platforms or platform in manifest.platforms:
         return None
-    told = f"this machine ({host.platform.origin})" if isinstance(host.platform, Fact) else "no platform was read"
+    evidence = f"this host ({host.platform.origin})" if isinstance(host.platform, Fact) else "no platform was detected"
     return Finding(
         code=PLATFORM,
         severity=Severity.ERROR,
         subject=platform,
-        message=f"is not among the platforms of `{manifest.name}`: {', '.join(manifest.platforms)}",
-        evidence=told,
+        message=f"is not a platform of `{manifest.name}`: {', '.join(manifest.platforms)}",
+        evidence=evidence,
         source=f"platforms of {manifest.file}",
-        fix=f'choose another target, or add "{platform}" to the platforms of the manifest and lock again',
+        fix=f'choose another target, or add "{platform}" to `platforms` in the manifest and lock again',
     )
 
 
@@ -81,17 +81,17 @@ def _finding(
     name: str, accepted: Range, refused: tuple[str, ...], looked: Fact[Any] | Missing, limit: str = ""
 ) -> Finding:
     wanted = name if accepted.text.strip() in ("", "*") else f"{name} {accepted}"
-    taken, unread = f"the target takes {wanted} from the machine", isinstance(looked, Missing)
+    taken, unread = f"the target resolves {wanted} from the host", isinstance(looked, Missing)
     install = f"install a {_NAMES[name]}" if wanted == name else f"install a {_NAMES[name]} {accepted}"
     return Finding(
         code=LACKING,
         severity=Severity.WARNING if unread else Severity.ERROR,
         subject=name,
-        message=f"{taken}, and what that has is not known" if unread else f"{taken}, which has none that fits",
-        evidence=looked.reason if isinstance(looked, Missing) else "; ".join(refused) or f"looked at: {looked.origin}",
+        message=f"{taken}, but detection failed" if unread else f"{taken}, which has none that fits",
+        evidence=looked.reason if isinstance(looked, Missing) else "; ".join(refused) or f"searched: {looked.origin}",
         source="[system] of the manifest",
         fix=(
-            f"{install}{limit}, or name one that is there in {_VARIABLES[name]}, or choose a target that brings its "
+            f"{install}{limit}, or set {_VARIABLES[name]} to an installed one, or choose a target that brings its "
             "own (`tenv targets`)"
         ),
     )

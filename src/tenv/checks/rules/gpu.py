@@ -1,9 +1,10 @@
-"""Whether nvcc of the target's toolkit compiles for the GPUs of the machine, and whether that code runs there.
+"""Check whether nvcc of the target's toolkit compiles for the host's GPUs, and whether that code runs there.
 
-The architectures of a toolkit and the compute capabilities of GPUs are those of ``tenv/facts/data/cuda_gpu_arch.toml``;
-a GPU that only the PCI bus shows is looked up by its id. Code for a GPU runs on later minors of the same major compute
-capability, and PTX on everything later (CUDA C++ Programming Guide, binary and PTX compatibility). Where
-TORCH_CUDA_ARCH_LIST is not set, a build asks nvcc for the GPUs that it sees, and nvcc refuses what it does not know.
+``tenv/facts/data/cuda_gpu_arch.toml`` has the architectures of toolkits and the compute capabilities of GPUs. A GPU
+that only the PCI bus shows is looked up by its id. Code for a GPU runs on later minors of the same major compute
+capability, and PTX on everything later (CUDA C++ Programming Guide, binary and PTX compatibility). If
+`TORCH_CUDA_ARCH_LIST` is not set, a build targets the GPUs that it detects, and nvcc rejects architectures that it
+does not support.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,17 +46,17 @@ UNSERVED = "TE206"
 
 
 def gpu_too_old(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs that the toolkit has dropped: an error where it serves none of the machine, else a warning."""
+    """Yield the GPUs that the toolkit no longer supports: an error if it supports no GPU here, else a warning."""
     yield from _outside(case, newer=False)
 
 
 def gpu_too_new(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs of a generation that the toolkit does not know: an error where it serves none, else a warning."""
+    """Yield the GPUs newer than the toolkit: an error if it supports no GPU here, else a warning."""
     yield from _outside(case, newer=True)
 
 
 def _outside(case: Case, *, newer: bool) -> Iterator[Finding]:
-    """Yield a finding for the GPUs on one side of the toolkit's range, where no list names the architectures."""
+    """Yield a finding for the GPUs on one side of the toolkit's range if no list names the architectures."""
     judged = list(_judged(case))
     gpus = [row for row in judged if (_is_foreign(*row[1:]) if newer else row[2].has_dropped(row[1]))]
     if not gpus or arch_list(case.arch_list) is not None:
@@ -65,33 +66,33 @@ def _outside(case: Case, *, newer: bool) -> Iterator[Finding]:
     others = ", ".join(
         dict.fromkeys(gpu.name for gpu, one, row in judged if not row.has_dropped(one) and not _is_foreign(one, row))
     )
-    told = ", ".join(dict.fromkeys(str(one) for _, one, _ in gpus))
+    found = ", ".join(dict.fromkeys(str(one) for _, one, _ in gpus))
     asked = " ".join(dict.fromkeys(f"compute_{_digits(one)}" for _, one, _ in gpus))
-    bound = f"knows {_capability(archs.max)} at most" if newer else f"compiles for {_capability(archs.min)} and up"
-    rest = f", while it serves {others}" if others else f"; a build that detects the GPUs asks it for {asked}"
+    bound = f"supports at most {_capability(archs.max)}" if newer else f"supports {_capability(archs.min)} and newer"
+    rest = f"; it supports {others}" if others else f"; a build that detects the GPUs requests {asked}"
     last = [case.facts.cuda_gpu_arch.range(one) for _, one, _ in gpus]
     side = [row[0] if newer else row[1] for row in last if row]
     way = f"CUDA {side[0].major_minor}{doubt(side[0].basis)}" if side else f"{'a newer' if newer else 'an older'} CUDA"
-    avoid = "keep programs off it (CUDA_VISIBLE_DEVICES names those that they may use)"
+    avoid = "hide it from programs (CUDA_VISIBLE_DEVICES lists the GPUs that they may use)"
     yield Finding(
         code=TOO_NEW if newer else TOO_OLD,
         severity=Severity.WARNING if others else Severity.ERROR,
         subject=names,
         message=(
-            f"has compute capability {told}; nvcc of CUDA {archs.major_minor} {bound}, so nothing that it builds "
+            f"has compute capability {found}; nvcc of CUDA {archs.major_minor} {bound}, so nothing that it builds "
             f"runs there{rest}{doubt(archs.basis)}"
         ),
         evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu, _, _ in gpus)),
         source=archs.basis.source,
         fix=(
             f"choose a target with {way} or {'newer' if newer else 'older'}, or "
-            f"{avoid if others else 'run the programs on a GPU that it knows'}"
+            f"{avoid if others else 'run the programs on a supported GPU'}"
         ),
     )
 
 
 def arch_refused(case: Case) -> Iterator[Finding]:
-    """Yield an error where nvcc would be asked for an architecture that it does not know, though its code could run."""
+    """Yield an error if a build requests an architecture that nvcc does not support, although other code would run."""
     named = arch_list(case.arch_list)
     cuda = cuda_of(case)
     archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda and (named or known_gpus(case)) else None
@@ -105,12 +106,12 @@ def arch_refused(case: Case) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 subject=VARIABLE,
                 message=(
-                    f"asks for {', '.join(unknown)}, which nvcc of CUDA {archs.major_minor} does not know"
+                    f"contains {', '.join(unknown)}, which nvcc of CUDA {archs.major_minor} does not support"
                     f"{doubt(archs.basis)}"
                 ),
                 evidence=f"{VARIABLE}={case.arch_list}",
                 source=archs.basis.source,
-                fix=f"name architectures from {_capability(archs.min)} to {_capability(archs.max)}",
+                fix=f"use architectures from {_capability(archs.min)} to {_capability(archs.max)}",
             )
         return
     judged = list(_judged(case))
@@ -131,17 +132,17 @@ def arch_refused(case: Case) -> Iterator[Finding]:
         severity=Severity.ERROR,
         subject=", ".join(dict.fromkeys(gpu.name for gpu, _, _ in unknown_gpus)),
         message=(
-            f"has compute capability {first}, which nvcc of CUDA {archs.major_minor} does not know, and a build that "
-            f"detects the GPU asks it for {asked}{runs}{doubt(archs.basis)}"
+            f"has compute capability {first}, which nvcc of CUDA {archs.major_minor} does not support, and a "
+            f"build that detects the GPU requests {asked}{runs}{doubt(archs.basis)}"
         ),
         evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu, _, _ in unknown_gpus)),
         source=archs.basis.source,
-        fix=f"{fix} a target with a CUDA that knows the GPU",
+        fix=f"{fix} a target with a CUDA that supports the GPU",
     )
 
 
 def gpu_unserved(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs for which TORCH_CUDA_ARCH_LIST names no code: an error where it has none for any."""
+    """Yield the GPUs that no entry of TORCH_CUDA_ARCH_LIST covers: an error if none covers any GPU."""
     named = arch_list(case.arch_list)
     gpus = [(gpu, gpu.capability) for gpu in dict.fromkeys(known_gpus(case)) if gpu.capability is not None]
     cuda = cuda_of(case)
@@ -157,10 +158,10 @@ def gpu_unserved(case: Case) -> Iterator[Finding]:
     for found, what in (
         (
             without,
-            "has no code in it"
+            "gets no code"
             + (f", and its driver can't compile the PTX of CUDA {cuda.major_minor}" if by_ptx and not compiles else ""),
         ),
-        (slow, "has PTX alone in it, which the driver compiles at the first start"),
+        (slow, "gets only PTX, which the driver compiles at the first start"),
     ):
         if found:
             own = ";".join(dict.fromkeys(str(gpu.capability) for gpu in found))
@@ -168,10 +169,10 @@ def gpu_unserved(case: Case) -> Iterator[Finding]:
                 code=UNSERVED,
                 severity=Severity.WARNING if served else Severity.ERROR,
                 subject=", ".join(dict.fromkeys(gpu.name for gpu in found)),
-                message=f"{what}: {VARIABLE} names {', '.join(arch.text for arch in named)}",
+                message=f"{what}: {VARIABLE} is {', '.join(arch.text for arch in named)}",
                 evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu in found)),
                 source="CUDA C++ Programming Guide, binary compatibility and PTX compatibility",
-                fix=f'export {VARIABLE}="{own}", where nvcc knows it, or unset it',
+                fix=f'export {VARIABLE}="{own}" if nvcc supports it, or unset it',
             )
 
 
@@ -180,7 +181,7 @@ def _ptx_for(capability: Version) -> Callable[[Arch], bool]:
 
 
 def is_served(case: Case, gpu: KnownGpu) -> bool:
-    """Tell whether a toolkit has code for a GPU, as far as that is known; where a list names the code, TE206 tells."""
+    """Return whether a toolkit has code for a GPU; True if unknown, or if a list names the code (TE206 judges it)."""
     cuda = cuda_of(case)
     archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda else None
     if archs is None or gpu.capability is None or arch_list(case.arch_list) is not None:
@@ -189,7 +190,7 @@ def is_served(case: Case, gpu: KnownGpu) -> bool:
 
 
 def _is_foreign(capability: Version, archs: "ToolkitArchs") -> bool:
-    """Tell whether a GPU is of a newer major than all that the toolkit knows, so that no code of it runs there."""
+    """Return whether a GPU's major is newer than all majors of the toolkit, so that none of its code runs there."""
     return capability.major > archs.max // 10
 
 
@@ -198,43 +199,43 @@ def _digits(capability: Version) -> str:
 
 
 def gpu_mixed(case: Case) -> Iterator[Finding]:
-    """Yield a note on a machine whose GPUs are of several compute capabilities."""
+    """Yield a note on a host whose GPUs have different compute capabilities."""
     gpus, cuda = known_gpus(case), cuda_of(case)
     capabilities = sorted({gpu.capability for gpu in gpus if gpu.capability is not None})
     if cuda is None or len(capabilities) < 2 or isinstance(case.host.gpus, Missing):  # noqa: PLR2004 (two)
         return
     built = compiled_for(gpus, cuda, case.facts.cuda_gpu_arch)
     if not built or arch_list(case.arch_list) is not None:
-        return  # TE201, TE202 and TE206 tell all there is
-    which = "of them" if built == capabilities else f"that nvcc of CUDA {cuda.major_minor} knows"
+        return  # TE201, TE202 and TE206 cover it
+    which = "of them" if built == capabilities else f"that nvcc of CUDA {cuda.major_minor} supports"
     unknown = [gpu.name for gpu in gpus if gpu.capability is None]
-    rest = f"; not known for {', '.join(unknown)}" if unknown else ""
-    told = dict.fromkeys(f"{gpu.name}: {gpu.capability}" for gpu in gpus if gpu.capability is not None)
+    rest = f"; unknown for {', '.join(unknown)}" if unknown else ""
+    evidence = dict.fromkeys(f"{gpu.name}: {gpu.capability}" for gpu in gpus if gpu.capability is not None)
     yield Finding(
         code=MIXED,
         severity=Severity.NOTE,
         subject="the GPUs",
         message=(
-            f"are of several compute capabilities ({', '.join(map(str, capabilities))}){rest}: a build for one of them "
-            f"need not run on the others{doubt(*(gpu.basis for gpu in gpus))}"
+            f"have different compute capabilities ({', '.join(map(str, capabilities))}){rest}: a build for one of them "
+            f"may not run on the others{doubt(*(gpu.basis for gpu in gpus))}"
         ),
-        evidence=f"{'; '.join(told)} ({case.host.gpus.origin})",
+        evidence=f"{'; '.join(evidence)} ({case.host.gpus.origin})",
         source="CUDA C++ Programming Guide, binary compatibility",
         fix=f'build for all {which}: TORCH_CUDA_ARCH_LIST="{";".join(map(str, built))}"',
     )
 
 
 def gpu_dropped(case: Case) -> Iterator[Finding]:
-    """Yield the GPUs that the toolkit still knows, but for which PyTorch's own builds of the revision have no code."""
+    """Yield the GPUs that the toolkit still supports but PyTorch's own builds of the revision do not."""
     cuda, machine = cuda_of(case), "aarch64" if case.platform.endswith("aarch64") else "x86_64"
     if case.source is None or cuda is None:
         return
-    told = case.facts.pytorch_build.wheel_archs(case.source.version.value, cuda, machine)
-    if told is None:
+    built = case.facts.pytorch_build.wheel_archs(case.source.version.value, cuda, machine)
+    if built is None:
         return
-    archs, basis = told
+    archs, basis = built
     oldest = min(Version(arch.removesuffix("+PTX")) for arch in archs)
-    from tenv.facts.cuda_gpu_arch import sm_of  # late: few ask about a revision
+    from tenv.facts.cuda_gpu_arch import sm_of  # late: few commands judge a revision
 
     for gpu, capability, toolkit in _judged(case):
         if toolkit.min <= sm_of(capability) < sm_of(oldest):
@@ -244,17 +245,17 @@ def gpu_dropped(case: Case) -> Iterator[Finding]:
                 subject=gpu.name,
                 message=(
                     f"has compute capability {capability}; PyTorch {case.source.version.value} is built and tested for "
-                    f"{oldest} and up with CUDA {cuda.major_minor} on {machine}: a build for older GPUs is on its own"
+                    f"{oldest} and up with CUDA {cuda.major_minor} on {machine}: builds for older GPUs are untested"
                     f"{doubt(basis)}"
                 ),
                 evidence=_evidence(gpu, case),
                 source=f"{basis.source}: {' '.join(archs)}",
-                fix=f'build for it all the same: TORCH_CUDA_ARCH_LIST="{capability}", or take an older revision',
+                fix=f'build for it anyway: TORCH_CUDA_ARCH_LIST="{capability}", or use an older revision',
             )
 
 
 def _judged(case: Case) -> "Iterator[tuple[KnownGpu, Version, ToolkitArchs]]":
-    """Yield each kind of GPU once, where both its compute capability and the toolkit's architectures are known."""
+    """Yield each kind of GPU once if its compute capability and the toolkit's architectures are known."""
     cuda, gpus = cuda_of(case), dict.fromkeys(known_gpus(case))
     archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda and gpus else None
     if archs is None:
@@ -270,5 +271,5 @@ def _capability(sm: int) -> str:
 
 def _evidence(gpu: KnownGpu, case: Case) -> str:
     origin = case.host.gpus.reason if isinstance(case.host.gpus, Missing) else case.host.gpus.origin
-    told = f"by {gpu.origin} in cuda_gpu_arch.toml{doubt(gpu.basis)}; " if gpu.origin else ""
-    return f"compute capability {gpu.capability} ({told}{origin})"
+    basis = f"by {gpu.origin} in cuda_gpu_arch.toml{doubt(gpu.basis)}; " if gpu.origin else ""
+    return f"compute capability {gpu.capability} ({basis}{origin})"

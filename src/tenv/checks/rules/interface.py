@@ -1,4 +1,4 @@
-"""What a rule answers."""
+"""The input and output of rules."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["Case", "Finding", "Rule", "Scope", "Severity", "Unknown", "decide"]
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class Scope(StrEnum):
-    """Which verdict something decides."""
+    """The verdict that a rule or a finding is about."""
 
     BUILD = "build"
     RUN = "run"
@@ -35,11 +35,11 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An answer that stays open.
+    """A verdict that stays unknown.
 
     Attributes:
-        scope: Which verdict is not known; it does not count as a yes.
-        needs: What it would take: a value of the host report by its name, or a table of facts.
+        scope: The unknown verdict. It does not count as "yes".
+        needs: The missing input: a value of the host report by its name, or a table of facts.
     """
 
     scope: Scope
@@ -48,17 +48,17 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One verdict of one rule.
+    """One finding of one rule.
 
     Attributes:
         code: The rule's code, ``TE101``; it has a page in ``docs/rules``.
-        severity: How much it matters; an error decides a command's exit status.
+        severity: The severity. An error decides a command's exit status.
         subject: What it is about.
         message: What is wrong, and what follows from it.
-        evidence: What was found, and where.
-        source: Where the requirement is written.
-        fix: The one command or edit that puts it right.
-        unknown: The answer that it leaves open; None where it leaves none open.
+        evidence: What was detected, and where.
+        source: The document of the requirement.
+        fix: The command or edit that fixes it.
+        unknown: The verdict that it leaves unknown; None if it leaves none.
     """
 
     code: str
@@ -71,23 +71,23 @@ class Finding:
     unknown: Unknown | None = None
 
     def to_json(self) -> dict[str, str]:
-        """Return the finding as it stands in the JSON envelope."""
+        """Return the finding as JSON values."""
         return {name: str(getattr(self, name)) for name in self.__slots__ if name != "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a rule looks at.
+    """The input of a rule.
 
     Attributes:
-        manifest: The target as it reads on `platform`.
-        platform: The platform that is asked about.
-        lock: What was chosen for the target; None when there is no lock.
-        host: The machine.
-        source: The PyTorch checkout or release that shall be built; None when none is named.
+        manifest: The target's manifest for `platform`.
+        platform: The platform to judge.
+        lock: The target's lock; None if there is none.
+        host: The host.
+        source: The PyTorch checkout or release to build; None if none is named.
         facts: The compatibility tables.
-        arch_list: What TORCH_CUDA_ARCH_LIST says where it is built; an empty string where it is not set.
-        activated: The variables that activating the target's environment sets; None where there is no environment.
+        arch_list: The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set.
+        activated: The variables that activating the target's environment sets; None if there is no environment.
     """
 
     manifest: "Manifest"
@@ -105,10 +105,10 @@ class Rule:
     """One rule.
 
     Attributes:
-        find: Yields what it has to say about a case; pure.
+        find: Yields the findings about a case; pure.
         codes: The codes that it may yield, ``TE201``; each has a page in ``docs/rules``.
-        title: What it is about, in a few words.
-        scope: Which verdict its errors decide.
+        title: Its topic, in a few words.
+        scope: The verdict that its errors decide.
     """
 
     find: Callable[[Case], Iterable[Finding]]
@@ -117,19 +117,19 @@ class Rule:
     scope: Scope
 
     def __call__(self, case: Case) -> Iterator[Finding]:
-        """Yield what it has to say about a case; raises BugError for a code that it does not declare."""
+        """Yield the findings about a case; raises BugError for a code that the rule does not declare."""
         for finding in self.find(case):
             if finding.code not in self.codes:
-                raise BugError(f"the rule about {self.title} yields {finding.code}, which the catalogue does not say")
+                raise BugError(f"the rule about {self.title} yields {finding.code}, which it does not declare")
             yield finding
 
 
 def decide(scope: Scope, found: Iterable[tuple[Scope, Finding]]) -> bool | None:
-    """Return the verdict of a scope, building or running: no by an error, else None where a finding leaves it open.
+    """Return the verdict of a scope: False if an error decides it, else None if a finding leaves it unknown.
 
     Args:
-        scope: Which verdict.
-        found: What was found, each with the scope that its rule decides.
+        scope: The verdict to derive.
+        found: The findings, each with the scope of its rule.
     """
     open_ = False
     for decides, finding in found:

@@ -1,7 +1,7 @@
-"""Whether the C and the C++ library of the machine suit the target.
+"""Check the C and C++ libraries of the host against the target.
 
-The headers of older toolkits declare functions that newer glibc headers declare too, in another way. What was compiled
-with a newer GCC than the loader's libstdc++ comes from ends at its start with ``GLIBCXX_3.4.x not found``.
+The headers of older toolkits declare functions that newer glibc headers declare differently. A program that was
+compiled with a newer GCC than the loader's libstdc++ fails at startup with ``GLIBCXX_3.4.x not found``.
 """
 
 import re
@@ -24,17 +24,17 @@ TOO_OLD = "TE502"
 LIBSTDCXX = "TE503"
 
 _PACKAGES = ("libstdcxx", "libstdcxx-ng")
-"""The conda packages that hold a libstdc++, named by the GCC that it comes from."""
+"""The conda packages that hold a libstdc++; their version is that of its GCC."""
 _CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)/")
-"""What the path of a library in an environment of conda's has."""
+"""The part that paths of libraries in conda environments have."""
 _OF_DISTRIBUTION = "/usr/bin/"
 _SYSTEM_LIBRARIES = ("/usr/lib", "/lib")
 _STATIC_RUNTIME = ("/opt/rh/",)
-"""Red Hat's toolsets link what the system's libstdc++ lacks into the program."""
+"""Red Hat's toolsets link what the system's libstdc++ lacks statically."""
 
 
 def glibc_headers(case: Case) -> Iterator[Finding]:
-    """Yield an error where the toolkit's headers do not compile with those of the C library."""
+    """Yield an error if the toolkit's headers do not compile with the C library's headers."""
     libc, cuda = case.host.libc, cuda_of(case)
     if cuda is None or on_windows(case) or own_compiler(case) or isinstance(libc, Missing):
         return
@@ -48,28 +48,26 @@ def glibc_headers(case: Case) -> Iterator[Finding]:
     if not declared and not conflict.types:
         return
     what = (
-        f"from {conflict.glibc} on both declare {', '.join(declared)}"
+        f"from {conflict.glibc} on, both declare {', '.join(declared)}"
         if declared
-        else f"from {conflict.glibc} on this one has types that nvcc {cuda} does not know: {', '.join(conflict.types)}"
+        else f"from {conflict.glibc} on, it has types that nvcc {cuda} does not support: {', '.join(conflict.types)}"
     )
     yield Finding(
         code=HEADERS,
         severity=Severity.ERROR,
         subject=f"glibc {libc.value}",
-        message=(
-            f"nothing compiles with the headers of CUDA {cuda} and those of this glibc: {what}{doubt(conflict.basis)}"
-        ),
+        message=(f"does not compile with the headers of CUDA {cuda}: {what}{doubt(conflict.basis)}"),
         evidence=f"glibc {libc.value} ({libc.origin})",
         source=conflict.basis.source,
         fix=(
-            f"choose a target with a CUDA newer than {table.newest_conflict(libc.value, case.platform)}, or build in a "
-            f"container with a glibc older than {conflict.glibc}"
+            f"choose a target with a CUDA newer than {table.newest_conflict(libc.value, case.platform)}, or build "
+            f"in a container with glibc older than {conflict.glibc}"
         ),
     )
 
 
 def _is_patched(case: Case, cuda: Version, function: str) -> bool:
-    """Tell whether a function is declared as glibc does in the headers of the toolkit that is taken."""
+    """Return whether the selected toolkit's headers declare a function as glibc does."""
     if isinstance(case.host.toolkits, Missing):
         return False
     same = (row for row in case.host.toolkits.value if row.version and row.version.major_minor == cuda.major_minor)
@@ -79,7 +77,7 @@ def _is_patched(case: Case, cuda: Version, function: str) -> bool:
 
 
 def glibc_too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where the C library is older than what the target asks for."""
+    """Yield an error if the C library is older than the target requires."""
     libc, wanted = case.host.libc, case.manifest.requirements.glibc
     if wanted is None or on_windows(case):
         return
@@ -93,7 +91,7 @@ def glibc_too_old(case: Case) -> Iterator[Finding]:
             code=TOO_OLD,
             severity=Severity.ERROR,
             subject=subject,
-            message=f"the packages of the target need glibc {wanted} or newer: they neither install nor start here",
+            message=f"the target's packages need glibc {wanted} or newer: they neither install nor start here",
             evidence=evidence,
             source=f"requirements.glibc of {case.manifest.file}",
             fix=f"use a distribution, or a container, with glibc {wanted} or newer",
@@ -101,9 +99,9 @@ def glibc_too_old(case: Case) -> Iterator[Finding]:
 
 
 def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where the libstdc++ that is loaded is older than the one of the compiler that is taken.
+    """Yield an error if the loaded libstdc++ is older than the selected compiler's.
 
-    That is the environment's where its lock has one (a Python from conda finds it first), else the loader's.
+    The loaded one is the environment's if its lock has one (a Python from conda finds it first), else the loader's.
     """
     compiler = taken_compiler(case)
     if compiler is None or compiler.kind != "g++" or compiler.path.startswith(_STATIC_RUNTIME):
@@ -119,8 +117,8 @@ def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
         severity=Severity.ERROR,
         subject=f"libstdc++ of {loaded.name}",
         message=(
-            f"is older than {needs.whose}: what that compiles may end at its start with "
-            f"`version 'GLIBCXX_{needs.glibcxx}' not found`; this library ends with GLIBCXX_{loaded.glibcxx}"
+            f"is older than {needs.whose}: programs that it compiles may fail at startup with `version "
+            f"'GLIBCXX_{needs.glibcxx}' not found`; this library has GLIBCXX_{loaded.glibcxx}"
             f"{doubt(needs.basis, loaded.basis)}"
         ),
         evidence=f"{loaded.evidence}; {compiler.path} ({compiler.ways})",
@@ -131,7 +129,7 @@ def libstdcxx_too_old(case: Case) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """The libstdc++ that a g++ links: its highest GLIBCXX, what names it in a message, and who says so."""
+    """The libstdc++ that a g++ links: its highest GLIBCXX, its name in messages, and the source."""
 
     glibcxx: Version
     whose: str
@@ -140,9 +138,9 @@ class _Linked:
 
 
 def _linked(case: Case, compiler: Compiler, loaded: "_Loaded") -> _Linked | None:
-    """Return the libstdc++ that a g++ links: as the g++ itself names it, else the distribution's, else by its number.
+    """Return the libstdc++ that a g++ links: as the g++ reports it, else the distribution's, else by GCC version.
 
-    Every g++ of a distribution links the distribution's own library: where programs load that, it can't be older.
+    Every g++ of a distribution links the distribution's library. If programs load that library, it can't be older.
     """
     if compiler.glibcxx is not None:
         whose = f"the libstdc++ that g++ {compiler.version} links"
@@ -160,7 +158,7 @@ def _linked(case: Case, compiler: Compiler, loaded: "_Loaded") -> _Linked | None
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """The libstdc++ that programs load: what names it, its highest GLIBCXX, who says so, how to get one of a g++."""
+    """The libstdc++ that programs load: its name, its highest GLIBCXX, the source, and how to get a newer one."""
 
     name: str
     glibcxx: Version
@@ -200,11 +198,11 @@ def _of_environment(case: Case) -> _Loaded | None:
 
 
 def _newer_package(name: str, compiler: Compiler) -> str:
-    return f'ask for {name} = ">={compiler.version.major}" in [dependencies], and lock again'
+    return f'set {name} = ">={compiler.version.major}" in [dependencies] and lock again'
 
 
 def _older(case: Case, loaded: _Loaded) -> str:
-    """Return how to take an older g++: the newest installed one whose symbols the library has, where there is one."""
+    """Return how to select an older g++: the newest installed one whose symbols the library has, if there is one."""
     asked = case.source.gcc_min if case.source else None
     fits = [
         compiler
@@ -213,6 +211,6 @@ def _older(case: Case, loaded: _Loaded) -> str:
         if not isinstance(asked, SourceRequirement) or compiler.version >= asked.value
     ]
     if not fits:
-        return "take an older g++ (CXX, CC)"
+        return "use an older g++ (CXX, CC)"
     path = max(fits, key=lambda compiler: compiler.version).path
-    return f"take an older g++: export CXX={path} CC={c_compiler(path)}"
+    return f"use an older g++: export CXX={path} CC={c_compiler(path)}"

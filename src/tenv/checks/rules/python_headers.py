@@ -11,7 +11,7 @@ HEADERS = "TE613"
 
 
 def without_headers(case: Case) -> Iterator[Finding]:
-    """Yield an error where no Python of the machine that suits the target has its headers.
+    """Yield an error if no Python of the machine that suits the target has its headers.
 
     ``create`` takes the newest with headers, else the newest; where none suits, uv brings one, and that has them.
     """

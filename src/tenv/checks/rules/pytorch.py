@@ -1,7 +1,7 @@
-"""Whether a target has what a PyTorch revision asks for.
+"""Check a target against the requirements of a PyTorch revision.
 
-What a checkout asks for is read from the places that enforce it (`tenv.checks.pytorch_source`); what a release asks for
-stands in ``tenv/facts/data/pytorch_build.toml``. Without a revision there is nothing to judge.
+The requirements of a checkout are read from the places that enforce them (`tenv.checks.pytorch_source`), those of a
+release from ``tenv/facts/data/pytorch_build.toml``. Without a revision, there are no findings.
 """
 
 import re
@@ -39,14 +39,15 @@ _UPSTREAM = "github.com/pytorch/pytorch"
 
 
 def cuda_too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error where the target's CUDA is older than the revision's CMake accepts."""
+    """Yield an error if the target's CUDA is older than the revision's CMake accepts."""
     cuda, asked = cuda_of(case), case.source.cuda_min if case.source else None
     if case.source and cuda and isinstance(asked, SourceRequirement) and cuda < asked.value:
         yield Finding(
             code=CUDA,
             severity=Severity.ERROR,
             subject=f"CUDA {cuda}",
-            message=f"is too old for {_name(case.source)}: that takes CUDA {asked.value} or newer{asked_doubt(case)}",
+            message=f"is too old for {_name(case.source)}, which requires CUDA {asked.value} or "
+            f"newer{asked_doubt(case)}",
             evidence=f"requirements.cuda of {case.manifest.file}",
             source=asked.origin,
             fix=f"choose a target with CUDA {asked.value} or newer, or an older revision",
@@ -54,7 +55,7 @@ def cuda_too_old(case: Case) -> Iterator[Finding]:
 
 
 def python(case: Case) -> Iterator[Finding]:
-    """Yield an error where no Python of the target suits the revision, a note where some do not.
+    """Yield an error if the revision supports no Python of the target, a note if it supports only some.
 
     What its metadata takes is bounded below; above, what is known to fail with a newer Python bounds it.
     """
@@ -73,13 +74,13 @@ def python(case: Case) -> Iterator[Finding]:
             code=PYTHON,
             severity=Severity.NOTE if fitting else Severity.ERROR,
             subject=f"Python {', '.join(refused)}",
-            message=f"is outside what {_name(case.source)} takes: {asked.value}{asked_doubt(case)}",
+            message=f"is not supported by {_name(case.source)}, which requires {asked.value}{asked_doubt(case)}",
             evidence=evidence,
             source=asked.origin,
             fix=(
                 f"create the environment with `--python {fitting[-1]}`"
                 if fitting
-                else f'set python = "{asked.value}" in {section} and lock again, or choose another revision'
+                else f'set python = "{asked.value}" in {section} and lock again, or use another revision'
             ),
         )
     if failing and not (refused and not fitting):
@@ -114,7 +115,7 @@ def _too_new(
 
 
 def _conda_python(case: Case) -> tuple[tuple[str, ...], str]:
-    """Return the minor of the Python that is a conda package, and where it stands: the lock, else the manifest."""
+    """Return the minor of a Python from conda and its origin: the lock, else the manifest."""
     for package in locked_conda(case, "python"):
         if found := Version.find(package.version):
             return (found.major_minor,), package.url
@@ -124,7 +125,7 @@ def _conda_python(case: Case) -> tuple[tuple[str, ...], str]:
 
 
 def cmake(case: Case) -> Iterator[Finding]:
-    """Yield what is wrong with the CMake of the lock: an error where it is too old, a warning where it is too new."""
+    """Yield an error if the lock's CMake is too old, a warning if it is too new."""
     if case.source is None:
         return
     places = [("pypi-dependencies", wheel.version, wheel.file) for wheel in locked(case, "cmake")]
@@ -133,8 +134,8 @@ def cmake(case: Case) -> Iterator[Finding]:
         found, asked = Version.find(version), case.source.cmake_min
         if found and isinstance(asked, SourceRequirement) and found < asked.value:
             wanted = f"CMake {asked.value} or newer{_cmake_doubt(case)}"
-            message = f"is too old for {_name(case.source)}: that takes {wanted}"
-            fix = f'ask for cmake = ">={asked.value}" in [{section}], and lock again'
+            message = f"is too old for {_name(case.source)}, which requires {wanted}"
+            fix = f'set cmake = ">={asked.value}" in [{section}] and lock again'
             yield _cmake(Severity.ERROR, found, message, evidence, asked.origin, fix)
         elif found and (failure := known_failure(case, Part.CMAKE, found)):
             yield from _cmake_fails(case, case.source, found, section, evidence, failure[0])
@@ -155,60 +156,60 @@ def _cmake_fails(
 
 
 def _cmake_4(case: Case, source: SourceTree, found: Version, section: str, evidence: str) -> Iterator[Finding]:
-    """Yield a warning where CMake 4 or newer stops a build of NNPACK, which x86-64 has by default.
+    """Yield a warning if CMake 4 or newer stops a build of NNPACK, which x86-64 has by default.
 
     From 2.7 on PyTorch asks for the old policies in its submodules' stead. NNPACK configures one more project in a
     CMake of its own, for a copy of the Python package six; where the environment has six, nobody misses that copy.
     """
-    fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or ask for cmake = "<4" in [{section}]'
+    fix = f'export CMAKE_POLICY_VERSION_MINIMUM=3.5, or set cmake = "<4" in [{section}]'
     if case.platform == "linux-64" and not (any(locked(case, "six")) or any(locked_conda(case, "six"))):
         message = (
-            "has dropped the policies of CMake before 3.5, which NNPACK's download of six asks for: the build of "
-            f"{_name(source)} fails at its kernels (2d-fourier-8x8.py.o) where Python has no six of its own"
+            "has dropped the policies of CMake before 3.5, which NNPACK's download of six requires: the build of "
+            f"{_name(source)} fails at its kernels (2d-fourier-8x8.py.o) unless Python has six"
         )
-        told = f"cmake/DownloadSix.cmake of NNPACK; {_UPSTREAM}/issues/154096, {_UPSTREAM}/issues/190066"
-        yield _cmake(Severity.WARNING, found, message, evidence, told, f'ask for six = "*" in [{section}], or {fix}')
+        reference = f"cmake/DownloadSix.cmake of NNPACK; {_UPSTREAM}/issues/154096, {_UPSTREAM}/issues/190066"
+        yield _cmake(Severity.WARNING, found, message, evidence, reference, f'add six = "*" to [{section}], or {fix}')
 
 
 def other_revision(case: Case) -> Iterator[Finding]:
-    """Yield a warning where the revision is not one of those that the target is for."""
+    """Yield a warning if the target does not support the revision."""
     wanted = case.manifest.pytorch
     if case.source and wanted and str(case.source.release) not in wanted:
         yield Finding(
             code=REVISION,
             severity=Severity.WARNING,
             subject=_name(case.source),
-            message=f"is not among the revisions that `{case.manifest.name}` is made for: {wanted}",
+            message=f"is not a revision that `{case.manifest.name}` supports: {wanted}",
             evidence=f"{case.source.version.value} ({case.source.version.origin})",
             source=f"pytorch of {case.manifest.file}",
-            fix="choose a target for this revision, or widen `pytorch` in the manifest once the build is known to work",
+            fix="choose a target for this revision, or widen `pytorch` in the manifest once the build works",
         )
 
 
 def unlisted(case: Case) -> Iterator[Finding]:
-    """Yield a note where the table has no row for the revision's minor version, which says what it is judged by."""
+    """Yield a note if the table has no row for the revision's minor version, with the row that is used instead."""
     if case.source is None:
         return
     releases, row = case.facts.pytorch_build.releases, case.facts.pytorch_build.release(case.source.version.value)
     if row is not None and row.version.major_minor == case.source.release.major_minor:
         return
-    by = f"by the row of {row.version}, the last before it" if row else "by nothing"
+    by = f"by the row of {row.version}, the last one before it" if row else "by nothing"
     if case.source.root is None:
-        told = f"what it asks for is judged {by}"
+        judged = f"its requirements are judged {by}"
     else:
-        told = f"what its own files do not tell (the cuDNN, GPUs and ABI of its wheels, cuSPARSELt) is judged {by}"
+        judged = f"what its files do not state (the cuDNN, GPUs and ABI of its wheels, cuSPARSELt) is judged {by}"
     yield Finding(
         code=UNLISTED,
         severity=Severity.NOTE,
         subject=_name(case.source),
-        message=f"has no row in the table of releases: {told}",
+        message=f"has no row in the table of releases: {judged}",
         evidence=f"{case.source.version.value} ({case.source.version.origin})",
         source=(
             f"the table goes from {releases[0].version} to {releases[-1].version}: tenv/facts/data/pytorch_build.toml"
         ),
         fix=(
-            "check the version; for a release that is newer than this tenv, install a newer one or add a row of your "
-            "own (TENV_FACTS, `tenv facts pytorch_build`)"
+            "check the version; for a release newer than this tenv, install a newer tenv or add your own row "
+            "(TENV_FACTS, `tenv facts pytorch_build`)"
         ),
     )
 
@@ -218,7 +219,7 @@ def _name(source: SourceTree) -> str:
 
 
 def _takes(wanted: Range, minor: str) -> bool:
-    """Tell whether a range takes a Python minor; the first and the last release of it are asked (``>=3.6.2``)."""
+    """Return whether a range accepts a Python minor, by its first and its last release (``>=3.6.2``)."""
     return f"{minor}.0" in wanted or f"{minor}.99" in wanted
 
 

@@ -1,4 +1,4 @@
-"""Whether the machine has the memory and the disk for it."""
+"""Check the memory and the disk of the host."""
 
 import re
 from collections import Counter
@@ -18,12 +18,12 @@ PTRACE = "TE704"
 
 _GIB = 1 << 30
 _HEAVY_FILE = 9 * _GIB // 2
-"""Bytes; what one job with CUDA is given when activation chooses MAX_JOBS (docs/activation.md)."""
+"""Bytes per CUDA job when activation sets MAX_JOBS (docs/activation.md)."""
 _UNPACKED = 2
-"""How many bytes a byte of a package takes on disk, about; libraries pack to a half, and to less as .conda files."""
+"""Approximate bytes on disk per byte of a package: libraries compress to a half, and to less as .conda files."""
 _DEBUGGERS = ("gdb", "cuda-gdb", "lldb", "python-debug")
 _LAST_THAT_CHANGES = 2
-"""The highest ptrace_scope that root can change while the machine runs."""
+"""The highest ptrace_scope that root can change without a reboot."""
 _NETWORK = (
     *("nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "cifs", "smb3", "smbfs", "afs", "panfs", "orangefs"),
     *("glusterfs", "9p", "v9fs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.beegfs"),
@@ -31,7 +31,7 @@ _NETWORK = (
 
 
 def memory(case: Case) -> Iterator[Finding]:
-    """Yield a warning where there is less memory than one heavy CUDA file, or MAX_JOBS of the manifest, may need."""
+    """Yield a warning if the memory is less than one heavy CUDA file, or MAX_JOBS of the manifest, may need."""
     found = case.host.memory
     if cuda_of(case) is None or isinstance(found, Missing):
         return
@@ -44,8 +44,8 @@ def memory(case: Case) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject="memory",
             message=(
-                f"is {_gib(found.value)}, and the heaviest CUDA files of PyTorch take up to {_gib(_HEAVY_FILE)} each: "
-                "even one job at a time may be killed"
+                f"is {_gib(found.value)}, but the heaviest CUDA files of PyTorch take up to {_gib(_HEAVY_FILE)} "
+                "each: even a single job may be killed"
             ),
             evidence=f"{found.value} bytes ({found.origin})",
             source="docs/activation.md, MAX_JOBS",
@@ -57,17 +57,17 @@ def memory(case: Case) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject=f"MAX_JOBS={jobs}",
             message=(
-                f"may take {_gib(jobs * _HEAVY_FILE)}, since the heaviest CUDA files of PyTorch take up to "
-                f"{_gib(_HEAVY_FILE)} each, and there are {_gib(found.value)}: jobs may be killed"
+                f"may take {_gib(jobs * _HEAVY_FILE)}: the heaviest CUDA files of PyTorch take up to "
+                f"{_gib(_HEAVY_FILE)} each, and the host has {_gib(found.value)}, so jobs may be killed"
             ),
             evidence=f"[activation.env] of {case.manifest.file}; {found.value} bytes ({found.origin})",
             source="docs/activation.md, MAX_JOBS",
-            fix="take MAX_JOBS out of [activation.env]: activation sets one that fits the machine",
+            fix="remove MAX_JOBS from [activation.env]: activation sets a value that fits the host",
         )
 
 
 def small_disk(case: Case) -> Iterator[Finding]:
-    """Yield an error where the packages of the target do not fit on the disk."""
+    """Yield an error if the target's packages do not fit on the disk."""
     disk = case.host.disk
     if case.lock is None or isinstance(disk, Missing):
         return
@@ -79,16 +79,16 @@ def small_disk(case: Case) -> Iterator[Finding]:
             subject=disk.value.path,
             message=(
                 f"has {_gib(disk.value.free)} free; the packages of `{case.lock.target}` take about "
-                f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch comes on top"
+                f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch needs more"
             ),
             evidence=f"{disk.value.free} bytes free ({disk.origin}); packages of {packed} bytes in the lock",
             source=f"the sizes in the lock of `{case.lock.target}`",
-            fix="free some space (`tenv clean` removes what no environment needs), or keep environments elsewhere",
+            fix="free some space (`tenv clean` removes what no environment needs), or put environments on another disk",
         )
 
 
 def _packed(lock: Lock, platform: str, enough: int) -> int:
-    """Return the bytes of what the Python minor with the most to install takes; 0 where `enough` holds all there is."""
+    """Return the bytes that the largest Python minor of the lock takes; 0 if `enough` holds the whole lock."""
     wheels = lock.wheels.get(platform, ())
     rest = sum(package.size or 0 for package in lock.conda.get(platform, ()))
     rest += sum(archive.size or 0 for archive in lock.archives.get(platform, ()))
@@ -102,7 +102,7 @@ def _packed(lock: Lock, platform: str, enough: int) -> int:
 
 
 def network_disk(case: Case) -> Iterator[Finding]:
-    """Yield a warning where environments go to a network file system."""
+    """Yield a warning if environments are on a network file system."""
     disk = case.host.disk
     if not isinstance(disk, Missing) and disk.value.file_system in _NETWORK:
         yield Finding(
@@ -110,17 +110,17 @@ def network_disk(case: Case) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject=disk.value.path,
             message=(
-                f"is on a network file system ({disk.value.file_system}): environments of thousands of files are slow "
-                "there to make, to import from and to build in"
+                f"is on a network file system ({disk.value.file_system}): creating, importing from and building "
+                "in environments with thousands of files is slow there"
             ),
             evidence=f"file system {disk.value.file_system} ({disk.origin})",
             source="each import and each header is a round trip to the server",
-            fix="keep environments and the build folder on a local disk of the machine",
+            fix="put environments and the build folder on a local disk",
         )
 
 
 def ptrace(case: Case) -> Iterator[Finding]:
-    """Yield what a debugger can't do here, where the target is one for debugging: a note, or a warning."""
+    """Yield a note or a warning about what a debugger can't do here if the target is for debugging."""
     scope, debuggers = case.host.ptrace_scope, _debuggers(case)
     if not debuggers or isinstance(scope, Missing) or scope.value < 1:
         return
@@ -130,23 +130,23 @@ def ptrace(case: Case) -> Iterator[Finding]:
         severity=Severity.NOTE if only_children else Severity.WARNING,
         subject="ptrace_scope",
         message=(
-            f"is {scope.value}: {', '.join(debuggers)} can debug a program that it starts, but can't attach to one "
-            "that is running (a data loader's worker, a rank of a job)"
+            f"is {scope.value}: {', '.join(debuggers)} can debug programs that it starts, but can't attach to "
+            "running ones (a data loader's worker, a rank of a job)"
             if only_children
-            else f"is {scope.value}: {', '.join(debuggers)} can debug nothing here without the rights of root"
+            else f"is {scope.value}: {', '.join(debuggers)} can't debug anything here without root"
         ),
         evidence=f"kernel.yama.ptrace_scope = {scope.value} ({scope.origin})",
         source="Documentation/admin-guide/LSM/Yama.rst of the Linux kernel",
         fix=(
             "ask an administrator: sysctl kernel.yama.ptrace_scope=0 (in a container: --cap-add=SYS_PTRACE)"
             if scope.value <= _LAST_THAT_CHANGES
-            else "3 can't be changed until the machine is started anew: set kernel.yama.ptrace_scope in /etc/sysctl.d"
+            else "set kernel.yama.ptrace_scope in /etc/sysctl.d and reboot: the value 3 can't be changed at run time"
         ),
     )
 
 
 def _debuggers(case: Case) -> list[str]:
-    """Return what shows that the target is one for debugging: what was asked for, not what a toolkit comes with."""
+    """Return the evidence that the target is for debugging: requested packages, not parts of a toolkit."""
     here = case.manifest
     names = {*here.dependencies, *here.wheels, *here.system}
     found = [name for name in _DEBUGGERS if name in names]

@@ -1,7 +1,7 @@
-"""Whether the compiler and the C library's headers that it compiles with (its sysroot) are of one origin.
+"""Check that the compiler and its sysroot, the C library's headers, have the same origin.
 
-A gcc of conda-forge with the system's headers makes programs that need the system's glibc, and a system's gcc with
-conda-forge's headers looks for startup files that are not there.
+conda-forge's gcc with the system's headers builds programs that need the system's glibc. A system gcc with
+conda-forge's headers searches for startup files that do not exist.
 """
 
 import re
@@ -19,11 +19,11 @@ ORIGINS = "TE504"
 _COMPILER = re.compile(r"(gcc|gxx|clang|clangxx)(_impl)?_linux-\w+|gcc|gxx|(c|cxx)-compiler|compilers")
 _SYSROOT = re.compile(r"sysroot_linux-\w+")
 _VARIABLES = {Lead.CC: "CC", Lead.CXX: "CXX", Lead.CUDAHOSTCXX: "CUDAHOSTCXX"}
-_SOURCE = "conda-forge's gcc_linux-64 and gxx_linux-64 depend on sysroot_linux-64 and are made for it"
+_SOURCE = "conda-forge's gcc_linux-64 and gxx_linux-64 depend on sysroot_linux-64"
 
 
 def other_origin(case: Case) -> Iterator[Finding]:
-    """Yield a warning where a target's compiler and its sysroot are not of one origin."""
+    """Yield a warning if a target's compiler and its sysroot have different origins."""
     if on_windows(case) or case.lock is None:
         return
     packages = {package.name: package for package in case.lock.conda.get(case.platform, ())}
@@ -33,16 +33,16 @@ def other_origin(case: Case) -> Iterator[Finding]:
         name = f"sysroot_{case.platform}"
         yield _finding(
             subject=f"{compiler.name} {compiler.version}",
-            message=f"comes without {name}: it compiles with the glibc of the system, for which it is not made",
+            message=f"comes without {name}, so it compiles with the system's glibc, which it is not built for",
             evidence=f"{compiler.url}; no {name} in the lock of `{case.lock.target}`",
-            fix=f'ask for {name} = "{case.manifest.requirements.glibc or "2.17"}.*" in [dependencies], and lock again',
+            fix=f'set {name} = "{case.manifest.requirements.glibc or "2.17"}.*" in [dependencies] and lock again',
         )
     if compiler and sysroot:
         yield from _named_elsewhere(case, compiler.name)
 
 
 def _named_elsewhere(case: Case, own: str) -> Iterator[Finding]:
-    """Yield a warning on each variable that names a compiler of the system, where the target brings its own."""
+    """Yield a warning for each variable that names a system compiler if the target brings its own."""
     found = [] if isinstance(case.host.compilers, Missing) else case.host.compilers.value
     for compiler in found:
         named = [name for kind, name in _VARIABLES.items() if compiler.led_by(kind)]
@@ -50,11 +50,11 @@ def _named_elsewhere(case: Case, own: str) -> Iterator[Finding]:
             yield _finding(
                 subject=", ".join(named),
                 message=(
-                    f"names {compiler.path}, a compiler from outside the environment, and the target brings {own} with "
-                    "a sysroot of its own: files of the two do not link"
+                    f"names {compiler.path}, a compiler outside the environment, but the target brings {own} with "
+                    "its own sysroot: object files of the two do not link"
                 ),
                 evidence=f"{compiler.path} ({compiler.ways})",
-                fix=f"unset {' '.join(named)} before the environment is activated, which sets what it needs",
+                fix=f"unset {' '.join(named)} , then activate the environment, which sets its own compilers",
             )
 
 

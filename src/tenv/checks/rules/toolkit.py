@@ -1,13 +1,13 @@
-"""Whether the CUDA packages of a lock belong together.
+"""Check that the CUDA packages of a lock belong together.
 
-The ``cuda-toolkit`` metapackage pins the components of a release as a set, nearly: 13.0.3 and 13.2.2 leave nvJitLink
-loose, so that a 13.5 comes in, and some packages exist on a platform only as an empty placeholder. What the lock holds
-is therefore checked. Of conda packages the nvidia channel pins less still: its cuda-toolkit 12.1.0 asks for
-``cuda-compiler >=12.1.0``, and an nvcc 12.8.61 comes in.
+The ``cuda-toolkit`` metapackage pins almost all components of a release: 13.0.3 and 13.2.2 do not pin nvJitLink, so
+that 13.5 is resolved, and some packages exist on a platform only as an empty placeholder. The nvidia channel of conda
+pins even less: its cuda-toolkit 12.1.0 requires ``cuda-compiler >=12.1.0``, which resolves to nvcc 12.8.61.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from tenv.checks.rules.interface import Case, Finding, Severity
@@ -54,13 +54,13 @@ _CONDA_NUMBERED = frozenset(
         *("libnvjitlink", "libnvptxcompiler", "libnvvm-samples", "pytorch-cuda"),
     )
 )
-"""The same of conda-forge and of the nvidia channel, without the parts that packages are split into."""
+"""The same for conda-forge and the nvidia channel, without the parts that packages are split into."""
 
 _TOLD_FIRST = frozenset(("cuda-nvcc", "cuda-cudart", "cuda-version"))
 _NVIDIA = channel_url("nvidia")
 _CONDA_FORGE = channel_url("conda-forge")
 _CONDA_FORGE_FROM = Version("12.0")
-"""The first CUDA that conda-forge has in parts, as against cudatoolkit in one piece, without a compiler."""
+"""The first CUDA that conda-forge splits into parts. Before, cudatoolkit was one package without a compiler."""
 
 _OTHER_NUMBERS = frozenset(("cuda-cccl-impl",))
 _PART = re.compile(r"(-(dev|static|impl|tools))?(_(linux|win|osx)-\w+)?$")
@@ -73,7 +73,7 @@ _EMPTY_WHEEL = 20_000
 
 @lru_cache(maxsize=8)
 def check_lock(lock: Lock) -> tuple[Finding, ...]:
-    """Return what is wrong with the CUDA packages of a lock, platform by platform; a lock is judged once."""
+    """Return the findings about the CUDA packages of a lock for each platform. A lock is judged once."""
     return tuple(_check(lock))
 
 
@@ -90,23 +90,48 @@ def _check(lock: Lock) -> Iterator[Finding]:
         yield from _mixed_halves(platform, packages)
 
 
+def _listed(platform: str, cuda: Version, found: list[Finding]) -> Iterator[Finding]:
+    """Yield one finding for what has one cause: the packages of a platform that are of another release."""
+    if len(found) <= 1:
+        yield from found
+        return
+    names = [finding.subject.removesuffix(f" on {platform}") for finding in found]
+    fixes = list(dict.fromkeys(finding.fix for finding in found))
+    begin = f"{fixes[0].partition(': ')[0]}: "
+    if len(fixes) > 1 and all(fix.startswith(begin) for fix in fixes):
+        fixes = [begin + "; ".join(fix.removeprefix(begin) for fix in fixes)]
+    yield replace(
+        found[0],
+        subject=f"{len(found)} packages on {platform}",
+        message=f"are of another release than the toolkit, CUDA {cuda}: {', '.join(names)}",
+        evidence=f"{found[0].evidence}, and {len(found) - 1} more",
+        fix="; ".join(fixes),
+    )
+
+
 def mixed_releases(case: Case) -> Iterator[Finding]:
-    """Yield an error for each package of the lock that is of another release than the target's CUDA."""
-    return _coded(case, MIXED_RELEASES)
+    """Yield one error per platform for the packages of the lock from another release than the target's CUDA."""
+    lock, cuda = case.lock, _cuda(case.lock) if case.lock else None
+    if lock is None or cuda is None:
+        return
+    for platform in dict.fromkeys((*lock.wheels, *lock.conda)):
+        wheels, packages = lock.wheels.get(platform, ()), lock.conda.get(platform, ())
+        found = [*_mixed(platform, wheels, cuda), *_mixed_conda(platform, packages, cuda, lock.channels)]
+        yield from _listed(platform, cuda, found)
 
 
 def placeholders(case: Case) -> Iterator[Finding]:
-    """Yield an error for each package of the lock that holds nothing."""
+    """Yield an error for each placeholder package of the lock."""
     return _coded(case, PLACEHOLDER)
 
 
 def wrong_major(case: Case) -> Iterator[Finding]:
-    """Yield an error for each package of the lock that is made for another CUDA major."""
+    """Yield an error for each package of the lock that is built for another CUDA major."""
     return _coded(case, WRONG_MAJOR)
 
 
 def mixed_halves(case: Case) -> Iterator[Finding]:
-    """Yield what is of another release than the library that it is the headers or the static form of."""
+    """Yield an error for headers and static libraries from another release than their library."""
     return _coded(case, MIXED_HALVES)
 
 
@@ -120,7 +145,7 @@ def _cuda(lock: Lock) -> Version | None:
 
 
 def numbered_with_toolkit(name: str) -> bool:
-    """Tell whether NVIDIA numbers a conda package with the toolkit (nvcc and cudart are, cuBLAS is not)."""
+    """Return whether a conda package has the version of its toolkit (nvcc and cudart do, cuBLAS does not)."""
     return name not in _OTHER_NUMBERS and (name in _CONDA_NUMBERED or _PART.sub("", name) in _CONDA_NUMBERED)
 
 
@@ -134,9 +159,9 @@ def _mixed_conda(
                 code=MIXED_RELEASES,
                 severity=Severity.ERROR,
                 subject=f"{package.name} {package.version} on {platform}",
-                message=f"is of CUDA {found.major_minor} inside a CUDA {cuda} toolkit",
+                message=f"is from CUDA {found.major_minor} in a CUDA {cuda} toolkit",
                 evidence=package.url,
-                source="the numbers of NVIDIA's conda packages, which begin with those of their toolkit",
+                source="the versions of NVIDIA's conda packages, which begin with the version of their toolkit",
                 fix=_conda_fix(package, packages, cuda, channels),
             )
 
@@ -144,27 +169,27 @@ def _mixed_conda(
 def _conda_fix(
     package: CondaPackage, packages: tuple[CondaPackage, ...], cuda: Version, channels: tuple[str, ...]
 ) -> str:
-    """Return what puts a mixed toolkit right: a pin, or channels where the whole toolkit is of one release."""
+    """Return the fix for a mixed toolkit: a pin, or channels that have the whole toolkit in one release."""
     if package.channel != _NVIDIA:
         return f'pin it in [dependencies]: {package.name} = "{cuda.major_minor}.*"'
     if cuda >= _CONDA_FORGE_FROM:
         where = "put" if _CONDA_FORGE in channels else "add"
         return (
             f'{where} "conda-forge" above "nvidia" in `channels`, and cuda-version = "{cuda.major_minor}.*" in '
-            "[dependencies]: that holds conda-forge's parts of CUDA together"
+            "[dependencies]: conda-forge's parts of CUDA then have one release"
         )
     release = next((row.version for row in packages if row.name == "cuda-toolkit"), f"{cuda.major_minor}.0")
-    return f'put "nvidia/label/cuda-{release}" in the place of "nvidia" in `channels`: it has that release alone'
+    return f'put "nvidia/label/cuda-{release}" instead of "nvidia" in `channels`: it has only that release'
 
 
 def _mixed_halves(platform: str, packages: tuple[CondaPackage, ...]) -> Iterator[Finding]:
-    """Yield the headers and static libraries that are of another release than the library itself."""
+    """Yield the headers and static libraries from another release than the library."""
     versions = {package.name: package for package in packages}
     for package in packages:
         match = _HALF.fullmatch(package.name)
         library = versions.get(match["library"]) if match else None
         if library is None or library.version == package.version or numbered_with_toolkit(package.name):
-            continue  # what is numbered with the toolkit is told as such
+            continue  # packages with the toolkit's version have their own finding
         theirs, ours = Version.find(library.version), Version.find(package.version)
         same_minor = theirs is not None and ours is not None and theirs.major_minor == ours.major_minor
         yield Finding(
@@ -172,12 +197,12 @@ def _mixed_halves(platform: str, packages: tuple[CondaPackage, ...]) -> Iterator
             severity=Severity.WARNING if same_minor else Severity.ERROR,
             subject=f"{package.name} {package.version} on {platform}",
             message=(
-                f"is of another release than {library.name} {library.version}: what compiles with the headers of the "
-                "one calls the functions of the other"
+                f"is from another release than {library.name} {library.version}: code compiled with one's headers "
+                "links the other's functions"
             ),
             evidence=f"{package.file}; {library.file}",
-            source="the -dev and -static packages of a release are made for its own library",
-            fix=f'ask for both in one version in [dependencies]: {package.name} = "{library.version}"',
+            source="the -dev and -static packages of a release match its own library",
+            fix=f'set both to one version in [dependencies]: {package.name} = "{library.version}"',
         )
 
 
@@ -189,7 +214,7 @@ def _mixed(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Iterator[
                 code=MIXED_RELEASES,
                 severity=Severity.ERROR,
                 subject=f"{wheel.name} on {platform}",
-                message=f"is of CUDA {found.major_minor} inside a CUDA {cuda} toolkit",
+                message=f"is from CUDA {found.major_minor} in a CUDA {cuda} toolkit",
                 evidence=wheel.file,
                 source=_METADATA,
                 fix=f'pin it in [pypi-dependencies]: {wheel.name} = "{cuda.major_minor}.*"',
@@ -204,10 +229,11 @@ def _placeholders(platform: str, wheels: tuple[Wheel, ...]) -> Iterator[Finding]
                 code=PLACEHOLDER,
                 severity=Severity.ERROR,
                 subject=f"{wheel.name} on {platform}",
-                message=f"version {wheel.version} is an empty placeholder ({wheel.size or '?'} bytes), no library",
+                message=f"version {wheel.version} is an empty placeholder ({wheel.size or '?'} bytes) without a "
+                "library",
                 evidence=wheel.file,
                 source="the file's size on the index",
-                fix=f"ask for {wheel.name} only on the platforms that have it: [platform.linux-64.pypi-dependencies]",
+                fix=f"list {wheel.name} only for the platforms that have it: [platform.linux-64.pypi-dependencies]",
             )
 
 
@@ -219,8 +245,8 @@ def _wrong_major(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Ite
                 code=WRONG_MAJOR,
                 severity=Severity.ERROR,
                 subject=f"{wheel.name} on {platform}",
-                message=f"is made for CUDA {suffix}, the target is CUDA {cuda}",
+                message=f"is built for CUDA {suffix}, but the target has CUDA {cuda}",
                 evidence=wheel.file,
                 source="the package's name",
-                fix=f"take the package that ends in -cu{cuda.major}",
+                fix=f"use the package that ends in -cu{cuda.major}",
             )

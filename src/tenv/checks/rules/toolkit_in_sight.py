@@ -1,4 +1,4 @@
-"""Whether the CUDA toolkits that are installed on the machine get in each other's way, or are none."""
+"""Check that the CUDA toolkits on the host do not conflict and are complete."""
 
 from collections.abc import Iterator
 
@@ -14,11 +14,11 @@ TWO_TOOLKITS = "TE304"
 CONTRADICTORY = "TE308"
 
 _NUMBERED = ("cuda_cudart", "cuda_nvrtc", "cuda_cccl", "cuda_cuobjdump", "libnvjitlink")
-"""Components that NVIDIA numbers with the toolkit, as nvcc."""
+"""Components with the version of the toolkit, as nvcc."""
 
 
 def two_toolkits(case: Case) -> Iterator[Finding]:
-    """Yield a warning where CUDA_HOME (or CUDA_PATH) leads to another toolkit than the nvcc on PATH."""
+    """Yield a warning if CUDA_HOME (or CUDA_PATH) names another toolkit than the nvcc on PATH."""
     if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
         return
     toolkits = case.host.toolkits.value
@@ -31,20 +31,19 @@ def two_toolkits(case: Case) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject="CUDA_HOME and PATH",
             message=(
-                "lead to different CUDA toolkits: outside an activated environment a build may compile with the nvcc "
-                "of one and link the libraries of the other"
+                "name different CUDA toolkits: outside an activated environment, a build may compile with one's "
+                "nvcc and link the other's libraries"
             ),
             evidence="; ".join(
-                f"{toolkit.ways}: {toolkit.path} ({toolkit.version or 'version not known'})"
-                for toolkit in found.values()
+                f"{toolkit.ways}: {toolkit.path} ({toolkit.version or 'unknown version'})" for toolkit in found.values()
             ),
-            source="CMake's FindCUDAToolkit asks the nvcc of the build, then PATH, then CUDA_PATH",
+            source="CMake's FindCUDAToolkit uses the nvcc of the build, then PATH, then CUDA_PATH",
             fix="activate the environment, which sets both, or unset CUDA_HOME and CUDA_PATH",
         )
 
 
 def contradictory(case: Case) -> Iterator[Finding]:
-    """Yield a warning on each toolkit that a build would find first and whose parts are of different releases."""
+    """Yield a warning for each toolkit that a build may find first and whose parts have different releases."""
     if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
         return
     for toolkit in case.host.toolkits.value:
@@ -56,18 +55,18 @@ def contradictory(case: Case) -> Iterator[Finding]:
                 code=CONTRADICTORY,
                 severity=Severity.WARNING,
                 subject=toolkit.path,
-                message=f"is no whole CUDA toolkit: {'; '.join(faults)}",
+                message=f"is not a complete CUDA toolkit: {'; '.join(faults)}",
                 evidence=f"found by {toolkit.ways}",
-                source="its own files: nvcc, version.json, headers and libraries of one release belong together",
+                source="its own files: nvcc, version.json, headers and libraries must have one release",
                 fix=(
-                    "activate the environment, which brings a toolkit of its own and comes first, or reinstall this "
-                    "one, or unset what leads to it"
+                    "activate the environment, which puts its own toolkit first, or reinstall this one, or unset "
+                    "the variable that names it"
                 ),
             )
 
 
 def _mixed(toolkit: Toolkit) -> Iterator[str]:
-    """Yield the components that are of another minor release than nvcc."""
+    """Yield the components from another minor release than nvcc."""
     components = dict(toolkit.components)
     nvcc = Version.find(components.get("cuda_nvcc", ""))
     for name, text in components.items():

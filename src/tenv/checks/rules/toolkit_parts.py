@@ -1,4 +1,4 @@
-"""Whether a CUDA toolkit of conda packages has the parts that PyTorch does not compile without."""
+"""Check that a CUDA toolkit of conda packages has the parts that PyTorch needs to compile."""
 
 from collections.abc import Iterator
 
@@ -14,8 +14,8 @@ _SOURCE = "aten/src/ATen/cuda/nvrtc_stub/ATenNVRTC.h of github.com/pytorch/pytor
 def without_nvrtc(case: Case) -> Iterator[Finding]:
     """Yield a finding where conda-forge's nvcc comes without the header of NVRTC.
 
-    conda-forge has each part of the toolkit in packages of its own, the header in ``cuda-nvrtc-dev``; other channels
-    and wheels lay theirs out otherwise, and are not judged.
+    conda-forge has each part of the toolkit in its own packages, the header in ``cuda-nvrtc-dev``. Other channels and
+    wheels have other layouts and are not judged.
     """
     packages = case.lock.conda.get(case.platform, ()) if case.lock else ()
     names = {package.name for package in packages}
@@ -28,7 +28,8 @@ def without_nvrtc(case: Case) -> Iterator[Finding]:
         severity=Severity.ERROR,
         subject="cuda-nvrtc-dev",
         message=(
-            "is not in the lock: without NVRTC's header PyTorch does not compile; extensions that do not include it do"
+            "is not in the lock: PyTorch does not compile without the NVRTC header; extensions that do not "
+            "include it compile"
         ),
         evidence=nvcc.url,
         source=_SOURCE,

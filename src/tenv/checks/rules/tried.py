@@ -1,7 +1,7 @@
-"""Whether a PyTorch revision is known to fail with the CUDA of a target, or was never built with it.
+"""Check whether a PyTorch revision is known to fail with a target's CUDA, or was never built with it.
 
-The rows stand in ``tenv/facts/data/pytorch_tried.toml``. While the trunk has the number of the first release that
-works, what its own CI builds with decides (`tenv.checks.pytorch_ci`).
+The rows are in ``tenv/facts/data/pytorch_tried.toml``. While the trunk has the number of the first working release,
+the versions in its CI decide (`tenv.checks.pytorch_ci`).
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ TRIED = "TE610"
 
 
 def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailure, bool] | None:
-    """Return why a part does not go with the revision, and whether that is sure; None where nothing is known.
+    """Return why a part fails with the revision, and whether it is certain; None if no failure is known.
 
     Args:
         case: The case.
@@ -42,19 +42,19 @@ def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailur
 
 
 def cuda_tried(case: Case) -> Iterator[Finding]:
-    """Yield an error where the revision is known to fail with the CUDA, a note where no build of both is known."""
+    """Yield an error if the revision is known to fail with the CUDA, a note if no build of both is known."""
     cuda, source = cuda_of(case), case.source
     if cuda is None or source is None:
         return
     if found := known_failure(case, Part.CUDA, cuda):
         yield _failure(case, source, cuda, *found)
     elif untried := _untried(case, source, cuda):
-        told, origin = untried
+        builds, origin = untried
         yield Finding(
             code=TRIED,
             severity=Severity.NOTE,
             subject=f"CUDA {cuda}",
-            message=f"no build of PyTorch {source.version.value} with it is known: {told}",
+            message=f"no build of PyTorch {source.version.value} with it is known: {builds}",
             evidence=f"{source.version.value} ({source.version.origin})",
             source=origin,
             fix="try it, or choose a target with one of these",
@@ -63,9 +63,9 @@ def cuda_tried(case: Case) -> Iterator[Finding]:
 
 def _failure(case: Case, source: SourceTree, cuda: Version, row: KnownFailure, sure: bool) -> Finding:
     torch = source.version.value
-    told = f"fails with PyTorch {torch}: {row.what}"
+    message = f"fails with PyTorch {torch}: {row.what}"
     if not sure:
-        told = f"failed with the trunk before {row.torch_below}, and {torch} is of these days: {row.what}"
+        message = f"failed with the trunk before {row.torch_below}, and {torch} is of these days: {row.what}"
     old = row.below is not None and row.first is None
     other = f"CUDA {row.below} or newer" if old else f"a CUDA before {row.first}"
     revision = f"PyTorch {row.torch_below} or newer" if not old else "an older revision"
@@ -73,7 +73,7 @@ def _failure(case: Case, source: SourceTree, cuda: Version, row: KnownFailure, s
         code=TRIED,
         severity=Severity.ERROR if sure else Severity.WARNING,
         subject=f"CUDA {cuda}",
-        message=f"{told}{doubt(row.basis)}",
+        message=f"{message}{doubt(row.basis)}",
         evidence=f"{torch} ({source.version.origin}); requirements.cuda of {case.manifest.file}",
         source=row.basis.source,
         fix=f"choose a target with {other}, or {revision}",

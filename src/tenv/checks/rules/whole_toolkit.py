@@ -1,7 +1,7 @@
-"""Whether the CUDA toolkit that a target takes from the machine has all parts that a build of PyTorch needs.
+"""Check that a CUDA toolkit from the system has all parts that a build of PyTorch needs.
 
-What is there was looked for where CMake's FindCUDAToolkit looks (`tenv.host.absent_parts`); which parts a revision and
-its switches need stands in ``tenv/facts/data/cuda_parts.toml``.
+Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.absent_parts`).
+``tenv/facts/data/cuda_parts.toml`` lists the parts that a revision and its switches need.
 """
 
 import re
@@ -21,16 +21,16 @@ PARTS = "TE311"
 
 _OFF = ("0", "OFF", "NO", "FALSE", "N")
 _CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)(/|$)")
-"""What the path of a toolkit in an environment of conda's has."""
+"""The part that paths of toolkits in conda environments have."""
 _NUMBERED = ("libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "cuda_nvrtc")
-"""Components that are seen by the numbers in their files' names, so that a list without one of them means something."""
+"""Components that are detected by versions in file names, so that their absence from a list is significant."""
 _ENOUGH = 3
 
 
 def without_parts(case: Case) -> Iterator[Finding]:
-    """Yield an error for parts without which PyTorch can't be configured, a warning for those that only kernels need.
+    """Yield an error for missing parts that configuring PyTorch needs, a warning for those that only kernels need.
 
-    The parts of one toolkit are one finding of each kind.
+    Each toolkit has at most one finding of each kind.
     """
     choice, cuda = chosen_toolkit(case), cuda_of(case)
     toolkit = choice.taken if choice else None
@@ -43,7 +43,7 @@ def without_parts(case: Case) -> Iterator[Finding]:
 
 
 def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[ToolkitPart, tuple[str, ...]]]:
-    """Yield each part that is not whole, with what of it was not found."""
+    """Yield each incomplete part with its missing files."""
     brought = {package.name for package in case.lock.conda.get(case.platform, ())} if case.lock else set()
     components = dict(toolkit.components)
     for part in case.facts.cuda_parts.parts:
@@ -51,7 +51,7 @@ def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[Tool
             continue
         if toolkit.absent is not None:
             gone = tuple(file for file in part.files_in(cuda) if file in toolkit.absent)
-        else:  # of a report that does not say; most of the libraries show that they were looked for
+        else:  # a report without this value; most libraries imply that they were searched
             seen = sum(name in components for name in _NUMBERED) >= _ENOUGH
             lacks = seen and part.component in _NUMBERED and part.component not in components
             gone = (part.component,) if lacks else ()
@@ -60,7 +60,7 @@ def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[Tool
 
 
 def _is_needed(case: Case, part: ToolkitPart) -> bool:
-    """Tell whether a part is needed: by the revision that is named, else by every one that the target is for."""
+    """Return whether a part is needed: by the named revision, else by every revision of the target."""
     environ = {name: request.text or "" for name, request in case.manifest.environment.items()}
     if case.source is None:
         return _is_always_needed(part, case.manifest, case.facts, environ)
@@ -72,7 +72,7 @@ def _is_off(part: ToolkitPart, environ: Mapping[str, str]) -> bool:
 
 
 def _is_always_needed(part: ToolkitPart, manifest: Manifest, facts: Facts, environ: Mapping[str, str]) -> bool:
-    """Tell whether every revision that a target is for needs a part."""
+    """Return whether every revision of a target needs a part."""
     if _is_off(part, environ):
         return False
     if part.first is None and part.last is None:
@@ -83,13 +83,13 @@ def _is_always_needed(part: ToolkitPart, manifest: Manifest, facts: Facts, envir
 
 
 def cmake_targets(manifest: Manifest, facts: Facts, cuda: Version, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what FindCUDAToolkit must find for every revision that a target is for, without ``CUDA::``.
+    """Return what FindCUDAToolkit must find for every revision of a target, without ``CUDA::``.
 
     Args:
-        manifest: The target as it reads on this platform.
+        manifest: The target's manifest for this platform.
         facts: The tables.
         cuda: The release of the toolkit.
-        environ: The environment that a build would have, with its switches.
+        environ: The environment variables of the build, with its switches.
     """
     parts = (part for part in facts.cuda_parts.parts if _is_always_needed(part, manifest, facts, environ))
     return tuple(name for part in parts for name in part.cmake_targets(cuda))
@@ -99,7 +99,7 @@ def _finding(
     toolkit: Toolkit, cuda: Version, missing: list[tuple[ToolkitPart, tuple[str, ...]]], *, compiles_not: bool
 ) -> Finding:
     names = ", ".join(f"{part.name} ({', '.join(gone)})" for part, gone in missing)
-    then = "PyTorch is configured and then does not compile" if compiles_not else "PyTorch can't be built"
+    then = "PyTorch does not compile" if compiles_not else "PyTorch can't be configured"
     parts = [part for part, _ in missing]
     return Finding(
         code=PARTS,
@@ -117,7 +117,7 @@ def _doubts(parts: Iterable[ToolkitPart]) -> str:
 
 
 def _fix(toolkit: Toolkit, cuda: Version, parts: list[ToolkitPart]) -> str:
-    """Return what installs the parts, by where the toolkit comes from, and how to do without what has a switch."""
+    """Return the command that installs the parts, by the origin of the toolkit, and the switches that avoid them."""
     switches = [f"{part.switch}=0" for part in parts if part.switch]
     without = f", or build with {' '.join(switches)}" if len(switches) == len(parts) else ""
     if toolkit.home == "/usr" or toolkit.path == "/usr":

@@ -1,1 +1,1 @@
-"""What people paste about a machine, read as a host: a file a layout, `layouts` their table, `reader` what counts."""
+"""Read pasted descriptions of a machine as a host: one file per layout, the table `layouts`, and the `reader`."""

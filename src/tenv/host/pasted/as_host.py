@@ -1,4 +1,4 @@
-"""The host report that a pasted text stands for."""
+"""Convert a pasted text to a host report."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ _MIB = 1 << 20
 
 
 def to_report(pasted: Pasted) -> HostReport:
-    """Return the host report; what the text does not say is missing in it, with that as the reason."""
+    """Return the host report. Values that the text does not have are missing, with that as the reason."""
     answers = pasted.answers
     return replace(
         HostReport.unknown(),
@@ -67,7 +67,7 @@ def _compilers(pasted: Pasted) -> Fact[tuple[Compiler, ...]] | Missing:
 
 
 def _found(pasted: Pasted) -> Iterator[Compiler]:
-    """Yield the compilers; a text names gcc alone, and the g++ beside it is of the same version."""
+    """Yield the compilers. A text names only gcc; the g++ next to it has the same version."""
     first = True
     for item, kinds in ((Item.GCC, ("gcc", "g++")), (Item.CLANG, ("clang", "clang++"))):
         answer = pasted.answers[item]
@@ -79,7 +79,7 @@ def _found(pasted: Pasted) -> Iterator[Compiler]:
 
 
 def to_json(pasted: Pasted) -> dict[str, Any]:
-    """Return all that a text says as plain values, each with its place or the reason why it is missing."""
+    """Return all values of a text as JSON values, each with its place or the reason why it is missing."""
     return {
         "source": pasted.source,
         "layouts": list(pasted.layouts),

@@ -1,4 +1,4 @@
-"""Pasted bytes as lines: the encoding, and what mail, Markdown and terminals put around a line."""
+"""Convert pasted bytes to lines: decode them and remove what mail, Markdown and terminals add to a line."""
 
 import codecs
 import re
@@ -9,7 +9,7 @@ from tenv.host.pasted.interface import Line
 __all__ = ["MOST", "decode", "lines"]
 
 MOST = 1 << 18
-"""How many characters of a text are read; a longer one is a log, and what describes the machine stands at its head."""
+"""How many characters of a text are read. A longer text is a log whose head describes the machine."""
 
 _LONGEST = 2000
 """How many characters of a line are read."""
@@ -26,15 +26,15 @@ _UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\x00-
 _FULL_WIDTH = str.maketrans({chr(0xFF01 + number): chr(0x21 + number) for number in range(94)})
 _ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&quot;", '"'), ("&#39;", "'"), ("&amp;", "&"))
 _DIGIT = re.compile(r"\d")
-"""A digit of any script; a number is written in those of ASCII from here on."""
+"""A digit of any script; numbers are converted to ASCII digits."""
 
 _QUOTED = re.compile(r"^(?:\s*>)+ ?")
 
 
 def decode(raw: bytes) -> str:
-    """Return pasted bytes as text; what is no text in any encoding becomes replacement characters.
+    """Return pasted bytes as text; undecodable bytes become replacement characters.
 
-    PowerShell writes UTF-16 to a file, and some editors drop its mark.
+    PowerShell writes files in UTF-16, and some editors drop the byte order mark.
     """
     for mark, encoding in _MARKS:
         if raw.startswith(mark):
@@ -45,7 +45,7 @@ def decode(raw: bytes) -> str:
 
 
 def lines(text: str) -> list[Line]:
-    """Return the lines of a text, with full-width signs, escapes, entities and marks of quotes taken off."""
+    """Return the lines of a text without escapes, entities and quote marks; full-width characters are converted."""
     found = []
     for number, line in enumerate(re.split(r"\r\n|\n|\r", text[:MOST]), start=1):
         plain = _ESCAPES.sub("", line[:_LONGEST]).translate(_FULL_WIDTH)

@@ -1,4 +1,4 @@
-"""PyTorch's ``collect_env`` of all years, and vLLM's, which has sections and aligned colons."""
+"""Read PyTorch's ``collect_env`` of all releases, and vLLM's, which has sections and aligned colons."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,10 +42,10 @@ _OWN = (
     "nvidia driver version",
     "is cuda available",
 )
-"""Labels that hardly anything else has."""
+"""Labels that are rare elsewhere."""
 
 _ENOUGH = 2
-"""How many of them make a text one of these."""
+"""How many of them identify this layout."""
 
 _CORES = re.compile(r"\d{1,5}")
 _BARE = r"\s*v?\d"
@@ -78,14 +78,14 @@ def _read(lines: Sequence[Line]) -> Iterator[Said]:
 
 
 def _apart(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield lines with no more than one label each: some forums join them."""
+    """Yield lines with at most one label each: some forums join them."""
     for line in lines:
         for part in _GLUED.split(line.text) if line.text.count(":") > 1 else (line.text,):
             yield Line(line.number, part)
 
 
 def _shorter(line: Line) -> Line:
-    """Return a line without the label of the GPUs, where the first of them stands on the same line."""
+    """Return a line without the label of the GPUs if the first GPU is on the same line."""
     return Line(
         line.number, re.sub(r"^.*GPU models and configuration\s*:\s*(?=GPU)", "", line.text, flags=re.IGNORECASE)
     )

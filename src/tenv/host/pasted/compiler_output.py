@@ -1,4 +1,4 @@
-"""What compilers and their like print of their version: nvcc, gcc and g++, clang, CMake, ldd, uname."""
+"""Read version output: nvcc, gcc and g++, clang, CMake, ldd, uname."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

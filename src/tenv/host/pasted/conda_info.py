@@ -1,4 +1,4 @@
-"""``conda info``, ``mamba info``, ``micromamba info`` and ``pixi info``."""
+"""Read ``conda info``, ``mamba info``, ``micromamba info`` and ``pixi info``."""
 
 import re
 from collections.abc import Iterator, Sequence

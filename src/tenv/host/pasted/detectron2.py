@@ -1,4 +1,4 @@
-"""The tables that detectron2's and mmcv's ``collect_env`` print."""
+"""Read the tables of detectron2's and mmcv's ``collect_env``."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ __all__ = ["DETECTRON2", "MMCV"]
 
 
 def _nvcc(words: str) -> str | None:
-    """Return the version of nvcc from its last or its last but one line."""
+    """Return the version of nvcc from one of the last two lines of its output."""
     if match := re.search(r"V(\d+(?:\.\d+)+)", words):
         return match[1]
     match = re.search(r"release (\d+\.\d+)|cuda_(\d+\.\d+)", words)

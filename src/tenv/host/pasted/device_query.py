@@ -1,4 +1,4 @@
-"""What NVIDIA's sample ``deviceQuery`` prints."""
+"""Read the output of NVIDIA's sample ``deviceQuery``."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Lists and sentences that people write themselves."""
+"""Read lists and sentences that users write by hand."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ __all__ = ["FREE_LIST", "SENTENCES"]
 _COUNTED = r"(?:(?P<before>\d{1,2})\s*[x\u00d7*]?\s+)?(?P<name>.*?)(?:\s*[x\u00d7*]\s*(?P<behind>\d{1,2}))?$"
 _LONGEST_NAME = 80
 _LONGEST_ENTRY = 300
-"""In characters; what is longer is a sentence."""
+"""In characters; longer text is a sentence."""
 
 
 def _driver(words: str) -> str | None:
-    """Return a driver's version; a number such as 11.4 behind the same label is that of a CUDA."""
+    """Return a driver version. A number such as 11.4 after the same label is a CUDA version."""
     match = re.search(r"(?<![\w.])(\d{3}(?:\.\d{1,3}){1,2})(?![\w.])", words)
     return match[1] if match else None
 
 
 def _gpus(words: str) -> tuple[PastedGpu, ...] | None:
-    """Return the GPUs of a line such as ``2 x GeForce RTX 3090``; None for words that name none of NVIDIA's."""
+    """Return the GPUs of a line such as ``2 x GeForce RTX 3090``; None for words without an NVIDIA GPU."""
     words = re.sub(r"^GPU\s*\d+\s*:\s*", "", words)
     match = re.match(_COUNTED, words, re.IGNORECASE)
     if match is None or not _NVIDIA.search(match["name"]):
@@ -103,7 +103,7 @@ FREE_LIST = PasteLayout("a list written by hand", _read)
 
 _SYSTEM = re.compile(
     r"\b(?P<name>Ubuntu|Debian|CentOS|Fedora|RHEL|Rocky Linux|AlmaLinux|Arch Linux|openSUSE|Manjaro|Linux Mint)"
-    r"[ -]?(?P<release>\d+(?:\.\d+)?)\b(?![\d.]*-\d)"  # gcc's `(Ubuntu 11.4.0-1ubuntu1)` is no release of a system
+    r"[ -]?(?P<release>\d+(?:\.\d+)?)\b(?![\d.]*-\d)"  # gcc's `(Ubuntu 11.4.0-1ubuntu1)` is not a system release
 )
 _SMI = re.compile(r"\bDriver Version:\s*(?P<driver>\d{3}(?:\.\d+)+)")
 _OFFERED = re.compile(r"\bCUDA Version:\s*(?P<cuda>\d+\.\d+)\b")

@@ -1,4 +1,4 @@
-"""One list of GPUs from all that a text has: names from where they are whole, memory and addresses from the tables."""
+"""Merge the lists of GPUs in a text: complete names from one list, memory and addresses from another."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ _Gpus = tuple[PastedGpu, ...]
 
 
 def complete(lists: Sequence[_Gpus]) -> _Gpus:
-    """Return the first list, with what it lacks from lists of the same GPUs.
+    """Return the first list, completed from lists of the same GPUs.
 
     Args:
-        lists: The lists that a text has, the one that counts most first.
+        lists: The lists of a text, most trusted first.
     """
     taken = lists[0]
     for other in lists[1:]:
@@ -26,12 +26,12 @@ def complete(lists: Sequence[_Gpus]) -> _Gpus:
 
 
 def agree(one: _Gpus, other: _Gpus) -> bool:
-    """Tell whether two lists can be of the same GPUs."""
+    """Return whether two lists can describe the same GPUs."""
     return len(one) == len(other) and all(_fits(first, second) for first, second in zip(one, other, strict=True))
 
 
 def contradict(one: _Gpus, other: _Gpus) -> bool:
-    """Tell whether a list has a GPU that the other can't have; one that is shorter may just have left some out."""
+    """Return whether a list has a GPU that contradicts the other; a shorter list may omit some."""
     return not all(any(_fits(gpu, known) for known in one) for gpu in other)
 
 
@@ -62,7 +62,7 @@ def _with(gpu: PastedGpu, more: PastedGpu) -> PastedGpu:
 
 
 def _named(gpu: PastedGpu, others: _Gpus) -> PastedGpu:
-    """Return a GPU with the one whole name that another list has for it."""
+    """Return a GPU with the only complete name that another list has for it."""
     if gpu.name and not gpu.cut:
         return gpu
     names = {other.name for other in others if other.name and not other.cut and _fits(gpu, other)}

@@ -1,4 +1,4 @@
-"""What a pasted text says: a value of one item on one line."""
+"""Values of a pasted text: one item on one line."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ __all__ = ["Item", "Line", "PasteLayout", "PastedGpu", "Said", "Value"]
 
 
 class Item(Worded):
-    """What a pasted text can say of a machine."""
+    """The items that a pasted text can describe."""
 
     PLATFORM = "platform", "the platform"
     OS = "os", "the operating system"
@@ -35,15 +35,15 @@ class Item(Worded):
 
 @dataclass(frozen=True, slots=True)
 class PastedGpu:
-    """A GPU as a text has it.
+    """A GPU as a text describes it.
 
     Attributes:
         name: Its name as printed; it ends with three dots where nvidia-smi cut it. Empty where the text has none.
-        memory: MiB; None where the text does not say.
+        memory: MiB; None if the text does not have it.
         capability: Its compute capability, or an empty string.
         address: Its PCI address as printed, or an empty string.
-        mig: Whether it is split into instances; None where the text does not say.
-        instances: The profiles of the instances that are listed by name.
+        mig: Whether it is split into instances; None if the text does not have it.
+        instances: The profiles of its listed instances.
     """
 
     name: str
@@ -55,7 +55,7 @@ class PastedGpu:
 
     @property
     def cut(self) -> bool:
-        """Whether the name is not whole."""
+        """Whether the name is truncated."""
         return self.name.endswith("...")
 
 
@@ -64,7 +64,7 @@ Value = str | bool | tuple[PastedGpu, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a text, cleaned of what surrounds pasted lines.
+    """A cleaned line of a text.
 
     Attributes:
         number: Its number in the text, from 1.
@@ -77,13 +77,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A value that stands in a text.
+    """A value in a text.
 
     Attributes:
-        item: What it is about.
-        value: The value; None where the text says that it could not be had.
+        item: The item that it describes.
+        value: The value; None if the text reports that it could not be collected.
         line: The number of the line.
-        words: What the text says in place of a value, such as ``Could not collect``.
+        words: The text in place of a value, such as ``Could not collect``.
     """
 
     item: Item
@@ -94,11 +94,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class PasteLayout:
-    """A form in which machines are described.
+    """A form of machine descriptions.
 
     Attributes:
-        name: What people call it: ``nvidia-smi -q``.
-        read: Yields what a text in this form says; nothing for other texts.
+        name: Its common name: ``nvidia-smi -q``.
+        read: Yields the values of a text in this form; nothing for other texts.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The layouts that are read, in the order of trust: where two say different things, the first of them counts."""
+"""The supported layouts in the order of trust: if two disagree, the first one counts."""
 
 from tenv.host.pasted.collect_env import COLLECT_ENV, WARNING
 from tenv.host.pasted.compiler_output import COMPILER_OUTPUT
@@ -19,7 +19,7 @@ LAYOUTS = (
     SMI_ROWS,
     SMI_TABLE,
     SMI_LIST,
-    COMPILER_OUTPUT,  # a program's own answer, before what others say of it
+    COMPILER_OUTPUT,  # a program's own answer, before reports about it
     DEVICE_QUERY,
     WARNING,
     COLLECT_ENV,

@@ -1,4 +1,4 @@
-"""The details that PyTorch Lightning collects: sections with indented entries, of all its releases."""
+"""Read the details that PyTorch Lightning of all releases collects: sections with indented entries."""
 
 import re
 from collections.abc import Iterator, Sequence

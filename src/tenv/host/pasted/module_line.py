@@ -1,4 +1,4 @@
-"""``/proc/driver/nvidia/version``: the kernel module's own line."""
+"""Read ``/proc/driver/nvidia/version``, the kernel module's own line."""
 
 import re
 from collections.abc import Iterator, Sequence

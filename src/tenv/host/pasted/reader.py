@@ -1,4 +1,4 @@
-"""Read a pasted text: what each layout finds in it, and what counts where they say different things."""
+"""Read a pasted text with every layout and resolve contradictions."""
 
 import re
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ __all__ = ["Clash", "Pasted", "read"]
 _Sayings = list[tuple[str, Said]]
 _HINT = (
     "paste what `python -m torch.utils.collect_env`, `nvidia-smi`, `nvidia-smi -q`, `nvcc --version` or `conda info` "
-    "prints, or take the report of `tenv host --json`"
+    "prints, or use the report of `tenv host --json`"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two places of a text that say different things.
+    """Two places of a text that contradict each other.
 
     Attributes:
-        item: What they are about.
-        taken: The place that counts, and its value.
+        item: The item that both describe.
+        taken: The place that counts, with its value.
         left: The other one.
     """
 
@@ -37,11 +37,11 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """What a pasted text says of a machine.
+    """The description of a machine in a pasted text.
 
     Attributes:
-        source: What it was read from.
-        layouts: The layouts that are in it, in the order of trust.
+        source: Where it was read.
+        layouts: The layouts in it, in the order of trust.
         answers: The value of each item with its place, or why there is none.
         clashes: Where places contradict each other.
     """
@@ -52,31 +52,31 @@ class Pasted:
     clashes: tuple[Clash, ...]
 
     def value(self, item: Item) -> Any:
-        """Return the value of an item, None where there is none."""
+        """Return the value of an item; None if there is none."""
         answer = self.answers[item]
         return answer.value if isinstance(answer, Fact) else None
 
     def origin(self, *items: Item) -> str:
-        """Return the places of some items that have a value, each once."""
+        """Return the places of the given items that have a value, each once."""
         facts = (self.answers[item] for item in items)
         return "; ".join(dict.fromkeys(fact.origin for fact in facts if isinstance(fact, Fact)))
 
 
 def read(text: str, source: str = "the text") -> Pasted:
-    """Return what a pasted text says.
+    """Return the description in a pasted text.
 
     Args:
         text: The text.
-        source: What it was read from, for messages.
+        source: Where it was read, for messages.
 
     Raises:
-        HostReportError: It says nothing of a machine.
+        HostReportError: It does not describe a machine.
     """
     found = lines(text)
     sayings: dict[Item, _Sayings] = {item: [] for item in Item if item is not Item.OTHER}
     layouts: list[str] = []
     for layout in LAYOUTS:
-        # A line that one layout has read says nothing new to those behind it.
+        # Later layouts skip a line that a layout has read.
         lines_read = {item: {known.line for _, known in all_of} for item, all_of in sayings.items()}
         new = [one for one in layout.read(found) if one.line not in lines_read[one.item]]
         layouts += [layout.name] if new else []
@@ -93,7 +93,7 @@ def read(text: str, source: str = "the text") -> Pasted:
 
 
 def _built_with(cuda: Fact[Any] | Missing, pytorch: Fact[Any] | Missing) -> Fact[Any] | Missing:
-    """Return the CUDA that PyTorch was built with, by its local version where no line names it: ``+cu121``."""
+    """Return the CUDA that PyTorch was built with, from its local version (``+cu121``) if no line names it."""
     match = re.search(r"\+cu(\d{1,2})(\d)\b", pytorch.value) if isinstance(pytorch, Fact) else None
     if isinstance(cuda, Fact) or match is None or isinstance(pytorch, Missing):
         return cuda
@@ -103,9 +103,9 @@ def _built_with(cuda: Fact[Any] | Missing, pytorch: Fact[Any] | Missing) -> Fact
 def _nothing(text: str, source: str) -> HostReportError:
     head = text[:4000].lower()
     if "dxdiag" in head or ("system information" in head and "directx" in head):
-        return HostReportError(f"{source}: the text of dxdiag, which tenv does not read", hint=_HINT)
-    what = "it is empty" if not text.strip() else "nothing in it names a driver, a GPU, a CUDA or a compiler"
-    return HostReportError(f"{source}: not JSON, and no pasted report: {what}", hint=_HINT)
+        return HostReportError(f"{source}: is a dxdiag report, which tenv does not read", hint=_HINT)
+    what = "it is empty" if not text.strip() else "it names no driver, GPU, CUDA or compiler"
+    return HostReportError(f"{source}: is neither JSON nor a pasted report: {what}", hint=_HINT)
 
 
 def _answer(item: Item, sayings: _Sayings, clashes: list[Clash]) -> Fact[Any] | Missing:
@@ -114,7 +114,7 @@ def _answer(item: Item, sayings: _Sayings, clashes: list[Clash]) -> Fact[Any] | 
         if sayings:
             layout, said = sayings[0]
             return Missing(f"`{said.words}`, {_place(layout, said)}", ReasonKind.NOT_COLLECTED)
-        return Missing(f"the text does not say: {item.text}", ReasonKind.UNREPORTED)
+        return Missing(f"not in the text: {item.text}", ReasonKind.UNREPORTED)
     layout, taken = known[0]
     value, places = taken.value, [_place(layout, taken)]
     if item is Item.GPUS:

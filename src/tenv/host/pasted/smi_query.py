@@ -1,4 +1,4 @@
-"""``nvidia-smi -q`` and ``-a``: a tree of labels, and ``--query-gpu`` with its heads."""
+"""Read ``nvidia-smi -q`` and ``-a``, a tree of labels, and ``--query-gpu`` with its headers."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ __all__ = ["SMI_QUERY", "SMI_ROWS"]
 _BEGIN = re.compile(r"=+\s*NVSMI LOG\s*=+")
 _ATTACHED = re.compile(r"^\s*Attached GPUs\s*:\s*\d+\s*$")
 _BEFORE = 5
-"""How many lines stand before the count of GPUs, and from a GPU to its name."""
+"""How many lines precede the count of GPUs, and separate a GPU from its name."""
 
 _GPU = re.compile(r"^\s*GPU (?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$")
 _PAIR = re.compile(r"^(?P<indent>\s*)(?P<label>[A-Za-z][^:]*?)\s*:\s*(?P<words>.*)$")
@@ -33,7 +33,7 @@ def _read(lines: Sequence[Line]) -> Iterator[Said]:
     first, section = 0, ""
     for line in lines[start + 1 :]:
         if gpus and _BEGIN.search(line.text):
-            break  # another run: what the first one says counts
+            break  # another run: the first one counts
         if match := _GPU.match(line.text):
             gpus.append(PastedGpu("", address=match["address"]))
             first, section = first or line.number, ""
@@ -51,7 +51,7 @@ def _read(lines: Sequence[Line]) -> Iterator[Said]:
 
 
 def _start(lines: Sequence[Line]) -> int | None:
-    """Return where the tree begins; people leave out its first lines."""
+    """Return the start of the tree; users often omit its first lines."""
     for index, line in enumerate(lines):
         if _BEGIN.search(line.text):
             return index
@@ -63,7 +63,7 @@ def _start(lines: Sequence[Line]) -> int | None:
 
 
 def _with(gpu: PastedGpu, section: str, label: str, words: str) -> PastedGpu:
-    """Return a GPU with what one line of its part adds."""
+    """Return a GPU with the value of one line of its section."""
     if label == "product name" and not gpu.name and not lacking(words):
         return replace(gpu, name=words)
     if section == "fb memory usage" and label == "total" and (match := re.match(r"(\d{1,9})\s*MiB", words)):
@@ -77,7 +77,7 @@ SMI_QUERY = PasteLayout("nvidia-smi -q", _read)
 
 
 def _rows(lines: Sequence[Line]) -> Iterator[Said]:
-    """Yield what ``nvidia-smi --query-gpu=… --format=csv`` prints below its heads."""
+    """Yield what ``nvidia-smi --query-gpu=… --format=csv`` prints below its headers."""
     for index, line in enumerate(lines):
         heads = [re.sub(r"\s*\[.*\]", "", head.strip().lower()) for head in line.text.split(",")]
         if "name" not in heads or not {"driver_version", "memory.total", "compute_cap"}.intersection(heads):

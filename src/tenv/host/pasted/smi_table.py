@@ -1,4 +1,4 @@
-"""The table that ``nvidia-smi`` prints, of drivers 304 to 610, and the list of ``nvidia-smi -L``."""
+"""Read the table of ``nvidia-smi`` from drivers 304 to 610, and the list of ``nvidia-smi -L``."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def _read(lines: Sequence[Line]) -> Iterator[Said]:
         if match := _HEADER.search(line.text):
             yield from _header(match, line.number)
         elif "Persistence-M" in line.text and "Bus-Id" in line.text:
-            pass  # the head of the columns on Linux
+            pass  # the header of the columns on Linux
         elif "TCC/WDDM" in line.text or re.search(r"Name\s+(TCC|Driver-Model)\b", line.text):
             yield Said(Item.PLATFORM, "win-64", line.number)
             yield Said(Item.WSL, False, line.number)
@@ -38,7 +38,7 @@ def _read(lines: Sequence[Line]) -> Iterator[Said]:
 
 def _header(match: "re.Match[str]", line: int) -> Iterator[Said]:
     yield Said(Item.DRIVER, match["driver"], line)
-    if match["smi"] != match["driver"]:  # nvidia-smi of Linux in front of the driver of Windows
+    if match["smi"] != match["driver"]:  # the Linux nvidia-smi with the Windows driver
         yield Said(Item.DRIVER_IN_WSL, match["smi"], line)
         yield Said(Item.WSL, True, line)
     if match["cuda"]:
@@ -47,7 +47,7 @@ def _header(match: "re.Match[str]", line: int) -> Iterator[Said]:
 
 
 def _belongs(lines: Sequence[Line], index: int) -> bool:
-    """Tell whether a GPU's row goes on with a table that began above it."""
+    """Return whether a GPU's row continues a table that began above it."""
     return any(_FIRST.match(line.text) for line in lines[max(0, index - _BEHIND - 1) : index])
 
 

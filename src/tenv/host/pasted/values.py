@@ -1,4 +1,4 @@
-"""How the words behind a label become a value."""
+"""Parse the words after a label."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 NEVER = r"(?!)"
-"""The bare words of labels that need a sign behind them."""
+"""Bare words as labels, which need a separator after them."""
 
 _VERSION = re.compile(r"(?<![\w.])[vV]?(\d{1,8}(?:\.\d{1,8}){1,4})(?![\d])")
 _LACKING = re.compile(
@@ -47,13 +47,13 @@ _ASIDE = r"(?:\s*\((?!tensorflow)[^()]{0,40}\))?"
 _GPU = re.compile(r"^\s*(?:[-*]\s+)?\[?GPU\s*#?(?P<numbers>\d{1,3}(?:\s*,\s*\d{1,3})*)\]?\s*[:=]\s*(?P<name>\S.*)$")
 _MIG = re.compile(r"^\s*MIG\s+(?P<profile>\d+[cg]\.\S+)\s+Device\s+\d+\s*:")
 _APART = 3
-"""How many lines may stand between the GPUs of one list."""
+"""How many lines may separate the GPUs of one list."""
 
 _UUID = re.compile(r"\s*\((UUID|arch|GPU-).*$", re.IGNORECASE)
 
 
 def lacking(words: str) -> bool:
-    """Tell whether the words behind a label say that there is no value."""
+    """Return whether the words after a label mean that there is no value."""
     return _LACKING.match(words.strip().strip("<>[]()`'\"")) is not None
 
 
@@ -64,19 +64,19 @@ def version(words: str) -> str | None:
 
 
 def pytorch(words: str) -> str | None:
-    """Return the version of PyTorch, with its local part, from the words behind its label."""
+    """Return the version of PyTorch, with its local part, from the words after its label."""
     match = _PYTORCH.match(words.strip().strip("`'\""))
     return match[1].rstrip(".") if match else None
 
 
 def truth(words: str) -> bool | None:
-    """Return what a yes or no means, None for other words."""
+    """Return the boolean of a yes or no; None for other words."""
     match = re.match(r"[A-Za-z]+", words.strip().strip("`'\"*"))
     return _TRUTHS.get(match[0].lower()) if match else None
 
 
 def compiler(words: str) -> str | None:
-    """Return the version of a compiler: what stands behind the maker in brackets, which has numbers of its own."""
+    """Return the version of a compiler: the one after the vendor in parentheses, which has its own numbers."""
     rest = words.strip()
     while (start := rest.find("(")) >= 0:
         depth, end = 0, len(rest)
@@ -93,20 +93,20 @@ def compiler(words: str) -> str | None:
 
 
 def gcc(words: str) -> str | None:
-    """Return the version of gcc; the line of that name in ``/proc/driver/nvidia/version`` is of another gcc."""
+    """Return the version of gcc, but not of the one in ``/proc/driver/nvidia/version``, which built the module."""
     return None if words.lower().startswith("gcc version") else compiler(words)
 
 
 def operating_system(words: str) -> str | None:
-    """Return the name of a system without the architecture behind it."""
+    """Return the name of a system without its architecture."""
     name = re.sub(r"\s*\((x86_64|amd64|aarch64|arm64|ppc64le|64-bit)\)\s*$", "", words.strip().strip("`'\""))
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
 
 
 def platform(words: str) -> str | None:
-    """Return the platform that words about a system or a kernel name, None without an architecture.
+    """Return the platform in words about a system or a kernel; None without an architecture.
 
-    Such words are ``Ubuntu 22.04 (x86_64)`` and ``Linux-5.15-aarch64-with-glibc2.35``.
+    Examples are ``Ubuntu 22.04 (x86_64)`` and ``Linux-5.15-aarch64-with-glibc2.35``.
     """
     if re.search(r"\bwin(dows|32|64)\b", words, re.IGNORECASE) and not re.search("WSL|microsoft-standard", words):
         return "win-64"
@@ -120,7 +120,7 @@ def platform(words: str) -> str | None:
 
 
 def kernel(words: str, line: int) -> Iterator[Said]:
-    """Yield what a kernel's name tells: whether this is WSL, and the platform."""
+    """Yield the values in a kernel's name: whether this is WSL, and the platform."""
     if found := platform(words):
         yield Said(Item.PLATFORM, found, line)
     if re.search("microsoft|WSL", words, re.IGNORECASE) and not re.search(r"\bwindows\b", words, re.IGNORECASE):
@@ -130,7 +130,7 @@ def kernel(words: str, line: int) -> Iterator[Said]:
 
 
 def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> Said | None:
-    """Return what the words behind a label say, None where they say nothing that can be read."""
+    """Return the value in the words after a label; None if they are unreadable."""
     if not words.strip():
         return None
     if lacking(words):
@@ -140,15 +140,15 @@ def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> S
 
 
 def labelled(lines: Iterable[Line], labels: Iterable[str], bare: str = NEVER) -> Iterator[tuple[str, str, int]]:
-    """Yield each label that stands at the beginning of a line: the label in lower case, the words behind it, the line.
+    """Yield each label at the start of a line: the label in lower case, the words after it, the line.
 
-    Bullets, bold type and table borders before it do not count, nor does an aside in brackets behind it:
+    Bullets, bold type and table borders before it are ignored, and so is a remark in parentheses after it:
     ``PyTorch Version (e.g., 1.0)``, ``Is CUDA available (PyTorch)``.
 
     Args:
         lines: The lines.
         labels: The labels, in lower case.
-        bare: What the words must begin with where neither a colon nor another sign stands before them.
+        bare: What the words must begin with if there is no colon or other separator before them.
     """
     ordered = sorted(labels, key=len, reverse=True)
     names = "|".join(re.escape(label).replace(r"\ ", r"\s+") for label in ordered)
@@ -164,7 +164,7 @@ def labelled(lines: Iterable[Line], labels: Iterable[str], bare: str = NEVER) ->
 def from_labels(
     lines: Iterable[Line], labels: Mapping[str, tuple[Item, Callable[[str], Value]]], bare: str = NEVER
 ) -> Iterator[Said]:
-    """Yield what stands behind labels, each with its item and what reads the words."""
+    """Yield the values after labels, each with its item and its parser."""
     for label, words, number in labelled(lines, labels, bare):
         item, read = labels[label]
         if (said := answer(item, words, number, read)) is not None:
@@ -172,7 +172,7 @@ def from_labels(
 
 
 def gpu_lines(lines: Sequence[Line]) -> Iterator[Said]:
-    """Yield the GPUs of lines such as ``GPU 0: NAME``, with the instances that follow them: one list a block."""
+    """Yield the GPUs of lines such as ``GPU 0: NAME``, with the instances that follow them: one list per block."""
     block: list[PastedGpu] = []
     first, before = 0, -9
     numbers: set[int] = set()

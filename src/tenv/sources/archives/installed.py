@@ -26,6 +26,11 @@ class InstalledArchives(Records):
         for name in names:
             yield from _placed(known.get(name, {}))
 
+    def own_files(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the record of each archive."""
+        known = self._records()
+        yield from (f"{ARCHIVES}/{name}.json" for name in packages if name in known)
+
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether archives are installed, by their records and the names of their files."""
         if not packages:

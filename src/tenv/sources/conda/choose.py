@@ -42,7 +42,7 @@ def virtual_packages(platform: str, requirements: Requirements) -> dict[str, tup
 
 def to_package(record: Record) -> CondaPackage:
     """Return a record as a package of a lock."""
-    return CondaPackage(**{name: getattr(record, name) for name in CondaPackage.__slots__})
+    return CondaPackage(**{name: getattr(record, name) for name in CondaPackage.__slots__ if name != "features"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,12 @@ class CondaPackages(Records):
                 if isinstance(name, str):
                     yield name
 
+    def own_files(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the note of each package."""
+        known = self.notes()
+        for name in packages:
+            yield from (os.path.relpath(note, self.prefix) for note in known.get(name, ()))
+
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether packages are installed in their versions and builds, by the names of their records alone."""
         if not packages:

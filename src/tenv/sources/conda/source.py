@@ -1,11 +1,12 @@
 """Conda packages as a source: solved by rattler, linked from its package cache."""
 
+import re
 from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError
+from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, UsageError
 from tenv.core.files import empty_folder
 from tenv.core.names import normalize
 from tenv.core.prefix import require_inside
@@ -114,9 +115,11 @@ class CondaWork(Work):
 
         Raises:
             ForeignFolderError: A package has a file that is an unmanaged file in the prefix.
+            UsageError: The prefix has a space in it.
         """
         if not self._changes:
             return ()
+        self._refuse_space()
         from tenv.sources.conda.staging import stage  # late: loads rattler
 
         job, plan = self.job, self.job.plan
@@ -126,6 +129,21 @@ class CondaWork(Work):
             self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
         self._check_unmanaged(self._staged)
         return [name for name in plan.unmanaged if name in self._staged.files]
+
+    def _refuse_space(self) -> None:
+        """Refuse a prefix that compilers, link scripts and the first lines of programs take for two words."""
+        job = self.job
+        if not re.search(r"\s", str(job.prefix)) or not job.lock.conda.get(job.platform):
+            return
+        from platformdirs import user_data_path  # late: 19 ms
+
+        places = (user_data_path("tenv", appauthor=False) / "envs", Path("/var/tmp/tenv"))  # noqa: S108 (named to the user alone)
+        free = next(place for place in places if not re.search(r"\s", str(place)))
+        name = job.lock.target
+        raise UsageError(
+            f"the path of this environment has a space in it, and conda packages work in none: {job.prefix}",
+            hint=f"tenv create {name} --prefix {free / name}",
+        )
 
     def _check_unmanaged(self, staged: "Staged") -> None:
         job, plan, old = self.job, self.job.plan, self.job.old
@@ -173,9 +191,8 @@ class CondaWork(Work):
 
     def notes(self) -> Iterator[str]:
         """Yield notes about problematic files of packages."""
-        from tenv.sources.conda.staging import leaving_links, path_notes  # late: as above
+        from tenv.sources.conda.staging import leaving_links  # late: as above
 
         if self._staged is not None:
             yield from self._staged.notes
-            yield from path_notes(self.job.prefix, self._staged)
             yield from leaving_links(self.job.prefix, self._staged)

@@ -18,7 +18,7 @@ from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = ["Staged", "leaving_links", "path_notes", "stage"]
+__all__ = ["Staged", "leaving_links", "stage"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -63,7 +63,8 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
         NetworkError: A package can't be fetched.
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
     """
-    records = tuple(Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    records = tuple(record for record in every if record.url not in lock.left_out)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
     missing = [record for record in records if record.url not in contents]
@@ -92,13 +93,13 @@ def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
 def _teller(progress: Progress) -> Callable[[str, int, int], None]:
     """Return a callback for downloads that passes all running ones to `progress` a few times a second."""
     running: dict[str, Transfer] = {}
-    reported = time.monotonic()
+    told = time.monotonic()
 
     def tell(name: str, done: int, total: int) -> None:
-        nonlocal reported
+        nonlocal told
         running[name] = Transfer(name, done, total)
-        if time.monotonic() - reported > _SECONDS or done == total:
-            reported = time.monotonic()
+        if time.monotonic() - told > _SECONDS or done == total:
+            told = time.monotonic()
             progress.transfers(dict(running))
 
     return tell
@@ -210,18 +211,6 @@ def _twice_notes(twice: Mapping[str, set[str]]) -> Iterator[str]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
         yield f"{' and '.join(together)} have the same files ({shown}{more}); the environment gets one of each"
-
-
-def path_notes(prefix: Path, staged: Staged) -> list[str]:
-    """Return notes about the path of the prefix."""
-    compilers = [r.name for r in staged.records if r.name.startswith(("gcc_", "gxx_", "clang_", "cuda-nvcc"))]
-    if not compilers or not re.search(r"\s", str(prefix)):
-        return []
-    note = (
-        f"the path of this environment has a space, at which {compilers[0]} and builds that read CC, CXX or LDFLAGS "
-        "split it: `--prefix FOLDER` takes a folder without one"
-    )
-    return [note]
 
 
 def leaving_links(prefix: Path, staged: Staged) -> list[str]:

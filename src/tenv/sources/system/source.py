@@ -8,7 +8,7 @@ from tenv.environment.installed_files import NothingInstalled
 from tenv.locks.lock import Lock
 from tenv.sources.interface import Chosen, Problem, Source, Work, section_of
 from tenv.sources.system.taken import Taken, changes, retime, store, take_from_machine
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.toolchain.discover import Toolchain
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ class SystemWork(Work):
     def put(self) -> None:
         """Write the fingerprints, and the stamps that shells compare."""
         self._fingerprints, self._watches = store(self.job.environment, self.job.target.name, self._taken)
+
+    def python(self) -> Path | None:
+        """Return the host's debug build of Python, where the manifest asks for it."""
+        return next((Path(tool.roles["python"]) for tool in self._taken.tools if tool.name == DEBUG_PYTHON), None)
 
     def brings_toolkit(self) -> bool:
         """Return whether the CUDA toolkit is a system tool."""

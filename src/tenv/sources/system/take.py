@@ -7,12 +7,13 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.host.places import Places
 from tenv.sources.system.cuda import find_toolkit
+from tenv.sources.system.debugging import find_debug_python, find_gdb
 from tenv.sources.system.gcc import find_gcc
 from tenv.sources.system.interface import Kind, Lack, Tool, ToolRequest
 from tenv.sources.system.mpi import find_mpi
 from tenv.sources.system.msvc import find_msvc
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
 __all__ = ["KINDS", "check_names", "take"]
 
@@ -22,6 +23,8 @@ KINDS: Mapping[str, Kind] = {
     "msvc": find_msvc,
     **dict.fromkeys(LIBRARIES, find_library),
     "mpi": find_mpi,
+    DEBUG_PYTHON: find_debug_python,
+    "gdb": find_gdb,
 }
 """The finder of each tool of ``[system]``, in search order."""
 

@@ -33,6 +33,13 @@ class Wheels(Records):
                     yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118 (fast)
                 yield from (os.path.relpath(path, self.prefix) for path in info.rglob("*") if not path.is_dir())
 
+    def own_files(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the ``RECORD`` of each package."""
+        wanted = {*packages}
+        for info in self.distributions():
+            if dist_info(info)[0] in wanted and (info / "RECORD").is_file():
+                yield os.path.relpath(info / "RECORD", self.prefix)
+
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether wheels are installed in their versions, by the names of their folders alone."""
         there = self.versions()

@@ -2,7 +2,6 @@
 
 import contextlib
 import datetime as dt
-import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ import tomli
 
 from tenv.core import process
 from tenv.core.errors import (
-    CancelledError,
     EnvironmentBrokenError,
     HostError,
     NetworkError,
@@ -31,21 +29,11 @@ from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
-from tenv.sources.wheels.uv_output import download_progress, uv_error
-from tenv.sources.wheels.uv_requirements import preferences, requirement
+from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, uv_error
+from tenv.sources.wheels.uv_requirements import preferences, requirement, ways_to_keep
 from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
-
-
-def _ended_by_itself(done: process.Completed) -> process.Completed:
-    """Return the result of uv; raises an error if a signal ended it, since its output is then incomplete."""
-    if done.status in (-signal.SIGINT, -signal.SIGTERM):
-        raise CancelledError("interrupted", hint="run the same command again to continue")
-    if done.status < 0:
-        hint = "the system kills programs when it runs out of memory: free some, then run the same command again"
-        raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
-    return done
 
 
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
@@ -115,7 +103,7 @@ class Uv:
                 f"uv, a dependency of tenv, does not run: {done.reason}",
                 hint="`pip install --force-reinstall uv` repairs it",
             )
-        return _ended_by_itself(done)
+        return ended_by_itself(done)
 
     def resolve(
         self,
@@ -158,7 +146,15 @@ class Uv:
         what += " beside the conda packages" if given else ""
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
-            rows = self._choose(name, manifest, python, (*fixed, *constraints), pins, exclude_newer, what)
+            limits = (*fixed, *constraints)
+            ways = ways_to_keep(pins, together=upgrade == ())
+            for number, (held, preferred) in enumerate(ways, 1):
+                try:
+                    rows = self._choose(name, manifest, python, (*limits, *held), preferred, exclude_newer, what)
+                    break
+                except NoSolutionError:
+                    if number == len(ways):
+                        raise
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -221,7 +217,8 @@ class Uv:
         Args:
             pins: The releases, such as ``numpy==2.1.0``.
             python: The oldest Python minor that uses them.
-            platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index.
+            platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index with the
+                release.
 
         Raises:
             NetworkError: An index does not respond, or lacks a release.
@@ -317,7 +314,7 @@ class Uv:
                 folder=folder,
                 text="\n".join(lines) + "\n",
             )
-        if _ended_by_itself(done).status:
+        if ended_by_itself(done).status:
             error = self._error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are fixed, so an index lacks one
                 hint = "no index in use has that file: correct UV_DEFAULT_INDEX, pip.conf or their credentials"

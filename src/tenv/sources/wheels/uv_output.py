@@ -1,15 +1,25 @@
-"""Parses the output of uv: progress of downloads, and errors."""
+"""What uv tells: how far its downloads are, how it ended, and what went wrong."""
 
 import re
+import signal
 from collections.abc import Callable, Sequence
 
+from tenv.core import process
 from tenv.core.certificates import Authorities
-from tenv.core.errors import HashMismatchError, NetworkError, NoSolutionError, StorageError, TenvError
+from tenv.core.errors import (
+    CancelledError,
+    HashMismatchError,
+    HostError,
+    NetworkError,
+    NoSolutionError,
+    StorageError,
+    TenvError,
+)
 from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
 
-__all__ = ["download_progress", "uv_error"]
+__all__ = ["download_progress", "ended_by_itself", "uv_error"]
 
 _BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -113,3 +123,13 @@ def _tidy(talk: str) -> str:
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7 )", line)]
     kept = lines[starts[0] :] if starts else lines[-12:]
     return "\n".join("  " + re.sub(r"^error: ", "", line.strip()) for line in kept[:40])
+
+
+def ended_by_itself(done: process.Completed) -> process.Completed:
+    """Return the result of uv; raises an error if a signal ended it, since its output is then incomplete."""
+    if done.status in (-signal.SIGINT, -signal.SIGTERM):
+        raise CancelledError("interrupted", hint="run the same command again to continue")
+    if done.status < 0:
+        hint = "the system kills programs when it runs out of memory: free some, then run the same command again"
+        raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
+    return done

@@ -1,4 +1,4 @@
-"""TE101: no NVIDIA driver could be read."""
+"""TE101: no NVIDIA driver was detected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE105: runs by forward compatibility alone."""
+"""TE105: runs only by forward compatibility."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE106: a libcuda that does not fit the driver."""
+"""TE106: a libcuda that does not match the driver."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE107: a CONDA_OVERRIDE_CUDA that says nothing."""
+"""TE107: an unusable CONDA_OVERRIDE_CUDA."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE108: a driver that does not drive the GPU."""
+"""TE108: a driver that does not support the GPU."""
 
 from typing import Any
 

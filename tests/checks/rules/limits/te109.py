@@ -1,4 +1,4 @@
-"""TE109: a kernel module that does not drive the GPU."""
+"""TE109: a kernel module that does not support the GPU."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE110: a Windows driver that is too old for WSL."""
+"""TE110: a Windows driver too old for WSL."""
 
 from typing import Any
 

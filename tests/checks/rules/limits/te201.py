@@ -1,4 +1,4 @@
-"""TE201: a GPU that the toolkit has dropped."""
+"""TE201: a GPU that the toolkit no longer supports."""
 
 from typing import Any
 

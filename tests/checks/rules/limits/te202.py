@@ -1,4 +1,4 @@
-"""TE202: a GPU that is newer than the toolkit."""
+"""TE202: a GPU newer than the toolkit."""
 
 from typing import Any
 

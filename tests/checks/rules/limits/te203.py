@@ -1,4 +1,4 @@
-"""TE203: GPUs of several compute capabilities."""
+"""TE203: GPUs with different compute capabilities."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE205: an architecture that nvcc does not know."""
+"""TE205: an architecture that nvcc does not support."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ from tenv.host.interface import Missing
 from tenv.host.report import ProblemKind, ToolkitProblem
 from tests.checks.rules.cases import toolkit
 
-NO_NVCC = ToolkitProblem(ProblemKind.NO_NVCC, "there is no bin/nvcc in it")
+NO_NVCC = ToolkitProblem(ProblemKind.NO_NVCC, "it has no bin/nvcc")
 
 SEVERITY = "warning"
 SPEAKS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""TE311: a machine's toolkit with parts missing."""
+"""TE311: a system toolkit with missing parts."""
 
 from typing import Any
 

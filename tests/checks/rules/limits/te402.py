@@ -1,4 +1,4 @@
-"""TE402: a compiler that nvcc refuses."""
+"""TE402: a compiler that nvcc rejects."""
 
 from typing import Any
 

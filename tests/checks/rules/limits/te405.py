@@ -1,4 +1,4 @@
-"""TE405: a compiler that nvcc fails with."""
+"""TE405: a compiler that breaks nvcc."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE501: a glibc that the toolkit can't compile with."""
+"""TE501: a glibc that breaks the toolkit's headers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE503: a libstdc++ that is older than the g++."""
+"""TE503: a libstdc++ older than the g++."""
 
 from dataclasses import replace
 from typing import Any

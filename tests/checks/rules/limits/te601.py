@@ -1,4 +1,4 @@
-"""TE601: a CUDA that PyTorch refuses."""
+"""TE601: a CUDA that PyTorch rejects."""
 
 from typing import Any
 

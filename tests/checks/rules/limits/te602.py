@@ -1,4 +1,4 @@
-"""TE602: a Python that PyTorch refuses."""
+"""TE602: a Python that PyTorch rejects."""
 
 from typing import Any
 

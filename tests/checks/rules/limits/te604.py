@@ -1,4 +1,4 @@
-"""TE604: a revision that the target is not for."""
+"""TE604: a revision outside the target's range."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE605: a cuDNN or cuSPARSELt of another time than the revision."""
+"""TE605: a library of another PyTorch era."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE606: a C++ standard that nvcc does not know."""
+"""TE606: a C++ standard that nvcc does not support."""
 
 from typing import Any
 

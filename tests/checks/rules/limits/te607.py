@@ -1,4 +1,4 @@
-"""TE607: the ABI of libstdc++."""
+"""TE607: the libstdc++ ABI."""
 
 from typing import Any
 

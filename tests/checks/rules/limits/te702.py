@@ -1,4 +1,4 @@
-"""TE702: a disk that is too small."""
+"""TE702: too little disk space."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""TE704: a debugger that may not attach."""
+"""TE704: a debugger without permission to attach."""
 
 from typing import Any
 

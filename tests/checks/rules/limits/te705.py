@@ -1,4 +1,4 @@
-"""TE705: a platform that the target is not for."""
+"""TE705: a platform outside the target's list."""
 
 from typing import Any
 

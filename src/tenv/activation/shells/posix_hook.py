@@ -1,0 +1,116 @@
+"""The functions that the hook of POSIX shells defines; ``@NAME@`` is filled in by `tenv.activation.shells.posix`.
+
+A stored script is sourced only where the prefix carries the mark of this user for its very path
+(`tenv.environment.marks`); all else is left to ``tenv activate``, which decides and explains.
+"""
+
+__all__ = ["HOOK"]
+
+HOOK = r"""
+tenv() {
+    case "${1-}:$#" in
+        activate:2)
+            case $2 in
+                -* | */*) _tenv_eval "$2" ;;
+                *) _tenv_stored "$2" ;;
+            esac
+            ;;
+        activate:*)
+            shift
+            _tenv_eval "$@"
+            ;;
+        deactivate:1)
+@DEACTIVATE@
+            ;;
+        *) @PROGRAM@ "$@" ;;
+    esac
+}
+_tenv_eval() { # [ARGUMENT…]: let tenv itself find the environment, or say what is wrong
+    _tenv_script=$(@PROGRAM@ activate --shell sh "$@") || {
+        set -- "$?"
+        unset _tenv_script
+        return "$1"
+    }
+    case $_tenv_script in
+        ". "*) eval "$_tenv_script" ;;
+        *) printf '%s\n' "$_tenv_script" ;; # help, or JSON
+    esac
+    unset _tenv_script
+}
+_tenv_stored() { # TARGET: source its stored script, where the environment is ready
+    _tenv_folder=$PWD
+    while [ -O "$_tenv_folder/" ] && ! _tenv_is_project "$_tenv_folder" && [ -n "$_tenv_folder" ]; do
+        _tenv_folder=${_tenv_folder%/*}
+    done
+    if _tenv_is_project "$_tenv_folder"; then
+        set -- "$1" "$_tenv_folder/.tenv/envs/$1" "$_tenv_folder/.tenv/envs" "$_tenv_folder/.tenv"
+    else
+        set -- "$1" @DATA@/"$1"
+    fi
+    if [ $# -gt 2 ] && [ ! -O "$_tenv_folder/" ]; then set -- "$1" ""; fi # another user's
+    if [ ! -L "${3-}" ] && [ ! -L "${4-}" ] && _tenv_is_ready "$2" && _tenv_noted "$2/@META@/@NOTE@"; then
+        set -- "$2/@META@/activate.sh"
+        unset _tenv_folder _tenv_line _tenv_mark
+        . "$1"
+    else
+        unset _tenv_folder _tenv_line _tenv_mark
+        _tenv_eval "$1"
+    fi
+}
+_tenv_is_project() { # FOLDER
+    if [ -f "$1/tenv.toml" ]; then return 0; fi
+    if [ ! -d "$1/manifests" ]; then return 1; fi
+    if [ -n "${ZSH_VERSION-}" ]; then setopt localoptions nonomatch; fi
+    for _tenv_line in "$1"/manifests/*.toml; do
+        if [ -e "$_tenv_line" ] || [ -L "$_tenv_line" ]; then return 0; fi
+    done
+    return 1
+}
+_tenv_is_ready() { # PREFIX: whether it is ready, carries the user's mark at this very path, and is as that says
+    if [ -L "$1" ] || [ ! -O "$1" ] || [ ! -f "$1/@META@/state.json" ] || [ ! -f "$1/@ID@" ]; then return 1; fi
+    IFS= read -r _tenv_line <"$1/@META@/state.json" || :
+    case $_tenv_line in
+        '{"state": "ready"'*) ;;
+        *) return 1 ;;
+    esac
+    IFS= read -r _tenv_mark <"$1/@ID@" || :
+    case $_tenv_mark in
+        "" | *[!0-9a-f]*) return 1 ;;
+    esac
+    _tenv_mark=@MARKS@/$_tenv_mark
+    if [ ! -f "$_tenv_mark" ] || [ ! -f "$1/@META@/activate.sh" ]; then return 1; fi
+    if [ "$1/@META@/activate.sh" -nt "$_tenv_mark" ]; then return 1; fi # changed since
+    {
+        IFS= read -r _tenv_line || return 1
+        if [ ! "$_tenv_line" -ef "$1" ]; then return 1; fi
+        IFS= read -r _tenv_line && IFS= read -r _tenv_line || return 1
+        while IFS= read -r _tenv_line; do
+            case $_tenv_line in
+                @META@/* | *.cfg) [ -f "$1/$_tenv_line" ] && [ ! "$1/$_tenv_line" -nt "$_tenv_mark" ] || return 1 ;;
+                *) [ -x "$1/$_tenv_line" ] || return 1 ;;
+            esac
+        done
+    } <"$_tenv_mark"
+}
+_tenv_noted() { # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
+    [ -f "$1" ] || return 1
+    { # the lock, what to say of it, its size, and the files that would count more
+        IFS= read -r _tenv_lock && IFS= read -r _tenv_said && read -r _tenv_size || return 1
+        IFS= read -r _tenv_near || :
+        IFS= read -r _tenv_user || :
+    } <"$1"
+    _tenv_now=$_tenv_size
+    if [ ! -f "$_tenv_lock" ] || [ "$_tenv_lock" -nt "$1" ] || [ "$_tenv_lock" -ot "$1" ] ||
+        [ -e "$_tenv_near" ] || [ -e "$_tenv_user" ]; then
+        _tenv_now=
+    elif [ -n "$_tenv_said" ] && [ -n "${TENV_LOCKED-}" ]; then
+        _tenv_now=
+    else
+        _tenv_now=$(command wc -c <"$_tenv_lock" 2>/dev/null) || _tenv_now=$_tenv_size
+    fi
+    set -- "${_tenv_now##* }" "$_tenv_size" "$_tenv_said"
+    unset _tenv_lock _tenv_said _tenv_size _tenv_near _tenv_user _tenv_now
+    [ "$1" = "$2" ] || return 1
+    if [ -n "$3" ]; then printf 'tenv: %s\n' "$3" >&2; fi
+}
+"""

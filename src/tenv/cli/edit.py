@@ -1,0 +1,96 @@
+"""``tenv add`` and ``tenv drop``."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenv.cli.command import command, offline_option
+from tenv.cli.output import Result, Voice, print_findings
+from tenv.cli.progress_bar import Terminal
+
+if TYPE_CHECKING:
+    from tenv.checks.rules.interface import Finding
+    from tenv.project.context import Context
+    from tenv.verbs.edit_manifest import Edited
+
+__all__ = ["add", "drop"]
+
+_Tell = Callable[[Sequence[Any]], None]
+
+no_create_option = click.option("--no-create", is_flag=True, help="Leave an environment that is there as it is.")
+
+
+def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Add an option for each source that a package may come from."""
+    from tenv.targets.sections import SECTIONS
+
+    for section in reversed([section for section in SECTIONS if section.option]):
+        said = f"They are {section.noun}s ([{section.name}])."
+        function = click.option(f"--{section.option}", "key", flag_value=section.key, help=said)(function)
+    return function
+
+
+@command("add", short_help="Ask for packages in a manifest, and lock them.")
+@click.argument("target")
+@click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
+@_source_options
+@no_create_option
+@offline_option
+def add(
+    voice: Voice, *, target: str, specs: tuple[str, ...], key: str | None, no_create: bool, offline: bool
+) -> Result:
+    """Write each SPEC into the manifest of TARGET, lock it, and bring an environment that is there up to date.
+
+    Without an option, a package stays in the section that asks for it already; a new one is a conda package where the
+    target's Python is one, else a wheel. A range that is there is replaced. Without a solution, nothing is written.
+    """
+    from tenv.verbs.edit_manifest import add as edit  # late: loads what it needs
+
+    def work(context: "Context", tell: _Tell) -> "Edited":
+        return edit(context, target, specs, key, tell, made=not no_create)
+
+    return _edited(voice, work, offline=offline)
+
+
+@command("drop", short_help="Take packages out of a manifest, and lock it.")
+@click.argument("target")
+@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
+@no_create_option
+@offline_option
+def drop(voice: Voice, *, target: str, packages: tuple[str, ...], no_create: bool, offline: bool) -> Result:
+    """Take each PACKAGE out of the manifest of TARGET, lock it, and bring an environment that is there up to date.
+
+    What a parent asks for is dropped with `PACKAGE = false`. To remove an environment: `tenv remove TARGET`.
+    """
+    from tenv.verbs.edit_manifest import drop as edit  # late: loads what it needs
+
+    def work(context: "Context", tell: _Tell) -> "Edited":
+        return edit(context, target, packages, tell, made=not no_create)
+
+    return _edited(voice, work, offline=offline)
+
+
+def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline: bool) -> Result:
+    from tenv.project.context import Context
+
+    def tell(findings: "Sequence[Finding]") -> None:
+        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
+
+    with Terminal(voice) as progress:
+        done = work(Context(progress=progress, offline=offline), tell)
+    data = {
+        "target": done.target.name,
+        "manifest": str(done.target.file),
+        "section": done.section,
+        "lines": list(done.lines),
+        "lock": str(done.locked.path),
+        "changed": done.locked.changed,
+        "prefix": str(done.created.prefix) if done.created else None,
+    }
+    lines = [f"{done.target.file} [{done.section}]: {line}" for line in done.lines]
+    lines.append(f"{done.locked.path} {'written' if done.locked.changed else 'is up to date'}")
+    if done.created:
+        lines.append(f"{done.target.name} is ready in {done.created.prefix}")
+    return Result(data, summary=lines)

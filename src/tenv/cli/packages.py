@@ -1,0 +1,101 @@
+"""``tenv packages`` and ``tenv tree``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tenv.cli.command import command, prefix_option, target_argument
+from tenv.cli.output import Result, Voice, count, format_bytes, out
+from tenv.cli.table import print_table
+
+if TYPE_CHECKING:
+    from tenv.verbs.packages import PackageRow, PackageSet
+
+__all__ = ["packages", "tree"]
+
+
+@command("packages", short_help="List the packages of an environment, with sizes and sources.")
+@target_argument
+@click.argument("regex", required=False)
+@click.option("--sort", type=click.Choice(["name", "size", "kind"]), default="name", help="The order (name).")
+@prefix_option
+def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, prefix: Path | None) -> Result:  # noqa: ARG001
+    """List the packages of the environment of TARGET whose name matches REGEX; without one, those of the lock."""
+    from tenv.project.context import Context
+    from tenv.verbs.packages import find_packages, matching
+
+    found = find_packages(Context(), target, prefix)
+    rows = matching(found.rows, regex)
+    if sort == "size":
+        rows.sort(key=lambda row: (-(row.bytes or 0), row.name))
+    elif sort == "kind":
+        rows.sort(key=lambda row: (row.kind, row.name))
+    size = format_bytes(sum(row.bytes or 0 for row in rows))
+    where = "installed" if found.installed else "locked, not installed"
+    summary = [f"{count(len(rows), 'package')} {where}; their files have {size}, by {found.lock}"]
+    return Result([row.to_json() for row in rows], text=lambda: _print(rows), summary=summary)
+
+
+def _print(rows: "Sequence[PackageRow]") -> None:
+    print_table(
+        ("PACKAGE", "VERSION", "KIND", "SIZE", "SOURCE"),
+        [(row.name, row.version, row.kind, format_bytes(row.bytes) if row.bytes else "", row.source) for row in rows],
+    )
+
+
+@command("tree", short_help="Show what requires what, from the manifest down.")
+@target_argument
+@click.option("--invert", metavar="PACKAGE", help="Show what requires a package, up to the manifest.")
+@prefix_option
+def tree(voice: Voice, *, target: str | None, invert: str | None, prefix: Path | None) -> Result:  # noqa: ARG001
+    """Show the packages that the manifest of TARGET asks for, and below each what it requires.
+
+    What is below a package is shown once; `…` stands for it elsewhere.
+    """
+    from tenv.project.context import Context
+    from tenv.verbs.packages import find_packages, find_row, requirers
+
+    found = find_packages(Context(), target, prefix)
+    below: Mapping[str, Sequence[str]]
+    if invert:
+        below, tops = requirers(found), [find_row(found, invert).name]
+    else:
+        below = {row.name: row.requires for row in found.rows}
+        required = {name for row in found.rows for name in row.requires}
+        tops = [row.name for row in found.rows if row.asked or row.name not in required]
+    rows = _reached(found, below, tops) if invert else found.rows
+    return Result([row.to_json() for row in rows], text=lambda: _grow(found, below, tops))
+
+
+def _reached(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequence[str]) -> "list[PackageRow]":
+    """Return the packages that stand in the tree."""
+    waiting, seen = list(tops), set(tops)
+    while waiting:
+        for name in below.get(waiting.pop(), ()):
+            if name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return [row for row in found.rows if row.name in seen]
+
+
+def _grow(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequence[str]) -> None:
+    rows = {row.name: row for row in found.rows}
+    shown: set[str] = set()
+    write: Callable[[str], None] = out
+
+    def grow(name: str, lead: str, branch: str) -> None:
+        row, names = rows[name], below.get(name, ())
+        again = name in shown and names
+        asked = " (asked for)" if row.asked else ""
+        write(f"{lead}{branch}{name} {row.version}{asked}{' …' if again else ''}")
+        shown.add(name)
+        if again:
+            return
+        deeper = lead + {"": "", "├── ": "│   ", "└── ": "    "}[branch]
+        for at, child in enumerate(names, 1):
+            grow(child, deeper, "└── " if at == len(names) else "├── ")
+
+    for top in tops:
+        grow(top, "", "")

@@ -1,0 +1,101 @@
+"""``tenv default``, ``tenv config`` and ``tenv info``."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenv.cli.command import command
+from tenv.cli.output import Result, Voice, out
+from tenv.cli.table import print_table
+
+if TYPE_CHECKING:
+    from tenv.verbs.info import About
+    from tenv.verbs.settings import Setting
+
+__all__ = ["config", "default", "info"]
+
+
+@command("default", short_help="Print the target that commands take when none is named, or set it.")
+@click.argument("target", required=False)
+@click.option("--unset", is_flag=True, help="Take the setting out of tenv.toml.")
+def default(voice: Voice, *, target: str | None, unset: bool) -> Result:  # noqa: ARG001 (every command has a voice)
+    """Print the default target; with TARGET, make it the one of the project, in its tenv.toml.
+
+    Where tenv.toml does not say, it is the only manifest of the project, else the only environment there.
+    """
+    from tenv.project.context import Context
+    from tenv.verbs.settings import change_setting, default_of, set_default
+
+    context = Context()
+    if target and unset:
+        raise click.UsageError("TARGET and --unset exclude each other")
+    if target or unset:
+        file = set_default(context, target) if target else change_setting(context, "default", None)
+        said = f"{file}: the default target is {target}" if target else f"{file}: no default target is set"
+        return Result({"target": target, "origin": str(file)}, summary=[said])
+    name, origin = default_of(context)
+    return Result({"target": name, "origin": origin}, text=name, summary=[f"from {origin}"])
+
+
+@command("config", short_help="Print your settings with their origins, or change one.")
+@click.argument("key", required=False)
+@click.argument("value", required=False)
+@click.option("--unset", is_flag=True, help="Take the setting out of its file.")
+@click.option("--project", is_flag=True, help="Write to tenv.toml of the project, not to your own config.toml.")
+def config(voice: Voice, *, key: str | None, value: str | None, unset: bool, project: bool) -> Result:  # noqa: ARG001
+    """Print every setting, or the one of KEY; with VALUE, write it to your config.toml.
+
+    KEY is sync, default (of the project) or mirrors.URL; several mirrors of one URL have commas between them.
+    """
+    from tenv.project.context import Context
+    from tenv.verbs.settings import change_setting, settings_in_use
+
+    context = Context()
+    if key and (value is not None or unset):
+        file = change_setting(context, key, None if unset else value, project=project)
+        return Result({"key": key, "value": value, "file": str(file)}, summary=[f"{file} written"])
+    if unset or project:
+        raise click.UsageError("--unset and --project need the KEY of a setting")
+    found = settings_in_use(context)
+    if key:
+        name = key.partition(".")[0]
+        found = [setting for setting in found if setting.name == name]
+        if not found:
+            change_setting(context, key, None)  # raises: there is no such setting
+    data = {setting.name: setting.to_json() for setting in found}
+    return Result(data, text=lambda: _print_settings(found))
+
+
+def _print_settings(found: "list[Setting]") -> None:
+    rows = [(setting.name, _text(setting.value), setting.origin) for setting in found]
+    print_table(("SETTING", "VALUE", "FROM"), rows)
+
+
+def _text(value: Any) -> str:
+    return "-" if value in (None, {}) else value if isinstance(value, str) else json.dumps(value)
+
+
+@command("info", short_help="Print versions, folders, caches, settings and the index in use.")
+def info(voice: Voice) -> Result:
+    """Print what this tenv is and what it uses. Nothing is fetched."""
+    from tenv.project.context import Context
+    from tenv.verbs.info import describe_installation
+
+    about = describe_installation(Context())
+    for other in about.others:
+        voice.say(f"note: {other} is another program called tenv on PATH; `python -m tenv` starts this one")
+    return Result(about.to_json(), text=lambda: _print_about(about))
+
+
+def _print_about(about: "About") -> None:
+    data = about.to_json()
+    version = f"{data['version']} ({about.commit[:12]})" if about.commit else data["version"]
+    rows = [("tenv", version), ("platform", about.platform), *about.versions.items()]
+    rows += [(f"folder: {name}", folder) for name, folder in about.folders.items() if folder]
+    rows += [(f"cache: {name}", folder) for name, folder in about.caches.items()]
+    rows += [("index", about.index)]
+    rows += [(f"setting: {row.name}", f"{_text(row.value)} ({row.origin})") for row in about.settings]
+    width = max(len(name) for name, _ in rows) + 2
+    for name, value in rows:
+        out(f"{name + ':':<{width}}{value}")

@@ -1,0 +1,184 @@
+"""Marks: which prefixes this user has made, kept where no repository, archive or copy can bring them from.
+
+A prefix holds an id, 128 random bits, in ``tenv-meta/id``. The user's data folder holds a file of that name, with where
+the prefix was made, its owner and its inode. The two together are the mark. A ``.tenv`` that came with a clone has no
+id that this user's data folder knows; a copy has one that is known for another folder.
+
+A mark is lines of text and no JSON, since shells read it too:
+
+1. the prefix, all links resolved
+2. the owner of the prefix, by number
+3. the inode of the prefix, which a renamed folder keeps and a copy does not have
+4. and following: what must be there before a shell may run the stored script, relative to the prefix
+
+The file is written after the scripts of the prefix, so that a script that is newer than its mark was changed since.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tenv.core.errors import StorageError
+from tenv.core.files import make_folder, read_regular, write_atomic
+from tenv.core.prefix import ID_FILE, MARKS, META, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Mark", "Registry"]
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_LINES = 3
+_MOST = 65536
+_OTHERS_WRITE = 0o022
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What the user's data folder says of a prefix.
+
+    Attributes:
+        real: The prefix, all links resolved.
+        owner: Its owner, by number.
+        inode: Its inode.
+    """
+
+    real: Path
+    owner: int
+    inode: int
+
+    def is_at(self, prefix: Path) -> bool:
+        """Tell whether a prefix is the folder that was marked, where it was marked."""
+        try:
+            return self.real.samefile(prefix)
+        except OSError:
+            return False
+
+    def is_moved_to(self, prefix: Path) -> bool:
+        """Tell whether a prefix is the marked folder under another name: it was renamed and not copied."""
+        return prefix.stat().st_ino == self.inode and not self.is_at(prefix)
+
+
+@dataclass
+class Registry:
+    """The marks of this user, and what counts without one.
+
+    Attributes:
+        data: The user's data folder of tenv.
+        named: Returns the folders that the user's settings name as safe; asked only where a mark does not decide.
+    """
+
+    data: Path
+    named: "Callable[[], Sequence[Path]]"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of marks."""
+        return self.data / MARKS
+
+    @cached_property
+    def safe(self) -> tuple[Path, ...]:
+        """The folders whose environments count without a mark, all links resolved."""
+        return tuple(Path(os.path.realpath(folder)) for folder in self.named())
+
+    def read_id(self, prefix: Path) -> str:
+        """Return the id in a prefix; an empty text where there is none."""
+        with contextlib.suppress(OSError, ValueError):
+            text = read_regular(prefix / ID_FILE, _MOST).decode().strip()
+            return text if _ID.fullmatch(text) else ""
+        return ""
+
+    def find(self, prefix: Path) -> Mark | None:
+        """Return the mark that belongs to the id in a prefix; None without an id, or with one that is not known."""
+        name = self.read_id(prefix)
+        if not name:
+            return None
+        path = self.folder / name
+        with contextlib.suppress(OSError, ValueError):
+            if not _is_own(path):
+                return None
+            lines = read_regular(path, _MOST).decode("utf-8", "surrogateescape").split("\n")
+            if len(lines) > _LINES:
+                return Mark(Path(lines[0]), int(lines[1]), int(lines[2]))
+        return None
+
+    def is_marked(self, prefix: Path) -> bool:
+        """Tell whether a prefix carries a mark of this user for this very place, and has the owner that it had."""
+        mark = self.find(prefix)
+        return mark is not None and mark.is_at(prefix) and mark.owner == prefix.stat().st_uid
+
+    def is_safe(self, prefix: Path) -> bool:
+        """Tell whether a prefix lies in a folder that the user's settings name.
+
+        Only its owner may write it: else anybody could put there what the user would run. Folders above the one that
+        is named are the user's to judge.
+        """
+        real = Path(os.path.realpath(prefix))
+        for folder in self.safe:
+            if real.is_relative_to(folder):
+                chain = [real / META, real, *(parent for parent in real.parents if parent.is_relative_to(folder))]
+                return not any(_others_write(part) for part in chain)
+        return False
+
+    def is_shared(self, prefix: Path) -> bool:
+        """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""
+        return not _is_own(prefix) or not os.access(prefix / META, os.W_OK)
+
+    def is_own_place(self, prefix: Path) -> bool:
+        """Tell whether a prefix lies where the user's environments outside projects are, to which no clone leads."""
+        home = self.data / "envs"
+        return spelled(prefix).parent == Path(os.path.realpath(home)) and _is_own(home) and _is_own(prefix)
+
+    def mark(self, prefix: Path, needs: Sequence[str] = ()) -> None:
+        """Mark a prefix as made by this user.
+
+        Args:
+            prefix: The folder, which is there.
+            needs: What must be there before a shell may run the stored script, relative to it.
+
+        Raises:
+            StorageError: The mark can't be written, and the prefix does not lie in a safe folder.
+        """
+        info = prefix.stat()
+        known = self.find(prefix)
+        name = self.read_id(prefix) if known and (known.is_at(prefix) or known.is_moved_to(prefix)) else ""
+        try:
+            if not name:
+                name = secrets.token_hex(16)
+                write_atomic(prefix / ID_FILE, name + "\n", durable=True, within=prefix)
+            lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needs)
+            if not self.folder.is_dir():
+                make_folder(self.folder)
+                self.folder.chmod(0o700)
+            text = "".join(f"{line}\n" for line in lines)
+            write_atomic(self.folder / name, text.encode("utf-8", "surrogateescape"), durable=True)
+        except StorageError:
+            if not self.is_safe(prefix):
+                raise
+
+    def renew(self, prefix: Path) -> None:
+        """Give the mark of a prefix the time of now: its scripts have been made again."""
+        if self.is_marked(prefix):
+            with contextlib.suppress(OSError):
+                os.utime(self.folder / self.read_id(prefix))
+
+    def forget(self, prefix: Path) -> None:
+        """Remove the mark of a prefix that is about to be removed."""
+        if self.is_marked(prefix):
+            with contextlib.suppress(OSError):
+                (self.folder / self.read_id(prefix)).unlink()
+
+
+def _is_own(path: Path) -> bool:
+    """Tell whether a file or folder is this user's; on Windows, the rights of the folder decide."""
+    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
+
+
+def _others_write(path: Path) -> bool:
+    return hasattr(os, "geteuid") and bool(path.stat().st_mode & _OTHERS_WRITE)

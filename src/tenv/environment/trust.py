@@ -1,0 +1,212 @@
+"""Whether an environment may be used: it was made by this user, lies where it was made, and is whole.
+
+What is not is the state ``broken`` with a reason. Every command that uses an environment asks `find_fault` first, and
+obeys nothing in the folder (its state, records, scripts) until the mark of the user has been found in it.
+"""
+
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tenv.activation.changes import ACTIVATION
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.files import digest_bytes, read_regular
+from tenv.core.prefix import META, spelled
+from tenv.environment.marks import Registry
+from tenv.environment.state import Environment, State, Status
+from tenv.toolchain.discover import python_program
+
+__all__ = ["MADE", "Fault", "Reason", "find_fault", "made_names", "needed_names"]
+
+MADE = "made.json"
+"""The file with the digests of what tenv itself made, among tenv's notes in an environment."""
+
+_PYVENV = "pyvenv.cfg"
+
+
+class Reason(StrEnum):
+    """Why an environment is broken."""
+
+    MOVED = "moved"
+    COPIED = "copied"
+    FOREIGN = "foreign"
+    GUTTED = "gutted"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an environment can't be used as it is.
+
+    Attributes:
+        reason: The reason, as JSON has it.
+        message: What was found, where.
+        hint: What to do: a command.
+        renew: Whether the packages have to be put there anew.
+    """
+
+    reason: Reason
+    message: str
+    hint: str
+    renew: bool = True
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this user made the folder, so that its records are obeyed."""
+        return self.reason in (Reason.MOVED, Reason.GUTTED)
+
+    def error(self) -> EnvironmentBrokenError:
+        """Return the error that a command ends with."""
+        error = EnvironmentBrokenError(self.message, hint=self.hint)
+        error.data = {"state": Status.BROKEN.value, "reason": self.reason.value}
+        return error
+
+
+def find_fault(environment: Environment, registry: Registry, command: str) -> Fault | None:
+    """Return why an environment can't be used; None for one that can, or where there is none.
+
+    Args:
+        environment: The environment.
+        registry: The marks of this user.
+        command: The words of ``tenv create`` that make this environment, for hints.
+    """
+    prefix = environment.prefix
+    if str(spelled(prefix)) != (real := os.path.realpath(prefix)):
+        return Fault(Reason.FOREIGN, f"a link leads from {prefix} to {real}, so it is not used", "remove the link")
+    if not (prefix / META).is_dir():
+        return None
+    state = environment.state()
+    if not registry.is_marked(prefix) and (fault := _of_place(environment, state, registry, command)):
+        return fault
+    return _gutted(environment, state, command)
+
+
+def _of_place(environment: Environment, state: State | None, registry: Registry, command: str) -> Fault | None:
+    """Return why a prefix without a valid mark of this user is not taken; None where it is all the same."""
+    prefix = environment.prefix
+    mark = registry.find(prefix)
+    anew = f"`{command} --anew` puts the folder aside and makes the environment anew"
+    if mark and mark.owner == prefix.stat().st_uid:
+        if mark.is_moved_to(prefix):
+            return _moved(prefix, mark.real, command)
+        return Fault(Reason.COPIED, f"{prefix} is a copy of {mark.real}, whose path its files hold", anew)
+    if registry.is_safe(prefix):
+        stays = not state or not state.prefix or _is_same(Path(state.prefix), prefix)
+        return None if stays else _moved(prefix, Path(state.prefix if state else ""), command)
+    if _is_unmarked(environment, state, registry) and (state is None or registry.is_own_place(prefix)):
+        return None
+    accept = f"`TENV_SAFE_FOLDERS={shlex.quote(str(prefix))} {command}` accepts it if you made it yourself"
+    return Fault(
+        Reason.FOREIGN,
+        f"{prefix} carries no mark of yours, so nothing in it is used: it came with a clone, an image or a cache, "
+        "belongs to another user, or was made by an older tenv",
+        f"{anew}; {accept}",
+    )
+
+
+def _moved(prefix: Path, made: Path, command: str) -> Fault:
+    return Fault(Reason.MOVED, f"{prefix} was moved: it was made as {made}", f"`{command}` repairs it in its place")
+
+
+def _is_unmarked(environment: Environment, state: State | None, registry: Registry) -> bool:
+    """Tell whether a folder has never carried a mark: an older tenv made it, or it is no environment at all.
+
+    What is none is left to `Environment.check_ours`.
+    """
+    return not registry.read_id(environment.prefix) and (state is not None or not environment.kept_locks())
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def made_names(environment: Environment) -> dict[str, str]:
+    """Return the digests that ``made.json`` holds, by file; raises ValueError where it is not what the state says.
+
+    An environment of a tenv that kept no digest of it has what is there.
+    """
+    state = environment.state()
+    data = b""
+    with contextlib.suppress(OSError):
+        data = read_regular(environment.meta / MADE)
+    if state and state.made and digest_bytes(data) != state.made:
+        raise ValueError(MADE)
+    with contextlib.suppress(ValueError, RecursionError):
+        rows = json.loads(data)
+        return {str(name): str(value) for name, value in rows.items()} if isinstance(rows, dict) else {}
+    return {}
+
+
+def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
+    """Return the files without which an environment can't be activated, or another Python would run than its own.
+
+    Notes of tenv and ``pyvenv.cfg`` are files that nobody changes, the others programs.
+
+    Args:
+        prefix: The folder.
+        minor: Its Python minor; empty for an environment without a Python.
+    """
+    notes = tuple(f"{META}/{name}" for name in (ACTIVATION, MADE))
+    if not minor:
+        return notes
+    program = python_program(prefix)
+    names = (program.name, f"python3{program.suffix}", f"python{minor}{program.suffix}")
+    found = [path for name in names if (path := program.with_name(name)).exists()]
+    config = [path] if (path := prefix / _PYVENV).is_file() else []
+    return (*notes, *(os.path.relpath(path, prefix) for path in dict.fromkeys((*found, *config))))
+
+
+def _gutted(environment: Environment, state: State | None, command: str) -> Fault | None:
+    """Return what of the most necessary is not there, or is not what ``create`` made."""
+    for what, renew in _gaps(environment, state):
+        return Fault(Reason.GUTTED, f"{what}, so the environment can't be used", f"`{command}` repairs it", renew)
+    return None
+
+
+def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, bool]]:
+    """Yield what is not as it was made, and whether the packages have to be put there anew for it."""
+    prefix = environment.prefix
+    if state is None:
+        yield f"{prefix} has lost its state", True
+    elif state.status is Status.BROKEN:
+        yield f"the state of {prefix} is broken or can't be read", True
+    elif state.status is Status.READY:
+        if state.python and not os.access(program := python_program(prefix), os.X_OK):
+            yield f"the Python of the environment is gone ({program})", True
+        try:
+            rows = made_names(environment)
+        except ValueError as error:
+            yield f"{environment.meta / str(error)} is not what was written", False
+        else:
+            for name, value in rows.items():
+                yield from _gap(prefix / name, name, value)
+
+
+def _gap(path: Path, name: str, value: str) -> Iterator[tuple[str, bool]]:
+    part = name.partition("/")[0]
+    if part in ("bin", "Scripts", _PYVENV) and not path.exists():
+        yield f"{path} is gone", True
+    elif name == _PYVENV and not _is_of(path, value):
+        yield f"{path} is not what was written", True
+    elif part == META and path.name.startswith("activat") and not _is_script(path, value):
+        yield f"{path} is not what was written", False
+
+
+def _is_script(path: Path, value: str) -> bool:
+    """Tell whether a script of the activation is what was written; one that is not there can be made from the data."""
+    if not os.path.lexists(path):
+        return path.suffix != ".json"
+    return not path.is_symlink() and _is_of(path, value)
+
+
+def _is_of(path: Path, value: str) -> bool:
+    with contextlib.suppress(OSError):
+        return f"sha256:{digest_bytes(read_regular(path))}" == value
+    return False

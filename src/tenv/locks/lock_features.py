@@ -1,0 +1,137 @@
+"""The features of a target in its lock: which files each brings, and the lock without those of some.
+
+A lock is chosen for the target and all of its features together. A file belongs to the target where the target's own
+requests bring it, by what packages depend on; what is left belongs to the features whose requests bring it. So to take
+a feature adds files and changes no version.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tenv.core.names import normalize
+from tenv.core.wheel_platforms import marker_values
+from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.locks.wheel_answers import LockedWheel, python_packages, reach
+from tenv.targets.manifest import Manifest
+
+__all__ = ["divide", "features_of", "take"]
+
+Files = Mapping[str, Mapping[str, tuple[Any, ...]]]
+
+
+def divide(manifest: Manifest, files: Files) -> Files:
+    """Return the files of a lock, each with the features that bring it.
+
+    Args:
+        manifest: The manifest, with its features.
+        files: The files chosen for all of it, by the key of their source and by platform.
+    """
+    if not manifest.features:
+        return files
+    conda, wheels, archives = (files.get(key, {}) for key in ("conda", "wheels", "archives"))
+    return {
+        **files,
+        "conda": {on: _divide_conda(rows, _requests(manifest, on, "conda")) for on, rows in conda.items()},
+        "wheels": {
+            on: _divide_wheels(rows, _requests(manifest, on, "wheels"), on, conda.get(on, ()))
+            for on, rows in wheels.items()
+        },
+        "archives": {on: _divide_archives(rows, _requests(manifest, on, "archives")) for on, rows in archives.items()},
+    }
+
+
+def _requests(manifest: Manifest, platform: str, key: str) -> dict[str, Mapping[str, Any]]:
+    """Return what the target asks of a source, by an empty name, and what each feature does."""
+    own = {"": manifest.on(platform).wanted(key)}
+    return own | {name: feature.on(platform).wanted(key) for name, feature in sorted(manifest.features.items())}
+
+
+def _features(name: str, reached: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Return the features that bring a file; an empty tuple where the target itself does."""
+    return () if name in reached[""] else tuple(feature for feature, names in reached.items() if name in names)
+
+
+def _divide_conda(
+    packages: tuple[CondaPackage, ...], asked: Mapping[str, Mapping[str, Any]]
+) -> tuple[CondaPackage, ...]:
+    from tenv.rattler_api.records import Matcher  # late: a target without features needs none
+
+    matcher = Matcher()
+    depends = {package.name: [matcher.name(spec) for spec in package.depends] for package in packages}
+    reached = {feature: _closure(requests, depends) for feature, requests in asked.items()}
+    return tuple(replace(package, features=_features(package.name, reached)) for package in packages)
+
+
+def _closure(roots: Iterable[str], depends: Mapping[str, Iterable[str]]) -> set[str]:
+    reached, waiting = set(roots), list(roots)
+    while waiting:
+        new = set(depends.get(waiting.pop(), ())) - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def _divide_wheels(
+    wheels: tuple[Wheel, ...],
+    asked: Mapping[str, Mapping[str, Any]],
+    platform: str,
+    conda: tuple[CondaPackage, ...],
+) -> tuple[Wheel, ...]:
+    """Return the wheels with their features; one that is in different ones by Python has a row for each."""
+    given = {normalize(name): version for name, version in python_packages(conda).items()}
+    by_minor = {}
+    for minor in {minor for wheel in wheels for minor in wheel.python}:
+        rows = {w.name: LockedWheel(w.version, w.requires) for w in wheels if minor in w.python}
+        found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
+        names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
+        if not found[""].complete:  # what may be the target's is the target's
+            names[""] = rows.keys() - {name for feature, requests in asked.items() if feature for name in requests}
+        by_minor[minor] = names
+    return tuple(row for wheel in wheels for row in _split(wheel, by_minor))
+
+
+def _split(wheel: Wheel, by_minor: Mapping[str, Mapping[str, Iterable[str]]]) -> Iterator[Wheel]:
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for minor in wheel.python:
+        rows.setdefault(_features(wheel.name, by_minor[minor]), []).append(minor)
+    for features, minors in sorted(rows.items()):
+        yield replace(wheel, python=tuple(minors), features=features)
+
+
+def _divide_archives(archives: tuple[Archive, ...], asked: Mapping[str, Mapping[str, Any]]) -> tuple[Archive, ...]:
+    def bringing(archive: Archive) -> tuple[str, ...]:
+        found = [feature for feature, names in asked.items() if any(map(archive.answers_for, names))]
+        return () if "" in found else tuple(found)
+
+    return tuple(replace(archive, features=bringing(archive)) for archive in archives)
+
+
+def features_of(lock: Lock) -> tuple[str, ...]:
+    """Return the features that a lock has files of, sorted."""
+    kinds: tuple[Mapping[str, tuple[Any, ...]], ...] = (lock.conda, lock.wheels, lock.archives)
+    return tuple(sorted({name for kind in kinds for rows in kind.values() for row in rows for name in row.features}))
+
+
+def take(lock: Lock, names: Iterable[str] = ()) -> Lock:
+    """Return a lock with the files of the target and of some of its features alone; its bytes stay what they are."""
+    chosen = set(names)
+    if chosen >= set(features_of(lock)):
+        return lock
+
+    def taken(files: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        return {
+            platform: tuple(row for row in rows if not row.features or not chosen.isdisjoint(row.features))
+            for platform, rows in files.items()
+        }
+
+    conda = taken(lock.conda)
+    kept = {package.url for rows in conda.values() for package in rows}
+    left = {package.url for rows in lock.conda.values() for package in rows} - kept
+    return replace(
+        lock,
+        conda=conda,
+        wheels=taken(lock.wheels),
+        archives=taken(lock.archives),
+        left_out=lock.left_out | left,
+    )

@@ -1,0 +1,44 @@
+"""Whether each thing that a manifest asks for is asked for once."""
+
+from tenv.core.names import normalize
+from tenv.core.toml_reader import Table
+from tenv.targets.manifest import Manifest, tool_of
+from tenv.targets.sections import SECTIONS
+
+__all__ = ["check_features", "check_single_supplier"]
+
+
+def check_features(manifest: Manifest, platform: str, table: Table) -> None:
+    """Refuse features that would change what the target, or another feature, asks for: a feature only adds."""
+    asked = {(key, name): ("", request) for key, name, request in _requests(manifest.on(platform))}
+    for feature, part in manifest.features.items():
+        for key, name, request in _requests(part.on(platform)):
+            other, known = asked.setdefault((key, name), (feature, request))
+            if not other or known != request:
+                section = next(section.name for section in SECTIONS if section.key == key)
+                where = f"[feature.{other}.{section}] in another version" if other else f"[{section}]"
+                raise table.table("feature").fail(
+                    f"{feature}.{section}.{name}",
+                    f"`{name}` is asked for by {where}, and a feature only adds",
+                    hint=f"remove it from [feature.{feature}.{section}]",
+                )
+
+
+def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:
+    return [
+        (section.key, name, request) for section in SECTIONS for name, request in manifest.wanted(section.key).items()
+    ]
+
+
+def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
+    """Raise ManifestError if two sections supply one tool."""
+    supplier: dict[str, str] = {}
+    for section in SECTIONS:
+        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
+            if tool in supplier:
+                raise table.fail(
+                    section.name,
+                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
+                    hint="remove it from one of the two",
+                )
+            supplier[tool] = section.name

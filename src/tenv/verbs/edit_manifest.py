@@ -1,0 +1,221 @@
+"""Add packages to a manifest and drop them, with its comments and its order kept, and lock what it asks for then."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenv.core.errors import UsageError
+from tenv.core.files import write_atomic
+from tenv.core.names import normalize
+from tenv.core.toml_reader import nearest
+from tenv.project.context import Context
+from tenv.targets.manifest import Manifest
+from tenv.targets.manifest_file import read_manifest
+from tenv.targets.search import Origin, Target
+from tenv.targets.sections import SECTIONS
+from tenv.verbs.create import Created, CreateRequest, create
+from tenv.verbs.lock import Locked, lock_target
+from tenv.verbs.requests import TypedRequest, parse_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tomlkit import TOMLDocument
+
+    from tenv.checks.rules.interface import Finding
+
+__all__ = ["Edited", "add", "drop"]
+
+_NAMES = {section.key: section.name for section in SECTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What `add` or `drop` did.
+
+    Attributes:
+        target: The target, with its new manifest.
+        section: The section that was written, such as ``pypi-dependencies``.
+        lines: What was written, a line each.
+        locked: The lock.
+        created: The environment that was brought up to date; None where there is none, or that was not asked for.
+    """
+
+    target: Target
+    section: str
+    lines: tuple[str, ...]
+    locked: Locked
+    created: Created | None = None
+
+
+def add(
+    context: Context, name: str, specs: Sequence[str], key: str | None, tell: "Callable[[Sequence[Finding]], None]",
+    *, made: bool = True,
+) -> Edited:  # fmt: skip
+    """Ask for packages in the manifest of a target; a request that is there is replaced.
+
+    Args:
+        context: What every verb is given.
+        name: The target.
+        specs: The requests, as they were typed.
+        key: The source of the packages (conda, wheels, archives); None for the one that the target has its packages of.
+        tell: Takes what the rules have to say, where the environment is brought up to date.
+        made: Whether to bring an environment that is there up to date.
+
+    Raises:
+        UsageError: The target is not one whose manifest can be edited, or a request can't be read.
+        NoSolutionError: No set of files satisfies the new manifest; it is then as before.
+    """
+    target = _own(context, name)
+    requests = [parse_request(spec) for spec in specs]
+    section = _NAMES[key or _kind(target.manifest, requests)]
+    document = _document(target)
+    lines = tuple(_put(document, section, request) for request in requests)
+    return _apply(context, target, section, lines, document, tell, made=made)
+
+
+def drop(
+    context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]",
+    *, made: bool = True,
+) -> Edited:  # fmt: skip
+    """Take packages out of the manifest of a target; what a parent asks for is dropped with ``NAME = false``.
+
+    Raises:
+        UsageError: The target is not one whose manifest can be edited, or does not ask for a package.
+        NoSolutionError: No set of files satisfies the new manifest; it is then as before.
+    """
+    target = _own(context, name)
+    document = _document(target)
+    lines: list[str] = []
+    sections: list[str] = []
+    for package in packages:
+        found = list(_take(document, package))
+        inherited = _inherited(context, target, package)
+        if not found and not inherited:
+            known = {one for key in _NAMES for one in _everywhere(target.manifest, key)}
+            hint = nearest(package, known) or f"`tenv show {name}` lists what it asks for"
+            raise UsageError(f"{target.file} does not ask for `{package}`", hint=hint)
+        for section, own in inherited:
+            _table(document, section)[own] = False
+            found.append((section, f"{own} = false"))
+        sections += [section for section, _ in found]
+        lines += [line for _, line in found]
+    return _apply(context, target, ", ".join(dict.fromkeys(sections)), tuple(lines), document, tell, made=made)
+
+
+def _own(context: Context, name: str) -> Target:
+    """Return a target whose manifest belongs to the project or the user."""
+    target = context.places.find(name)
+    if target.origin is Origin.BUILT_IN:
+        raise UsageError(
+            f"the manifest of {name} is built-in, so it is not edited",
+            hint=f"`tenv init NAME --extends {name}` makes a target of your own on top of it",
+        )
+    return target
+
+
+def _kind(manifest: Manifest, requests: Sequence[TypedRequest]) -> str:
+    """Return the source that packages of a target come from when none is named.
+
+    A channel means conda. A package that is asked for already stays in its section. Else wheels, unless the target's
+    Python is a conda package.
+    """
+    if any(request.channel for request in requests):
+        return "conda"
+    for key in _NAMES:
+        known = set(map(normalize, _everywhere(manifest, key)))
+        if all(normalize(request.name) in known for request in requests):
+            return key
+    return "conda" if "python" in _everywhere(manifest, "conda") else "wheels"
+
+
+def _everywhere(manifest: Manifest, key: str) -> set[str]:
+    """Return the names that a manifest asks of a source on any platform."""
+    views = (manifest, *(manifest.on(platform) for platform in manifest.platforms))
+    return {name for view in views for name in view.wanted(key)}
+
+
+def _document(target: Target) -> "TOMLDocument":
+    import tomlkit  # late: 22 ms
+
+    return tomlkit.parse(target.file.read_text(encoding="utf-8-sig"))
+
+
+def _table(document: Any, section: str) -> Any:
+    import tomlkit
+
+    if section not in document:
+        document.append(section, tomlkit.table())
+    return document[section]
+
+
+def _put(document: Any, section: str, request: TypedRequest) -> str:
+    """Write a request into a section, where there is one in its place; return the line."""
+    import tomlkit
+
+    table = _table(document, section)
+    key = next((own for own in table if normalize(own) == normalize(request.name)), request.name)
+    fields = {"version": request.version, "extras": list(request.extras), "channel": request.channel}
+    given = {name: value for name, value in fields.items() if value}
+    old = table.get(key)
+    if isinstance(old, dict):
+        for name, value in given.items():
+            old[name] = value
+    elif len(given) > 1:
+        inline = tomlkit.inline_table()
+        inline.update(given)
+        table[key] = inline
+    else:
+        table[key] = request.version
+    return f"{key} = {table[key].as_string() if hasattr(table[key], 'as_string') else table[key]}".strip()
+
+
+def _take(document: Any, package: str) -> "list[tuple[str, str]]":
+    """Take a package out of every section of a manifest, those of platforms too; return where it stood."""
+    places = [(section, document.get(section)) for section in _NAMES.values()]
+    for platform, part in document.get("platform", {}).items():
+        places += [(f"platform.{platform}.{section}", part.get(section)) for section in _NAMES.values()]
+    found = []
+    for section, table in places:
+        for own in [own for own in table or () if normalize(own) == normalize(package)]:
+            del table[own]
+            found.append((section, f"{own} (removed)"))
+    return found
+
+
+def _inherited(context: Context, target: Target, package: str) -> "list[tuple[str, str]]":
+    """Return the sections in which a parent asks for a package, each with the name there."""
+    parent = str(_document(target).get("extends", ""))
+    if not parent:
+        return []
+    places = context.places
+    above = read_manifest(parent, places.find_parent(parent), places.find_parent)
+    return [
+        (_NAMES[key], own)
+        for key in _NAMES
+        for own in sorted(_everywhere(above, key))
+        if normalize(own) == normalize(package)
+    ]
+
+
+def _apply(
+    context: Context, target: Target, section: str, lines: tuple[str, ...], document: Any,
+    tell: "Callable[[Sequence[Finding]], None]", *, made: bool,
+) -> Edited:  # fmt: skip
+    """Lock what the new manifest asks for, then write both files, then bring the environment up to date."""
+    text = document.as_string()
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        trial = Path(folder) / target.file.name
+        trial.write_text(text, encoding="utf-8")
+        manifest = read_manifest(target.name, trial, context.places.find_parent, str(target.file))
+    new = replace(target, manifest=manifest)
+    locked = lock_target(context, new, dry_run=True)
+    write_atomic(target.file, text, within=context.places.project)
+    if locked.changed:
+        write_atomic(locked.path, locked.lock.text, within=context.places.project)
+    created = None
+    if made and context.environment(target.name, None).state() is not None:
+        created = create(context, CreateRequest(target.name), tell)
+    return Edited(new, section, lines, locked, created)

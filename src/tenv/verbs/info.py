@@ -1,0 +1,127 @@
+"""What this tenv is and uses: versions, folders, caches, settings, the index."""
+
+import platform
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tenv import __version__
+from tenv.core import process
+from tenv.core.errors import TenvError
+from tenv.core.missing import Missing
+from tenv.host.machine import current_platform
+from tenv.project.context import Context
+from tenv.sources.interface import sources
+from tenv.targets.search import Origin, settings_folder
+from tenv.verbs.settings import Setting, settings_in_use
+
+__all__ = ["About", "describe_installation"]
+
+_LIBRARIES = ("py-rattler", "uv")
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What this tenv is and uses.
+
+    Attributes:
+        commit: The commit of the checkout that it runs from; None for an installed one.
+        platform: The platform of this host.
+        versions: The versions of what it is made of, by name.
+        folders: By name; None for one that there is not.
+        caches: The folders of the caches, by name.
+        settings: What is set, by whom.
+        index: The index of wheels in use.
+        others: Other programs of the same name on PATH, first the one that a shell starts.
+    """
+
+    commit: str | None
+    platform: str
+    versions: dict[str, str]
+    folders: dict[str, str | None]
+    caches: dict[str, str]
+    settings: tuple[Setting, ...]
+    index: str
+    others: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as JSON values."""
+        return {
+            "version": __version__,
+            "commit": self.commit,
+            "platform": self.platform,
+            "versions": self.versions,
+            "folders": self.folders,
+            "caches": self.caches,
+            "settings": {setting.name: setting.to_json() for setting in self.settings},
+            "index": self.index,
+            "others": list(self.others),
+        }
+
+
+def describe_installation(context: Context) -> About:
+    """Return what this tenv is and uses; nothing is fetched."""
+    places = context.places
+    built_in = next(place.folder for place in places.places if place.origin is Origin.BUILT_IN)
+    versions = {"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES}
+    folders = {
+        "program": sys.argv[0],
+        "project": str(places.project) if places.project else None,
+        "environments": str(places.environments()),
+        "settings": str(settings_folder()),
+        "data": str(places.data),
+        "built-in": str(built_in),
+    }
+    return About(
+        _commit(built_in), current_platform(), versions, folders, _caches(context),
+        tuple(settings_in_use(context)), _index(context), _others(context),
+    )  # fmt: skip
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _commit(folder: Path) -> str | None:
+    """Return the commit of the checkout that tenv runs from."""
+    if not (folder / ".git").exists() or not (git := process.find("git")):
+        return None
+    done = process.run([git, "-C", str(folder), "rev-parse", "HEAD"])
+    return None if isinstance(done, Missing) else done.stdout.strip() or None
+
+
+def _caches(context: Context) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for source in sources():
+        try:
+            found |= {cache.name: str(cache.path) for cache in source.caches(context) if not cache.leftover}
+        except TenvError as error:
+            found[source.section.kind] = error.message
+    return found
+
+
+def _index(context: Context) -> str:
+    """Return the main index of wheels, without a login; in words where nothing names one."""
+    from tenv.sources.wheels.index_settings import uv_settings
+
+    found = uv_settings(context.environ, Path.home())
+    tables = found.configuration.get("index", [])
+    named = [table.get("url") for table in tables if isinstance(table, dict) and table.get("default")]
+    variables = [found.environment.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")]
+    url = next((str(url) for url in (*variables, *named, found.configuration.get("index-url")) if url), "")
+    return re.sub(r"//[^/@]*@", "//", url) or "the default of uv"
+
+
+def _others(context: Context) -> tuple[str, ...]:
+    """Return the programs called tenv on PATH that are not this one, in their order."""
+    here = Path(sys.argv[0]).resolve()
+    folders = context.environ.get("PATH", "").split(":" if sys.platform != "win32" else ";")
+    found = [program for folder in folders if folder and (program := shutil.which("tenv", path=folder))]
+    return tuple(dict.fromkeys(program for program in found if Path(program).resolve() != here))

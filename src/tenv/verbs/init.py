@@ -1,0 +1,107 @@
+"""Begin a project, or a target in one: a manifest with comments, and what git is to leave out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenv.core.errors import FileExistsAlreadyError, UsageError
+from tenv.core.files import write_atomic
+from tenv.host.machine import current_platform
+from tenv.project.context import Context
+from tenv.targets.manifest import PLATFORMS
+from tenv.targets.search import AUTO, is_target_name, target_name_of
+
+__all__ = ["Begun", "init"]
+
+_IGNORED = ".tenv/"
+
+_EXTENDING = """\
+# What a target asks for. `tenv lock {name}` chooses the files, `tenv create {name}` installs them.
+description = "{name}, on top of {parent}"
+extends     = "{parent}"                # what stands here is laid over it, key by key
+
+# [pypi-dependencies]                   # wheels; `tenv add {name} numpy` writes a line here
+# numpy = ">=2,<3"
+
+# [dependencies]                        # conda packages
+# [activation.env]                      # variables, in addition to those of the toolchain
+"""
+
+_PLAIN = """\
+# What a target asks for. `tenv lock {name}` chooses the files, `tenv create {name}` installs them.
+description = "{name}"
+platforms   = ["{platform}"]
+python      = ">=3.11,<3.15"            # the Pythons that the lock serves, each minor of the range
+# extends   = "cuda130"                 # takes in another target; `tenv targets` lists them
+
+[requirements]                          # what the host must offer
+glibc = "2.28"
+# cuda = "13.0"                         # the minimum driver follows from it
+
+[pypi-dependencies]                     # wheels; `tenv add {name} numpy` writes a line here
+# numpy = ">=2,<3"
+
+# [dependencies]                        # conda packages
+# [activation.env]                      # variables, in addition to those of the toolchain
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What `init` wrote.
+
+    Attributes:
+        target: The target's name.
+        manifest: Its manifest.
+        ignore: The ``.gitignore``, where a line was added to it; else None.
+        repository: Whether the project lies in a git repository.
+    """
+
+    target: str
+    manifest: Path
+    ignore: Path | None
+    repository: bool
+
+
+def init(context: Context, name: str | None, extends: str | None) -> Begun:
+    """Write the manifest of a new target into the project, or into the working folder, which becomes one.
+
+    Args:
+        context: What every verb is given.
+        name: The target's name; that of the folder when None.
+        extends: The target that it is laid over; None for none.
+
+    Raises:
+        UsageError: The name can't be one of a target.
+        UnknownTargetError: There is no target of the name in `extends`.
+        FileExistsAlreadyError: The manifest is there.
+    """
+    folder = context.places.project or Path.cwd()
+    target = name or target_name_of(folder.name)
+    if not is_target_name(target) or target == AUTO:
+        raise UsageError(
+            f"`{target}` is not a name for a target", hint="`--name` takes letters, digits, `.`, `_` and `-`"
+        )
+    if extends:
+        context.places.find_parent(extends)
+        if extends == target:
+            raise UsageError(f"`{target}` can't extend itself", hint="give the new target another name")
+    manifest = folder / "manifests" / f"{target}.toml"
+    if manifest.exists() or manifest.is_symlink():
+        raise FileExistsAlreadyError(f"{manifest}: exists already", hint=f"`tenv show {target}` shows it")
+    here = current_platform()
+    platform = here if here in PLATFORMS else PLATFORMS[0]
+    text = _EXTENDING if extends else _PLAIN
+    write_atomic(manifest, text.format(name=target, parent=extends, platform=platform), within=folder)
+    repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
+    return Begun(target, manifest, _ignore(folder), repository)
+
+
+def _ignore(folder: Path) -> Path | None:
+    """Add the folder of environments to ``.gitignore``; return the file where a line was added."""
+    file = folder / ".gitignore"
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    if _IGNORED.rstrip("/") in {line.strip().strip("/") for line in text.splitlines()}:
+        return None
+    gap = "" if not text or text.endswith("\n") else "\n"
+    write_atomic(file, f"{text}{gap}{_IGNORED}\n", within=folder)
+    return file

@@ -1,0 +1,177 @@
+"""The packages of a target: what is installed or locked, with its size and source, and what requires what."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.core.errors import TenvError, UsageError
+from tenv.core.files import digest
+from tenv.core.names import normalize
+from tenv.core.toml_reader import nearest
+from tenv.core.versions import Version
+from tenv.core.wheel_platforms import marker_values
+from tenv.environment.state import Environment, State
+from tenv.host.machine import current_platform
+from tenv.locks.lock import Archive, CondaPackage, Lock, LockedFile, Wheel
+from tenv.locks.lock_file import read_lock
+from tenv.locks.wheel_answers import required_names
+from tenv.project.context import Context
+from tenv.sources.interface import sources
+from tenv.targets.search import Target
+
+__all__ = ["PackageRow", "PackageSet", "find_packages", "find_row", "matching", "requirers"]
+
+
+@dataclass(frozen=True, slots=True)
+class PackageRow:
+    """One package.
+
+    Attributes:
+        name: Its name.
+        version: Its version.
+        kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
+        source: Where it comes from: a channel, ``index``, or a URL.
+        bytes: The size of its file; None where the lock does not say.
+        requires: The packages of the same set that it requires, sorted.
+        asked: Whether the manifest asks for it.
+    """
+
+    name: str
+    version: str
+    kind: str
+    source: str
+    bytes: int | None
+    requires: tuple[str, ...]
+    asked: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the package as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"requires": list(self.requires)}
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSet:
+    """The packages of a target.
+
+    Attributes:
+        target: The target's name.
+        lock: The lock that they were read from.
+        installed: Whether they are in the environment; else the lock alone names them.
+        rows: The packages, by name.
+    """
+
+    target: str
+    lock: Path
+    installed: bool
+    rows: tuple[PackageRow, ...]
+
+    def by_name(self) -> dict[str, PackageRow]:
+        """Return the packages by normalized name; a wheel wins over a conda package of the same name."""
+        return {normalize(row.name): row for row in self.rows}
+
+
+def find_packages(context: Context, name: str | None, prefix: Path | None) -> PackageSet:
+    """Return the packages of an environment; those of the lock where there is none.
+
+    Raises:
+        UnknownTargetError: There is no such target.
+        LockMissingError, LockCorruptError: There is no environment, and no lock that can be read.
+    """
+    name = name or (prefix.name if prefix else context.default_target())
+    environment = context.environment(name, prefix)
+    state = environment.state()
+    kept = _kept_lock(environment, state) if state else None
+    target = None if kept and prefix else _target(context, name, optional=kept is not None)
+    path = kept or (target.lock_file if target else Path())
+    lock = read_lock(path, state.target if state and kept else name)
+    here = state.platform if state and kept else current_platform()
+    platform = here if here in lock.platforms else lock.platforms[0]
+    minors = lock.python_minors(platform)
+    minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
+    return PackageSet(name, path, kept is not None, tuple(_rows(lock, target, platform, minor)))
+
+
+def _target(context: Context, name: str, *, optional: bool) -> Target | None:
+    try:
+        return context.places.find(name)
+    except TenvError:
+        if optional:
+            return None
+        raise
+
+
+def _kept_lock(environment: Environment, state: State) -> Path | None:
+    """Return the lock that an environment was made from, as it keeps it."""
+    return next((path for path in reversed(environment.kept_locks()) if digest(path) == state.lock), None)
+
+
+def _rows(lock: Lock, target: Target | None, platform: str, minor: str) -> Iterator[PackageRow]:
+    files = [
+        (source.section.key, source.section.kind, file)
+        for source in sources()
+        if source.section.noun
+        for file in source.files(lock, platform, minor)
+    ]
+    known = {normalize(file.name): file.name for _, _, file in files}
+    manifest = target.manifest.on(platform) if target else None
+    values = marker_values(platform, minor) if minor else {}
+    for key, kind, file in sorted(files, key=lambda row: (row[2].name, row[1])):
+        needed = {known[name] for name in _required(file, values) if name in known}
+        asked = manifest is not None and (
+            file.name in manifest.wanted(key) or (isinstance(file, Archive) and file.part_of in manifest.wanted(key))
+        )
+        requires = tuple(sorted(needed - {file.name}))
+        yield PackageRow(file.name, file.version, kind, _source_of(file), file.size, requires, asked)
+
+
+def _required(file: LockedFile, values: Mapping[str, str]) -> Iterator[str]:
+    """Yield the normalized names of what a package requires."""
+    if isinstance(file, CondaPackage):
+        yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.strip())
+    elif isinstance(file, Wheel):
+        yield from required_names(file.requires or (), values)
+
+
+def _source_of(file: LockedFile) -> str:
+    if isinstance(file, CondaPackage):
+        return file.channel
+    return file.url if isinstance(file, Archive) else "index"
+
+
+def matching(rows: Sequence[PackageRow], pattern: str | None) -> list[PackageRow]:
+    """Return the packages whose name matches a regular expression anywhere; all without one.
+
+    Raises:
+        UsageError: The expression can't be read.
+    """
+    if not pattern:
+        return list(rows)
+    try:
+        wanted = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise UsageError(f"`{pattern}` is no regular expression: {error}") from error
+    return [row for row in rows if wanted.search(row.name)]
+
+
+def find_row(found: PackageSet, name: str) -> PackageRow:
+    """Return a package by name.
+
+    Raises:
+        UsageError: It is not among the packages.
+    """
+    rows = found.by_name()
+    if (row := rows.get(normalize(name))) is None:
+        hint = nearest(name, rows) or f"`tenv packages {found.target}` lists them"
+        raise UsageError(f"{found.target} has no package `{name}`", hint=hint)
+    return row
+
+
+def requirers(found: PackageSet) -> dict[str, list[str]]:
+    """Return, by the name of each package, the packages that require it, sorted."""
+    by: dict[str, list[str]] = {row.name: [] for row in found.rows}
+    for row in found.rows:
+        for needed in row.requires:
+            by[needed].append(row.name)
+    return {name: sorted(set(names)) for name, names in by.items()}

@@ -1,0 +1,50 @@
+"""Requests as they are typed: ``numpy>=2,<3``, ``cuda-toolkit[nvcc]==13.0.*``, ``conda-forge::cmake``."""
+
+import re
+from dataclasses import dataclass
+
+from tenv.core.errors import UsageError
+from tenv.core.names import normalize
+
+__all__ = ["TypedRequest", "parse_request"]
+
+_SPEC = re.compile(
+    r"(?:(?P<channel>[^\s:=<>!~\[\]]+)::)?(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)"
+    r"(?:\[(?P<extras>[^\]]*)\])?\s*(?P<version>(?:[=<>!~*@]|(?<=\s)\d).*)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRequest:
+    """A request of the command line.
+
+    Attributes:
+        name: The package.
+        version: The range; ``*`` where none was typed.
+        extras: The extras of a wheel, normalized.
+        channel: The channel of a conda package, or an empty string.
+    """
+
+    name: str
+    version: str = "*"
+    extras: tuple[str, ...] = ()
+    channel: str = ""
+
+
+def parse_request(text: str) -> TypedRequest:
+    """Return a request.
+
+    Raises:
+        UsageError: It is none.
+    """
+    match = _SPEC.fullmatch(text.strip())
+    version = (match["version"] or "").strip() if match else ""
+    if match is None or version.startswith("@"):
+        raise UsageError(f"`{text}` is no request", hint="such as numpy, 'numpy>=2,<3' or 'cuda-toolkit[nvcc]==13.0.*'")
+    if version.startswith("=="):
+        version = version.removeprefix("==").strip() if "," not in version else version
+    elif version.startswith("="):  # conda's fuzzy form: 3.11 and all that begins with it
+        bare = version.removeprefix("=").strip()
+        version = bare if "*" in bare or bare.count(".") > 1 else f"{bare}.*"
+    extras = tuple(sorted(normalize(extra) for extra in (match["extras"] or "").split(",") if extra.strip()))
+    return TypedRequest(match["name"], version or "*", extras, match["channel"] or "")

@@ -1,0 +1,135 @@
+"""The settings of the user and of the project: read with their origin, written with their comments kept."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tenv.core.errors import UsageError
+from tenv.core.files import write_atomic
+from tenv.core.toml_reader import nearest, read_toml
+from tenv.project.context import Context, is_set
+from tenv.targets.config import PROJECT_FILE, read_project_settings, read_settings
+from tenv.targets.search import settings_folder
+
+__all__ = ["Setting", "change_setting", "default_of", "set_default", "settings_in_use"]
+
+_KEYS = {"default": (PROJECT_FILE,), "sync": (PROJECT_FILE, "config.toml"), "mirrors": ("config.toml",)}
+_VARIABLES = ("TENV_LOCKED", "TENV_FROZEN", "TENV_OFFLINE")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that counts.
+
+    Attributes:
+        name: Its key, or the variable.
+        value: Its value.
+        origin: The file that says so, ``environment``, or ``default``.
+    """
+
+    name: str
+    value: Any
+    origin: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the setting as plain values."""
+        return {"value": self.value, "origin": self.origin}
+
+
+def settings_in_use(context: Context) -> list[Setting]:
+    """Return every setting with what it is and who says so."""
+    project, user = context.project_settings(), context.settings()
+    own = settings_folder() / "config.toml"
+    theirs = str(context.places.project / PROJECT_FILE) if context.places.project else ""
+    given = read_toml(own, UsageError).data if own.is_file() else {}
+    sync = project.sync if project.sync is not None else user.sync
+    sync_origin = theirs if project.sync is not None else str(own) if "sync" in given else "default"
+    found = [
+        Setting("default", project.default or None, theirs if project.default else "default"),
+        Setting("sync", sync, sync_origin),
+        Setting(
+            "mirrors",
+            {start: list(urls) for start, urls in user.mirrors.items()},
+            str(own) if "mirrors" in given else "default",
+        ),
+    ]
+    return found + [
+        Setting(name, value, "environment" if name in context.environ else "default")
+        for name in _VARIABLES
+        for value in (is_set(name),)
+    ]
+
+
+def default_of(context: Context) -> tuple[str, str]:
+    """Return the default target and why it is the one."""
+    name = context.default_target()
+    if context.project_settings().default:
+        return name, f"{context.places.project}/{PROJECT_FILE}"
+    return name, "the only target of the project" if context.places.project_targets() else "the only environment"
+
+
+def set_default(context: Context, target: str) -> Path:
+    """Make a target the default one of the project; return the file that says so.
+
+    Raises:
+        UsageError: There is no project.
+        UnknownTargetError: There is no such target.
+    """
+    if context.places.project is None:
+        hint = "`tenv init` makes this folder a project"
+        raise UsageError("there is no project here, whose default target could be set", hint=hint)
+    context.places.find(target)
+    return change_setting(context, "default", target)
+
+
+def change_setting(context: Context, key: str, value: str | None, *, project: bool = False) -> Path:
+    """Write a setting, or take it out; return the file.
+
+    Args:
+        context: What every verb is given.
+        key: The setting; ``mirrors.URL`` for a mirror.
+        value: Its value; several mirrors with commas between them. None takes it out.
+        project: Whether to write it for the project rather than the user, where both can have it.
+
+    Raises:
+        UsageError: There is no such setting, or the value is none of it; the file is then as before.
+    """
+    import tomlkit  # late: 22 ms
+
+    name, _, start = key.partition(".")
+    if name not in _KEYS or (name == "mirrors") != bool(start):
+        hint = nearest(name, _KEYS) or "known settings: default, sync, mirrors.URL"
+        raise UsageError(f"there is no setting `{key}`", hint=hint)
+    file = _file(context, name, project=project)
+    before = file.read_text(encoding="utf-8-sig") if file.is_file() else ""
+    document = tomlkit.parse(before)
+    table: Any = document.setdefault("mirrors", tomlkit.table()) if start else document
+    if value is None:
+        table.pop(start or name, None)
+    else:
+        table[start or name] = _value(name, value)
+    write_atomic(file, document.as_string())
+    try:
+        (read_project_settings if file.name == PROJECT_FILE else read_settings)(file.parent)
+    except UsageError:
+        write_atomic(file, before)
+        raise
+    return file
+
+
+def _file(context: Context, name: str, *, project: bool) -> Path:
+    if PROJECT_FILE not in _KEYS[name] or (not project and len(_KEYS[name]) > 1):
+        return settings_folder() / "config.toml"
+    if context.places.project is None:
+        raise UsageError("there is no project here", hint="`tenv init` makes this folder a project")
+    return context.places.project / PROJECT_FILE
+
+
+def _value(name: str, text: str) -> Any:
+    if name == "mirrors":
+        return [part.strip() for part in text.split(",")]
+    if name == "sync":
+        if text not in ("true", "false"):
+            raise UsageError(f"sync: expected true or false, got `{text}`", hint="`tenv config sync true`")
+        return text == "true"
+    return text

@@ -1,0 +1,48 @@
+"""Words of other tools, options before the command, and the examples in the help."""
+
+import shlex
+
+import click
+import pytest
+
+from tenv.cli.examples import EXAMPLES
+from tenv.cli.main import COMMANDS, OTHER_WORDS
+from tests.cli.test_command_family import command_of
+from tests.support.projects import Project, call
+
+
+@pytest.mark.parametrize("word", OTHER_WORDS)
+def test_a_word_of_another_tool_leads_to_the_command_of_tenv(word: str) -> None:
+    ended = call(word, "numpy")
+    assert ended.status == 2
+    assert f"hint: {OTHER_WORDS[word]}\n" in ended.err
+    named = {part.split()[1] for part in OTHER_WORDS[word].split("`")[1::2]}
+    assert named <= set(COMMANDS)
+
+
+def test_help_is_a_word_too() -> None:
+    assert call("help").out == call("--help").out
+    assert call("help", "create").out == call("create", "--help").out
+
+
+@pytest.mark.parametrize("option", ["--json", "--quiet", "-q"])
+def test_json_and_quiet_may_stand_before_the_command(option: str, project: Project) -> None:
+    assert call(option, "show", "tiny").out == call("show", option, "tiny").out
+    assert call(option, "run", "tiny", "--", "true").status == 8
+
+
+def test_every_command_has_two_examples() -> None:
+    assert list(EXAMPLES) == [name for name in EXAMPLES if name in COMMANDS]
+    assert sorted(EXAMPLES) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_are_what_the_command_takes(name: str) -> None:
+    shown = call(name, "--help").out
+    for line in EXAMPLES[name]:
+        assert f"  {line}\n" in shown
+        inner = line.partition("$(")[2].rpartition(")")[0] or line.partition(" | ")[0]
+        words = shlex.split(inner)
+        assert words[:2] == ["tenv", name]
+        with click.Context(click.Command("tenv")) as above:
+            command_of(name).make_context(name, words[2:], parent=above)

@@ -1,0 +1,129 @@
+"""`tenv init`, `add` and `drop`: manifests are written with their comments kept, and never without a solution."""
+
+from pathlib import Path
+
+import pytest
+
+from tenv.core.errors import UsageError
+from tenv.verbs.requests import TypedRequest, parse_request
+from tests.support.fakes import make_wheel
+from tests.support.projects import Project, call
+
+COMMENTED = '# ours\nalpha  = ">=1" # why\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("numpy", TypedRequest("numpy")),
+        ("numpy>=2,<3", TypedRequest("numpy", ">=2,<3")),
+        ("numpy >=2", TypedRequest("numpy", ">=2")),
+        ("numpy==2.1.3", TypedRequest("numpy", "2.1.3")),
+        ("numpy==2.1.*", TypedRequest("numpy", "2.1.*")),
+        ("python=3.11", TypedRequest("python", "3.11.*")),
+        ("cmake=3.31.5", TypedRequest("cmake", "3.31.5")),
+        ("cuda-toolkit[nvcc,CuBLAS]==13.0.*", TypedRequest("cuda-toolkit", "13.0.*", ("cublas", "nvcc"))),
+        ("conda-forge::cmake>=3.27", TypedRequest("cmake", ">=3.27", (), "conda-forge")),
+        ("torch~=2.4", TypedRequest("torch", "~=2.4")),
+    ],
+)
+def test_requests_are_read_as_pip_and_conda_write_them(text: str, request_: TypedRequest) -> None:
+    assert parse_request(text) == request_
+
+
+@pytest.mark.parametrize("text", ["", "-n", ">=2", "numpy @ https://x/y.whl", "a b[", "é"])
+def test_what_is_no_request_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_request(text)
+
+
+def test_add_writes_one_line_and_keeps_the_rest(locked: Project) -> None:
+    locked.edit('alpha  = ">=1"\n', COMMENTED)
+    before = locked.manifest.read_text()
+    ended = locked.ok("add", "tiny", "gamma>=1")
+    assert locked.manifest.read_text() == f'{before}gamma = ">=1"\n'
+    assert '[pypi-dependencies]: gamma = ">=1"' in ended.err
+    assert "gamma" in locked.lock.read_text()
+    assert not locked.prefix.exists()
+
+
+def test_add_replaces_a_range_where_it_stands(locked: Project) -> None:
+    locked.edit('alpha  = ">=1"\n', COMMENTED)
+    make_wheel(locked.index.folder, "alpha", "3.0")
+    locked.ok("add", "tiny", "Alpha==3.0")
+    assert '# ours\nalpha  = "3.0" # why\n' in locked.manifest.read_text()
+    assert "alpha-3.0" in locked.lock.read_text()
+
+
+def test_add_brings_an_environment_up_to_date(created: Project) -> None:
+    data = created.ok("add", "tiny", "gamma", "--json").data
+    assert (data["section"], data["prefix"]) == ("pypi-dependencies", str(created.prefix))
+    assert created.run("run", "tiny", "--", "python", "-c", "import gamma").status == 0
+    created.ok("drop", "tiny", "gamma", "--no-create")
+    assert created.ok("list", "--json").data[0]["state"] == "stale"
+
+
+def test_without_a_solution_nothing_is_written(created: Project) -> None:
+    before = created.manifest.read_bytes(), created.lock.read_bytes(), created.state_file.read_bytes()
+    created.fails(5, "no-solution", "add", "tiny", "alpha>=99")
+    created.fails(2, "usage", "add", "tiny", "alpha @ x")
+    created.fails(3, "manifest", "add", "tiny", "--archive", "alpha>=1")
+    assert (created.manifest.read_bytes(), created.lock.read_bytes(), created.state_file.read_bytes()) == before
+
+
+def test_a_built_in_target_is_not_edited(project: Project) -> None:
+    err = project.fails(2, "usage", "add", "cpu", "numpy")
+    assert "`tenv init NAME --extends cpu`" in err
+
+
+def test_drop_takes_a_package_out_everywhere(locked: Project) -> None:
+    locked.ask_for('\n[platform.win-64.pypi-dependencies]\ngamma = "*"')
+    locked.ok("lock", "tiny")
+    locked.ok("drop", "tiny", "GAMMA")
+    assert "gamma" not in locked.manifest.read_text()
+    assert "name: gamma" not in locked.lock.read_text()
+    err = locked.fails(2, "usage", "drop", "tiny", "alhpa")
+    assert "did you mean `alpha`?" in err
+
+
+def test_a_child_drops_what_its_parent_asks_for(locked: Project) -> None:
+    locked.ok("init", "mine", "--extends", "tiny")
+    locked.ok("drop", "mine", "alpha")
+    text = (locked.folder / "manifests" / "mine.toml").read_text()
+    assert "alpha = false" in text
+    assert "alpha" in locked.manifest.read_text()
+    lock = (locked.folder / "locks" / "mine.lock").read_text()
+    assert "native" in lock
+    assert "alpha" not in lock
+    locked.ok("add", "mine", "alpha>=1")
+    assert 'alpha = ">=1"' in (locked.folder / "manifests" / "mine.toml").read_text()
+    assert "alpha" in (locked.folder / "locks" / "mine.lock").read_text()
+
+
+def test_init_makes_a_project_that_can_be_locked_and_created(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "My Work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    (folder / ".gitignore").write_text("build")
+    data = project.ok("init", "--json").data
+    assert (data["target"], data["manifest"]) == ("My-Work", str(folder / "manifests" / "My-Work.toml"))
+    assert (folder / ".gitignore").read_text() == "build\n.tenv/\n"
+    project.ok("lock", "My-Work")
+    project.ok("add", "My-Work", "alpha")
+    ended = project.ok("init", "other", "--extends", "My-Work")
+    assert ".gitignore" not in ended.err
+    project.fails(2, "file-exists", "init", "other")
+    project.fails(2, "usage", "init", "auto")
+    project.fails(2, "usage", "init", "-o/x")
+    project.fails(2, "unknown-target", "init", "third", "--extends", "nosuch")
+    assert sorted(file.name for file in (folder / "manifests").iterdir()) == ["My-Work.toml", "other.toml"]
+
+
+def test_remove_says_what_it_removes_and_what_was_meant(project: Project) -> None:
+    ended = call("remove", "numpy")
+    assert ended.status == 2
+    assert "`tenv remove` removes environments" in ended.err
+    assert "hint: `tenv drop TARGET numpy` takes a package out of a target" in ended.err

@@ -1,0 +1,263 @@
+"""Features of a target: locked with it, brought by `create --with`, kept and taken off; none changes a version."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tenv.core.errors import ManifestError
+from tenv.host.machine import current_platform
+from tenv.locks.lock_features import features_of, take
+from tenv.locks.lock_file import read_lock
+from tenv.targets.manifest_file import read_manifest
+from tests.support.conda import Channel, make_conda, make_python
+from tests.support.fakes import make_wheel
+from tests.support.projects import HERE, Project, call, snapshot, write_config
+from tests.support.redist import Server, pack, regular
+
+FEATURES = """
+[feature.debug.pypi-dependencies]
+delta = "*"
+
+[feature.test.pypi-dependencies]
+gamma = "*"
+"""
+
+
+@pytest.fixture
+def featured(project: Project) -> Project:
+    """A project whose target has two features: one needs what the target brings too, both need gamma."""
+    make_wheel(project.index.folder, "delta", "1.0", requires=["beta", "gamma"])
+    make_wheel(project.index.folder, "beta", "2.0")
+    project.narrow()
+    project.manifest.write_text(project.manifest.read_text() + FEATURES)
+    return project
+
+
+def names(project: Project) -> set[str]:
+    """Return the wheels of the environment, as its state has them."""
+    return {*project.state()["packages"]}
+
+
+def test_a_lock_says_which_feature_brings_what(featured: Project) -> None:
+    featured.ok("lock", "tiny")
+    rows = yaml.safe_load(featured.lock.read_text())["tenv"]["wheels"][current_platform()]
+    assert {row["name"]: row.get("features") for row in rows} == {
+        "alpha": None,
+        "beta": None,
+        "native": None,
+        "delta": ["debug"],
+        "gamma": ["debug", "test"],
+    }
+    lock = read_lock(featured.lock, "tiny")
+    assert features_of(lock) == ("debug", "test")
+    taken = {frozenset(w.name for w in take(lock, f).wheels[current_platform()]) for f in ((), ("test",), ("debug",))}
+    own = {"alpha", "beta", "native"}
+    assert taken == {frozenset(own), frozenset({*own, "gamma"}), frozenset({*own, "gamma", "delta"})}
+    assert featured.ok("lock", "tiny", "--check")
+
+
+def test_with_adds_files_and_changes_none(featured: Project) -> None:
+    featured.ok("create", "tiny")
+    before = snapshot(featured.prefix)
+    assert names(featured) == {"alpha", "beta", "native"}
+    ended = featured.ok("create", "tiny", "--with", "test, debug", "--json")
+    assert ended.data["features"] == ["debug", "test"]
+    after = snapshot(featured.prefix)
+    assert {name: digest for name, digest in after.items() if name in before and "tenv-meta" not in name} == {
+        name: digest for name, digest in before.items() if "tenv-meta" not in name
+    }
+    assert names(featured) == {"alpha", "beta", "native", "delta", "gamma"}
+    assert "nothing to do" in featured.ok("create", "tiny", "--with", "debug,test").err
+
+
+def test_an_environment_keeps_its_features_until_they_are_taken_off(featured: Project) -> None:
+    featured.ok("create", "tiny", "--with", "debug")
+    assert "nothing to do" in featured.ok("create", "tiny").err
+    featured.ok("verify", "tiny", "--no-probes")
+    (featured.site() / "delta.py").write_text("other\n")
+    featured.ok("create", "tiny", "--repair")
+    assert featured.state()["features"] == ["debug"]
+    assert "delta" in names(featured)
+    featured.ok("create", "tiny", "--with", "test")
+    assert names(featured) == {"alpha", "beta", "native", "gamma"}
+    featured.ok("create", "tiny", "--with", "none")
+    assert names(featured) == {"alpha", "beta", "native"}
+    assert featured.state()["features"] == []
+    assert not (featured.site() / "gamma.py").exists()
+
+
+def test_a_new_lock_brings_the_features_up_to_date(featured: Project) -> None:
+    featured.ok("create", "tiny", "--with", "debug")
+    make_wheel(featured.index.folder, "delta", "1.1", requires=["beta", "gamma"])
+    featured.ok("update", "tiny", "delta")
+    featured.ok("create", "tiny")
+    assert featured.state()["packages"]["delta"][0] == "1.1"
+    featured.ok("rollback", "tiny")
+    assert featured.state()["packages"]["delta"][0] == "1.0"
+    assert featured.state()["features"] == ["debug"]
+
+
+def test_a_feature_that_the_target_does_not_have_is_named(featured: Project) -> None:
+    said = featured.fails(2, "usage", "create", "tiny", "--with", "debgu")
+    assert "tiny has no feature `debgu`" in said
+    assert "did you mean `debug`?" in said
+    assert "--with: expected features" in call("create", "tiny", "--with", "none,debug").err
+
+
+def test_a_lock_from_before_the_features_serves_the_target_and_says_what_it_lacks(featured: Project) -> None:
+    whole = featured.manifest.read_text()
+    featured.manifest.write_text(whole.replace(FEATURES, ""))
+    featured.ok("lock", "tiny")
+    old = featured.lock.read_bytes()
+    assert b"schema: 2" in old
+    featured.manifest.write_text(whole)
+    assert "nothing to do" not in featured.ok("create", "tiny", "--frozen").err
+    assert featured.lock.read_bytes() == old
+    said = featured.fails(7, "lock-stale", "create", "tiny", "--locked", "--with", "debug")
+    assert "was made without the feature `debug`" in said
+    assert "`tenv lock tiny` adds what is missing" in said
+    assert "`--with debug`" in said
+    assert "gamma is not in the lock" in featured.fails(7, "lock-stale", "lock", "tiny", "--check")
+    featured.ok("create", "tiny", "--with", "debug")
+    assert "delta" in names(featured)
+    rows = {w.name: w for w in read_lock(featured.lock, "tiny").wheels[current_platform()]}
+    assert rows["beta"].version == "2.0"
+
+
+def test_an_interrupted_create_goes_on_with_its_features(featured: Project) -> None:
+    featured.ok("create", "tiny", "--with", "debug")
+    state = featured.state_file.read_text()
+    featured.state_file.write_text(state.replace('"ready"', '"creating"'))
+    featured.ok("create", "tiny")
+    assert featured.state()["features"] == ["debug"]
+    assert "delta" in names(featured)
+
+
+def test_an_export_holds_the_target_alone_and_says_so(featured: Project) -> None:
+    featured.ok("lock", "tiny")
+    ended = featured.ok("export", "requirements.txt", "tiny", "--python", HERE)
+    text = "".join(path.read_text() for path in featured.folder.rglob("*requirements*.txt")) + ended.out
+    assert "alpha==1.0" in text
+    assert "delta" not in text
+    assert "features debug, test" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[feature.debug.system]\ngdb = "*"\n', "feature.debug.system: unknown key"),
+        ('[feature.none.pypi-dependencies]\na = "*"\n', "feature.none: `--with none` takes every feature off"),
+        (
+            '[feature.x.pypi-dependencies]\na = ">=2"\n',
+            "`a` is asked for by [pypi-dependencies], and a feature only adds",
+        ),
+        (
+            '[feature.x.pypi-dependencies]\nb = ">=2"\n[feature.y.pypi-dependencies]\nb = "*"\n',
+            "`b` is asked for by [feature.x.pypi-dependencies] in another version",
+        ),
+        ('[feature.x.dependencies]\nnumpy = "*"\n[feature.y.pypi-dependencies]\nnumpy = "*"\n', "is supplied by both"),
+        ('[feature.x.platform.linux-65.dependencies]\nb = "*"\n', "did you mean `linux-64`?"),
+    ],
+)
+def test_a_feature_that_does_more_than_add_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text(f'platforms = ["linux-64"]\npython = ">=3.11,<3.12"\n[pypi-dependencies]\na = "*"\n{text}')
+    with pytest.raises(ManifestError) as error:
+        read_manifest("t", path, lambda _: path)
+    assert message in f"{error.value.message} {error.value.hint}"
+
+
+def test_a_child_extends_the_features_of_its_parent(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text('[feature.debug.pypi-dependencies]\na = "*"\nb = ">=1"\n')
+    (tmp_path / "t.toml").write_text(
+        'extends = "p"\nplatforms = ["linux-64", "win-64"]\npython = "3.11.*"\n'
+        '[feature.debug.pypi-dependencies]\nb = ">=2"\n[feature.debug.platform.win-64.pypi-dependencies]\nc = "*"\n'
+    )
+    manifest = read_manifest("t", tmp_path / "t.toml", lambda name: tmp_path / f"{name}.toml")
+    debug = manifest.features["debug"]
+    assert {name: str(row.version) for name, row in debug.on("linux-64").wheels.items()} == {"a": "*", "b": ">=2"}
+    assert set(debug.on("win-64").wheels) == {"a", "b", "c"}
+    assert set(manifest.asked("win-64")["feature"]["debug"]["pypi-dependencies"]) == {"a", "b", "c"}
+    assert not manifest.wheels
+
+
+MIXED = """\
+platforms   = ["{platform}"]
+channels    = ["conda-forge"]
+[requirements]
+glibc = "2.17"
+[dependencies]
+python = "{python}.*"
+tool   = "*"
+[pypi-dependencies]
+alpha = ">=1"
+[feature.debug.dependencies]
+gdb = "*"
+[feature.debug.archives]
+gdbserver = {{ url = "{url}/gdbserver.tar.gz" }}
+"""
+
+
+@pytest.fixture
+def mixed(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "packages"))
+    raw = pack("tar.gz", [regular("bin/gdbserver", b"#!/bin/sh\n")])
+    with Channel(tmp_path / "channel") as channel, Server({"/gdbserver.tar.gz": raw}) as server:
+        make_python(channel.folder)
+        make_conda(channel.folder, "shared", "1", files={"share/shared": "1"})
+        make_conda(channel.folder, "tool", "1", depends=["shared"], files={"bin/tool": "#!/bin/sh\n"})
+        make_conda(channel.folder, "readline", "8", files={"lib/readline": "8"})
+        make_conda(channel.folder, "gdb", "15", depends=["shared", "readline"], files={"bin/gdb": "#!/bin/sh\n"})
+        channel.refresh()
+        write_config(f'[mirrors]\n"https://conda.anaconda.org/conda-forge" = ["{channel.root}"]\n')
+        project.manifest.write_text(MIXED.format(platform=current_platform(), python=HERE, url=server.url))
+        project.ok("lock", "tiny", "--trust-first-use")
+        yield project
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
+def test_conda_packages_and_archives_of_a_feature(mixed: Project) -> None:
+    ours = yaml.safe_load(mixed.lock.read_text())["tenv"]
+    assert ours["schema"] == 3
+    assert ours["conda-features"] == {current_platform(): {"gdb": ["debug"], "readline": ["debug"]}}
+    assert [row["features"] for row in ours["archives"][current_platform()]] == [["debug"]]
+    ended = mixed.ok("create", "tiny", "--json")
+    assert ended.data["counts"] == {"conda": 3, "wheels": 2, "archives": 0}
+    assert not (mixed.prefix / "bin/gdb").exists()
+    before = snapshot(mixed.prefix)
+    ended = mixed.ok("create", "tiny", "--with", "debug", "--json")
+    assert ended.data["counts"] == {"conda": 5, "wheels": 2, "archives": 1}
+    assert (mixed.prefix / "bin/gdb").exists()
+    assert (mixed.prefix / "opt/gdbserver/bin/gdbserver").exists()
+    mixed.ok("verify", "tiny", "--no-probes")
+    mixed.ok("create", "tiny", "--with", "none")
+    after = snapshot(mixed.prefix)
+    own = {name for name in before if not name.startswith("tenv-meta")}
+    assert {name: after.get(name) for name in own} == {name: before[name] for name in own}
+    assert not (mixed.prefix / "lib/readline").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
+def test_a_lock_that_hides_a_package_in_a_feature_is_stale(mixed: Project) -> None:
+    text = mixed.lock.read_text()
+    mixed.lock.write_text(text.replace("      gdb: [debug]\n", "      gdb: [debug]\n      shared: [debug]\n"))
+    assert mixed.lock.read_text() != text
+    said = mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
+    assert "tool 1 needs `shared`" in said
+    mixed.lock.write_text(text.replace("      readline: [debug]\n", ""))
+    assert "readline is locked and nothing asks for it" in mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
+
+
+def test_an_environment_with_features_is_not_stale_for_them(featured: Project) -> None:
+    featured.ok("create", "tiny", "--with", "test")
+    featured.lock.write_bytes(featured.lock.read_bytes() + b"# a comment\n")
+    assert [row["state"] for row in featured.ok("list", "--json").data] == ["ready"]
+    make_wheel(featured.index.folder, "delta", "1.1", requires=["beta", "gamma"])
+    featured.ok("update", "tiny", "delta")
+    assert [row["state"] for row in featured.ok("list", "--json").data] == ["ready"]
+    make_wheel(featured.index.folder, "gamma", "1.1")
+    featured.ok("update", "tiny", "gamma")
+    assert [row["state"] for row in featured.ok("list", "--json").data] == ["stale"]

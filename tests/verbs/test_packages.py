@@ -1,0 +1,59 @@
+"""`tenv packages` and `tree`: what is installed or locked, and what requires what."""
+
+import pytest
+
+from tests.support.projects import Project
+
+
+def names(project: Project, *words: str) -> list[str]:
+    return [row["name"] for row in project.ok("packages", *words, "--json").data]
+
+
+def test_packages_of_the_lock_then_of_the_environment(locked: Project) -> None:
+    ended = locked.ok("packages", "tiny")
+    assert "3 packages locked, not installed" in ended.err
+    locked.ok("create", "tiny")
+    assert "3 packages installed" in locked.ok("packages").err
+    rows = {row["name"]: row for row in locked.ok("packages", "tiny", "--json").data}
+    assert set(rows) == {"alpha", "beta", "native"}
+    assert (rows["alpha"]["version"], rows["alpha"]["kind"], rows["alpha"]["source"]) == ("1.0", "wheel", "index")
+    assert rows["alpha"]["requires"] == ["beta"]
+    assert (rows["alpha"]["asked"], rows["beta"]["asked"]) == (True, False)
+
+
+def test_packages_of_an_environment_are_those_it_was_made_from(created: Project) -> None:
+    created.ok("add", "tiny", "gamma", "--no-create")
+    assert names(created, "tiny") == ["alpha", "beta", "native"]
+    created.ok("create", "tiny")
+    assert "gamma" in names(created, "tiny")
+
+
+def test_packages_are_searched_and_sorted(locked: Project) -> None:
+    assert names(locked, "tiny", "^A") == ["alpha"]
+    assert names(locked, "tiny", "a$") == ["alpha", "beta"]
+    by_size = locked.ok("packages", "tiny", "--sort", "size", "--json").data
+    sizes = [row["bytes"] for row in by_size]
+    assert sizes == sorted(sizes, reverse=True)
+    err = locked.fails(2, "usage", "packages", "tiny", "(")
+    assert "is no regular expression" in err
+
+
+def test_tree_grows_from_the_manifest(locked: Project) -> None:
+    out = locked.ok("tree", "tiny").out
+    assert out == "alpha 1.0 (asked for)\n└── beta 1.0\nnative 1.0 (asked for)\n"
+
+
+def test_tree_upside_down(locked: Project) -> None:
+    assert locked.ok("tree", "tiny", "--invert", "Beta").out == "beta 1.0\n└── alpha 1.0 (asked for)\n"
+    data = locked.ok("tree", "tiny", "--invert", "beta", "--json").data
+    assert [row["name"] for row in data] == ["alpha", "beta"]
+    assert "did you mean `beta`?" in locked.fails(2, "usage", "tree", "tiny", "--invert", "beto")
+
+
+@pytest.mark.parametrize("target", ["cuda130", "cuda121", "cuda126-archives"])
+def test_every_locked_package_stands_in_the_tree(project: Project, target: str) -> None:
+    out = project.ok("tree", target).out
+    rows = project.ok("tree", target, "--json").data
+    shown = {line.lstrip("│├└─ ").split()[0] for line in out.splitlines()}
+    assert shown == {row["name"] for row in rows}
+    assert len(rows) > 5

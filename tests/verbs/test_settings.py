@@ -1,0 +1,97 @@
+"""`tenv default`, `config` and `info`: settings with their origins, written with their comments kept."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tenv import __version__
+from tests.support.projects import TINY, Project, write_config
+
+
+def config_file() -> Path:
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "config.toml"
+
+
+def test_the_only_manifest_is_the_default_target(created: Project) -> None:
+    assert created.ok("default").out == "tiny\n"
+    assert created.run("run", "--", "sh", "-c", "echo $TENV_TARGET").out == "tiny\n"
+    assert created.ok("show", "tiny").out
+
+
+def test_of_several_manifests_tenv_toml_names_the_default(created: Project) -> None:
+    (created.folder / "manifests" / "other.toml").write_text(TINY)
+    (created.folder / "tenv.toml").write_text("# ours\nsync = false\n")
+    created.ok("create", "other")
+    err = created.fails(2, "usage", "default")
+    assert "hint: `tenv default TARGET` sets one for the project" in err
+    created.ok("default", "tiny")
+    assert (created.folder / "tenv.toml").read_text() == '# ours\nsync = false\ndefault = "tiny"\n'
+    assert created.ok("default", "--json").data == {"target": "tiny", "origin": f"{created.folder}/tenv.toml"}
+    assert created.ok("activate", "--json").data["target"] == "tiny"
+    created.fails(2, "unknown-target", "default", "nosuch")
+    created.ok("default", "--unset")
+    created.fails(2, "usage", "activate")
+
+
+def test_outside_a_project_there_is_no_default_to_set(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    err = project.fails(2, "usage", "default", "cpu")
+    assert "`tenv init` makes this folder a project" in err
+
+
+def test_config_shows_who_says_so_and_changes_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert project.ok("config", "--json").data["sync"] == {"value": False, "origin": "default"}
+    write_config("# mine\n")
+    project.ok("config", "sync", "true")
+    assert config_file().read_text() == "# mine\nsync = true\n"
+    assert project.ok("config", "sync", "--json").data["sync"] == {"value": True, "origin": str(config_file())}
+    project.ok("config", "--project", "sync", "false")
+    found = project.ok("config", "--json").data
+    assert found["sync"] == {"value": False, "origin": str(project.folder / "tenv.toml")}
+    project.ok("config", "mirrors.https://conda.example.org", "https://a.example.org/c, https://b.example.org/c")
+    assert project.ok("config", "mirrors", "--json").data["mirrors"]["value"] == {
+        "https://conda.example.org": ["https://a.example.org/c", "https://b.example.org/c"]
+    }
+    project.ok("config", "mirrors.https://conda.example.org", "--unset")
+    assert "example" not in config_file().read_text()
+    monkeypatch.setenv("TENV_OFFLINE", "1")
+    assert project.ok("config", "--json").data["TENV_OFFLINE"] == {"value": True, "origin": "environment"}
+
+
+@pytest.mark.parametrize(
+    "words", [("snyc", "true"), ("sync", "maybe"), ("mirrors", "x"), ("mirrors.ftp", "ftp://x"), ("snyc",)]
+)
+def test_a_setting_that_there_is_not_changes_nothing(project: Project, words: tuple[str, ...]) -> None:
+    write_config("# mine\n")
+    project.fails(2, "usage", "config", *words)
+    assert config_file().read_text() == "# mine\n"
+
+
+def test_info_says_what_is_used(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://me:secret@wheels.example.org/simple")
+    ended = project.ok("info", "--json")
+    data = ended.data
+    assert "secret" not in ended.out
+    assert data["version"] == __version__
+    assert data["index"] == "https://wheels.example.org/simple"
+    assert data["folders"]["project"] == str(project.folder)
+    assert data["folders"]["environments"] == str(project.folder / ".tenv" / "envs")
+    assert data["settings"]["sync"] == {"value": False, "origin": "default"}
+    assert data["caches"]["wheels (uv)"] == os.environ["UV_CACHE_DIR"]
+    assert "secret" not in project.ok("info").out
+
+
+def test_info_names_another_tenv_that_comes_first(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "bin" / "tenv"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
+    ended = project.ok("info")
+    assert f"{other} is another program called tenv on PATH" in ended.err
