@@ -21,7 +21,7 @@ from tenv.activation.shells.interface import SHELLS, Shell, find_shell, known_sh
 from tests.support.dialect import AWKWARD, Dialect
 from tests.support.marked import mark
 from tests.support.projects import Project, call
-from tests.support.shells import note_lock
+from tests.support.shells import SPOKEN, note_lock
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "activation.md").read_text(encoding="utf-8")
@@ -68,6 +68,17 @@ def test_a_shell_is_installed_where_the_tests_run(name: str) -> None:
         assert shutil.which(name) is None, f"{name} is here: it can be run"
     else:
         assert shutil.which(name), f"`installed_by` or `never_run` of its dialect says why {name} is not on PATH"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shell_that_is_not_run_here_has_tests_of_its_own(name: str) -> None:
+    module = module_of(find_shell(name))
+    file = Path(__file__).parent / "shells" / f"test_{module}.py"
+    if name in dialect_of(name).never_run and module not in [module_of(spoken.module) for spoken in SPOKEN]:
+        tests = re.findall(r"^def test_\w+\(", file.read_text(), re.MULTILINE) if file.is_file() else []
+        assert tests, (
+            f"a row of `SPOKEN` in tests/support/shells.py, or tests/activation/shells/{file.name}, is missing"
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)

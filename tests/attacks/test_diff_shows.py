@@ -206,4 +206,4 @@ def test_what_was_tampered_with_is_named_in_every_form(name: str, form: str, tmp
     assert ended.status == 1, ended.err
     assert shown in ended.out, ended.out
     if form == "text" and shown in ("to", "strip", "kind", "trust", "licence", "url", "file"):
-        assert "where files come from and go" in ended.out.splitlines()[1]
+        assert "origins and destinations of files" in ended.out.splitlines()[1]

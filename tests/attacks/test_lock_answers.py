@@ -45,14 +45,14 @@ def _asked(data: dict[str, Any]) -> None:
 
 
 WHEELS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "an extra wheel": (_extra, "evil is locked and nothing asks for it"),
-    "an extra wheel, and a request for it": (_asked, "evil is locked and nothing asks for it"),
+    "an extra wheel": (_extra, "evil is locked and nothing requires it"),
+    "an extra wheel, and a request for it": (_asked, "evil is locked and nothing requires it"),
     "another version": (_named("alpha", version="0.5", file="alpha-0.5-py3-none-any.whl"), "alpha 0.5 is locked"),
     "a wheel for another machine": (
         _named("alpha", file="alpha-1.0-cp311-cp311-manylinux_2_40_x86_64.whl"),
         "alpha-1.0-cp311-cp311-manylinux_2_40_x86_64.whl is not for linux-64 with glibc 2.17",
     ),
-    "a wheel that is asked for is missing": (
+    "a wheel that is requested is missing": (
         _without("alpha"),
         "alpha is not in the lock",
     ),
@@ -65,7 +65,7 @@ WHEELS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "beta 0.1 is locked, alpha 1.0 requires >=1",
     ),
     "no requirements of a wheel": (lambda data: [row.pop("requires") for row in _rows(data)], "requires: is required"),
-    "another CUDA": (lambda data: data["tenv"]["requirements"].update(cuda="13.0"), "requirements.cuda is not given"),
+    "another CUDA": (lambda data: data["tenv"]["requirements"].update(cuda="13.0"), "requirements.cuda is not set"),
     "a newer C library": (lambda data: data["tenv"]["requirements"].update(glibc="2.40"), "requirements.glibc is 2.17"),
 }  # fmt: skip
 
@@ -89,16 +89,19 @@ def test_wheels_that_do_not_answer_are_refused(name: str, locked: Project) -> No
 
 ARCHIVES: dict[str, tuple[dict[str, Any], str]] = {
     "other bytes under the same version": ({"sha256": SHA}, "which the facts do not have"),
-    "another server": ({"url": "https://example.org/libcusparse_lt-linux-x86_64-0.5.2.1-archive.tar.xz"}, "lie below"),
+    "another server": (
+        {"url": "https://example.org/libcusparse_lt-linux-x86_64-0.5.2.1-archive.tar.xz"},
+        "is not below",
+    ),
     "another product": (
         {"url": "https://developer.download.nvidia.com/compute/cudnn/redist/x-linux-x86_64-0.5.2.1-archive.tar.xz"},
-        "does not lie below",
+        "is not below",
     ),
-    "another version": ({"version": "0.4.0.7"}, "0.4.0.7 is locked, 0.5.2.1 is wanted"),
+    "another version": ({"version": "0.4.0.7"}, "0.4.0.7 is locked, the manifest requests 0.5.2.1"),
     "another place": ({"to": "bin"}, "goes to bin in the lock"),
     "more folders dropped": ({"strip": 2}, "without its first folders: 2 in the lock"),
     "packed in another way": ({"kind": "zip"}, "is packed as zip in the lock"),
-    "another name": ({"name": "evil"}, "evil is locked and nothing asks for it"),
+    "another name": ({"name": "evil"}, "evil is locked and nothing requires it"),
 }
 
 
@@ -123,5 +126,5 @@ def test_conda_packages_of_another_channel_and_without_a_request_are_refused(con
     assert "is not a channel of the manifest" in conda.fails(7, "lock-stale")
     conda.lock("tool", "data")
     conda.project.manifest.write_text(conda.project.manifest.read_text().replace('data = "*"\n', ""))
-    assert "data is locked and nothing asks for it" in conda.fails(7, "lock-stale")
+    assert "data is locked and nothing requires it" in conda.fails(7, "lock-stale")
     assert not conda.prefix.exists()

@@ -94,7 +94,7 @@ def test_an_archive_plants_no_record(name: str, project: Project, served: Server
     served.files["/magma-cuda121-2.6.1-1.tar.bz2"] = pack("tar.bz2", [*MAGMA, regular(name, b"{}")])
     ask(project, f'magma = {{ url = "{served.url}/magma-cuda121-2.6.1-1.tar.bz2", to = "." }}')
     project.ok("lock", "tiny", "--trust-first-use")
-    assert "belongs to the environment itself" in project.fails(6, "archive-refused", "create", "tiny")
+    assert "is reserved for tenv and conda" in project.fails(6, "archive-refused", "create", "tiny")
     assert not (project.prefix / name).exists()
 
 

@@ -91,7 +91,7 @@ def test_a_missing_one_is_told_with_the_nearest_that_is_there(environment: Envir
     assert caught.value.hint == "did you mean `tiny`?"
     with pytest.raises(EnvironmentMissingError) as caught:
         Environment(environment.prefix.with_name("other")).require_ready("other")
-    assert caught.value.hint == "`tenv create other` makes it"
+    assert caught.value.hint == "`tenv create other` creates it"
 
 
 # Whose folder it is.

@@ -116,9 +116,9 @@ def test_the_override_may_deny_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--assume-driver", "new"), "usage", "`new` is not a dotted version"),
         (("--assume-gpu", "Voodoo 2"), "usage", "unknown GPU: `Voodoo 2`"),
         (("--assume-driver", "58\u0660.1"), "usage", r"`58\u0660.1` is not a dotted version"),
-        (("--assume-driver", ""), "usage", "Invalid value for '--assume-driver': nothing is named"),
-        (("--assume-gpu", ""), "usage", "Invalid value for '--assume-gpu': nothing is named"),
-        (("--host-report", ""), "usage", "Invalid value for '--host-report': nothing is named"),
+        (("--assume-driver", ""), "usage", "Invalid value for '--assume-driver': the value is empty"),
+        (("--assume-gpu", ""), "usage", "Invalid value for '--assume-gpu': the value is empty"),
+        (("--host-report", ""), "usage", "Invalid value for '--host-report': the value is empty"),
         (("--host-report", "nowhere.json"), "host-report", "nowhere.json: can't be read: No such file or directory"),
     ],
 )

@@ -69,7 +69,7 @@ def machine(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     environment = {name: value for name, value in own_environment(folder).items() if not name.startswith("CUDA")}
     made = Machine(Bench(folder, environment | {"CUDA_HOME": str(toolkit)}), toolkit)
     talk = made.says("create", "cuda-system", "--no-check")
-    assert f"of this machine: {toolkit} (CUDA_HOME)" in talk
+    assert f"of the system: {toolkit} (CUDA_HOME)" in talk
     yield made
     shutil.rmtree(folder)
 
@@ -110,12 +110,12 @@ def raises_alarm(machine: Machine, change: Callable[[Path], None], *, in_shell: 
     script = shlex.quote(str(machine.bench.prefix("cuda-system") / "tenv-meta" / "activate.sh"))
     try:
         change(nvcc)
-        said = f"of this machine ({machine.toolkit}): bin/nvcc has changed; `tenv create"
+        said = f"of the system ({machine.toolkit}): bin/nvcc has changed; `tenv create"
         assert said in machine.bench.run("cuda-system", "true")
         shell = check(["sh", "-euc", f". {script}"], machine.bench.work)
         assert (f"({machine.toolkit}) has changed or is gone" in shell) is in_shell
         assert (said in machine.says("activate", "cuda-system")) is not in_shell
-        with pytest.raises(AssertionError, match=r"status 8\n(.*\n)?changed  .*/bin/nvcc \(the machine's\)"):
+        with pytest.raises(AssertionError, match=r"status 8\n(.*\n)?changed  .*/bin/nvcc \(system\)"):
             machine.says("verify", "cuda-system", "--no-probes")
     finally:
         shutil.copy2(kept, nvcc)
@@ -125,7 +125,7 @@ def raises_alarm(machine: Machine, change: Callable[[Path], None], *, in_shell: 
 
 
 def test_verify_compiles_with_the_machine_s_toolkit(machine: Machine) -> None:
-    assert "every file is as installed" in machine.says("verify", "cuda-system", "--no-probes")
+    assert "all files are intact" in machine.says("verify", "cuda-system", "--no-probes")
     with pytest.raises(AssertionError) as raised:  # the copy has four parts of a toolkit, which a probe says
         machine.says("verify", "cuda-system")
     assert "works    nvcc" in str(raised.value)

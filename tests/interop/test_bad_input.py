@@ -41,7 +41,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
         CONDA_LOCK.replace("bzip2-1.0.8-hda65f42_8.conda", "x"),
         7,
         "lock-corrupt",
-        "no lock can be",
+        "can't be converted to a lock",
     ),
     ("conda-lock.yml", CONDA_LOCK.replace("bzip2-1.0.8", "../../bzip2-1.0.8"), 7, "lock-corrupt", ""),
     ("explicit.txt", "@EXPLICIT\n", 7, "lock-corrupt", "lists no packages"),
@@ -65,7 +65,7 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
     ("environment.yml", "dependencies: [[x]]", 3, "manifest", "expected a package or a `pip:` list"),
     ("environment.yml", "dependencies: ['a b c [[']", 3, "manifest", "dependencies: `a b c [[`"),
     ("environment.yml", "dependencies: ['../../x']", 3, "manifest", "dependencies: `../../x`"),
-    ("environment.yml", "dependencies: [x]\nvariables: {'A B': 1}", 3, "manifest", "no manifest can be made of it"),
+    ("environment.yml", "dependencies: [x]\nvariables: {'A B': 1}", 3, "manifest", "can't be converted to a manifest"),
     ("environment.yml", "dependencies: [x]\nplatforms: [osx-64]", 2, "format", "has no platform that tenv supports"),
     ("requirements.txt", "", 3, "manifest", "has no requests"),
     ("requirements.txt", "numpy ==", 3, "manifest", "requirements.txt:1"),
@@ -94,7 +94,7 @@ def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code
     [
         (("import", "nowhere.lock"), "nowhere.lock: no such file"),
         (("import", "manifests"), "manifests: can't be read: is not a regular file"),
-        (("import", "pixi.lock", "--name", "../up"), "`../up` is no name for a target"),
+        (("import", "pixi.lock", "--name", "../up"), "`../up` is not a name for a target"),
         (("import", "pixi.lock", "--platform", "osx-64"), "unknown platform `osx-64`"),
         (("import", "pixi.lock", "--environment", "nosuch"), "has no environment `nosuch`"),
         (("import", "pixi.lock", "--format", "pixy"), "unknown format `pixy`"),
@@ -136,4 +136,4 @@ def test_a_stale_lock_is_not_exported() -> None:
     path.write_text(path.read_text().replace('cuda  = "12.1"', 'cuda  = "12.4"'))
     ended = call("export", "explicit", "t")
     assert ended.status == 7
-    assert "no longer satisfies the manifest" in ended.err
+    assert "does not satisfy its manifest" in ended.err

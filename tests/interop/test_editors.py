@@ -105,7 +105,7 @@ def test_comments_and_values_of_the_user_stay(created: Project) -> None:
     assert config(".vscode/settings.json")["x"] == [1]
     assert "/* none */" in (folder / "launch.json").read_text()
     assert len(config(".vscode/launch.json")["configurations"]) > 3
-    kept = "kept as it is (`--force` replaces it): .vscode/settings.json: python.defaultInterpreterPath"
+    kept = "kept (`--force` replaces it): .vscode/settings.json: python.defaultInterpreterPath"
     assert kept in said
     assert kept not in created.ok("export", "vscode", "tiny", "--force").err
     assert config(".vscode/settings.json")["python.defaultInterpreterPath"] == f"{created.prefix}/bin/python"

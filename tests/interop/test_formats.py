@@ -96,8 +96,8 @@ def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path
 def test_the_environments_and_platforms_that_are_not_taken_are_told(tmp_path: Path) -> None:
     file = str(write_pixi(tmp_path / "theirs"))
     said = done("import", file, "--name", "a").err
-    assert "not taken over: a target is one environment: `default` is imported, other are not" in said
-    assert "not taken over: skipped platforms: osx-arm64" in said
+    assert "not imported: a target is one environment: `default` is imported, other are not" in said
+    assert "not imported: skipped platforms: osx-arm64" in said
     done("import", file, "--name", "b", "--environment", "other")
     assert manifest("b")["platforms"] == ["win-64"]
 
@@ -153,7 +153,7 @@ def test_explicit_lists_hold_urls_and_hashes(mixed: Path) -> None:
     wheels = [line.partition(" @ ") for line in text.splitlines() if line.startswith("# pip ")]
     assert [name for name, _, _ in wheels] == ["# pip alpha", "# pip beta"]
     assert all("/alpha-1.0-" in where or "/beta-" in where for _, _, where in wheels)
-    assert "not in it: requirements on the host are not exported: cuda, glibc" in said
+    assert "not exported: requirements on the host are not exported: cuda, glibc" in said
     done("export", "explicit", "mixed", "-o", "out", "--md5", "--force")
     assert (
         "bzip2-1.0.8-hda65f42_8.conda#51a19bba1b8ebfb60df25cde030b7ebc\n" in Path("out/mixed-linux-64.txt").read_text()
@@ -217,7 +217,7 @@ def test_requirements_and_pylock_hold_the_wheels(mixed: Path) -> None:
     text = Path("out/requirements.txt").read_text()
     marker = 'sys_platform == "linux" and platform_machine == "x86_64"'
     assert f"alpha==1.0 ; {marker} \\\n    --hash=sha256:{SHA['alpha']}\n" in text
-    assert "not in it: conda packages are not exported: 6 are omitted" in said
+    assert "not exported: conda packages are not exported: 6 are omitted" in said
     done("export", "pylock.toml", "mixed", "-o", "out")
     from packaging.pylock import Pylock
 
@@ -249,7 +249,7 @@ def test_conda_lock_itself_reads_what_is_written(mixed: Path) -> None:
 
 def test_nothing_is_overwritten_unasked(mixed: Path, tmp_path: Path) -> None:
     again = call("import", str(write_conda_lock(tmp_path / "more")), "--name", "mixed")
-    assert (again.status, "exists already" in again.err, "--force" in again.err) == (2, True, True)
+    assert (again.status, "already exists" in again.err, "--force" in again.err) == (2, True, True)
     done("export", "explicit", "mixed", "-o", "out")
     with LockIndex(WHEELS) as index, pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", index.url)

@@ -46,7 +46,7 @@ def test_a_lock_names_no_host(path: Path) -> None:
         (lambda raw: None, LockMissingError, "there is no lock for `t`"),
         (lambda raw: b"", LockCorruptError, "is not a lock of tenv"),
         (lambda raw: raw[: len(raw) // 2], LockCorruptError, "t.lock"),
-        (lambda raw: b"\xff\xfe" + raw, LockCorruptError, "not YAML"),
+        (lambda raw: b"\xff\xfe" + raw, LockCorruptError, "not valid YAML"),
         (lambda raw: b"[]", LockCorruptError, "is not a lock of tenv"),
         (lambda raw: b"[" * 100_000, LockCorruptError, "nested too deep"),
         (lambda raw: b"- " * 100_000, LockCorruptError, "nested too deep"),
@@ -70,7 +70,7 @@ def test_a_lock_names_no_host(path: Path) -> None:
         (
             lambda raw: raw.replace(b"  target: t", b"<<<<<<< ours\n  target: t\n=======\n  target: t\n>>>>>>> theirs"),
             LockConflictError,
-            "holds the marks of an unresolved merge",
+            "has conflict markers of an unresolved merge",
         ),
     ],
 )

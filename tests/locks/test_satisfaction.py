@@ -27,9 +27,9 @@ def test_a_smaller_python_range_makes_no_lock_stale() -> None:
 @pytest.mark.parametrize(
     ("now", "difference"),
     [
-        (manifest(a="2.*"), "linux-64: a 1.0 is locked, 2.* is wanted"),
+        (manifest(a="2.*"), "linux-64: a 1.0 is locked, the manifest requests 2.*"),
         (manifest(a="*", b="*"), "linux-64: b is not in the lock"),
-        (manifest(), "linux-64: a is locked and nothing asks for it"),
+        (manifest(), "linux-64: a is locked and nothing requires it"),
         (
             replace(manifest(a="*"), wheels={"a": WheelRequest(Range("*"), ("x",))}),
             "linux-64: a was locked without the extra x",

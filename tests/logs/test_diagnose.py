@@ -210,7 +210,7 @@ def test_the_command_names_step_error_and_cause() -> None:
 def test_standard_input_may_be_the_log(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
     ended = call("explain", "--log", "-")
-    assert (ended.status, ended.out) == (0, "standard input: nothing failed\n")
+    assert (ended.status, ended.out) == (0, "standard input: no step failed\n")
 
 
 def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:
     known = len(load_facts().build_failures.failures)
     assert ended.out.splitlines()[1:] == [
         "error:  line 1: a.cpp:1:1: error: odd",
-        f"cause:  none of the {known} that tenv knows",
+        f"cause:  unknown (none of the {known} known causes matches)",
     ]
 
 

@@ -17,7 +17,7 @@ class SourceCase:
     """A request that can be answered on this machine.
 
     Attributes:
-        name: What is asked for.
+        name: What is requested.
         request: The line of the section that asks for it.
         head: The lines of the manifest that go before all sections.
         file: Where a file of it lies in the prefix, as a pattern; empty for a source that puts none there.

@@ -281,7 +281,8 @@ def test_static_mkl_of_intel_is_told_in_one_line(real: Channels, project: Projec
     )
     err = project.fails(5, "no-solution", "lock", "tiny")
     assert (
-        "mkl-static 2023.2.0 of intel wants its own mkl-include, which conda-forge hides under strict channel priority"
+        "mkl-static 2023.2.0 of intel requires its own mkl-include, "
+        "which conda-forge hides under strict channel priority"
     ) in err
     assert err.endswith('hint: add mkl-include = { channel = "intel" } to [dependencies]\n')
 

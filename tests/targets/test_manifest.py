@@ -85,11 +85,11 @@ USE_MPI = "0"
     ("text", "message", "hint"),
     [
         (BASE + "platfrom = 1\n", "t.toml:3: platfrom: unknown key", "did you mean `platform`?"),
-        ('python = ">=3.11"\n', "t.toml: platforms: is required", 'add for example platforms = ["linux-64"]'),
+        ('python = ">=3.11"\n', "t.toml: platforms: is required", '`platforms = ["linux-64"]` is an example'),
         (
             'platforms = ["linux64"]\n',
             "t.toml:1: platforms: unknown platform `linux64`",
-            "known: linux-64, linux-aarch64, win-64",
+            "known platforms: linux-64, linux-aarch64, win-64",
         ),
         (
             BASE + "[pypi-dependencies]\nnumpy = 2\n",
@@ -119,7 +119,7 @@ USE_MPI = "0"
         ),
         (
             BASE + '[activation.env]\n"A-B" = "1"\n',
-            "t.toml:4: activation.env.A-B: `A-B` is not a name that a shell can hold",
+            "t.toml:4: activation.env.A-B: `A-B` is not a valid name for a variable",
             "",
         ),
         (
@@ -129,33 +129,33 @@ USE_MPI = "0"
         ),
         (
             BASE + '[activation.env]\nA = "x\\ny"\n',
-            "t.toml:4: activation.env.A: a variable can't hold a line break or a null byte",
+            "t.toml:4: activation.env.A: has a line break or a null byte, which a variable can't hold",
             "",
         ),
         (
             'platforms = ["linux-64"]\n[pypi-dependencies]\nnumpy = "*"\n',
-            "t.toml: python: is required, since [pypi-dependencies] need a Python and no conda package supplies one",
-            'add for example python = ">=3.11,<3.15"',
+            "t.toml: python: is required for [pypi-dependencies], since no conda package supplies a Python",
+            '`python = ">=3.11,<3.15"` is an example',
         ),
         (
             BASE + '[dependencies]\npython = "3.11.*"\n',
-            "t.toml:2: python: is given both here and in [dependencies]",
-            "keep one of the two",
+            "t.toml:2: python: is set both here and in [dependencies]",
+            "remove one of the two",
         ),
         (
             'platforms = ["linux-64"]\npython = ">=4"\n',
-            "t.toml:2: python: no Python 3 minor lies in `>=4`",
+            "t.toml:2: python: `>=4` contains no Python 3 minor",
             "",
         ),
         (
             BASE + '[dependencies]\ncudnn = "*"\n[pypi-dependencies]\nnvidia-cudnn-cu13 = "*"\n',
             "t.toml:5: pypi-dependencies: "
             "`cudnn` is supplied by both [dependencies] and [pypi-dependencies] on linux-64",
-            "keep it in one of the two",
+            "remove it from one of the two",
         ),
         (
             BASE + '[archives]\nx = { url = "https://h/u.zip", version = "1" }\n',
-            "t.toml:4: archives.x: needs either a version of a known product or a url",
+            "t.toml:4: archives.x: needs either a `version` of a known product or a `url`",
             "",
         ),
         (
@@ -169,7 +169,7 @@ USE_MPI = "0"
             "",
         ),
         (BASE + "[platform.osx-64]\n", "t.toml:3: platform.osx-64: unknown key", ""),
-        (BASE + 'extends = "t"\n', "t.toml:3: extends: goes round in a circle: t \N{RIGHTWARDS ARROW} t", ""),
+        (BASE + 'extends = "t"\n', "t.toml:3: extends: is a circle: t \N{RIGHTWARDS ARROW} t", ""),
         (BASE + 'extends = "gone"\n', "t.toml:3: extends: no manifest `gone`", "did you mean x?"),
     ],
 )

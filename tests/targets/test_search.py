@@ -97,7 +97,7 @@ def test_a_release_of_cuda_is_answered_by_its_number(places: SearchPath, name: s
         write(places, Origin.BUILT_IN, known)
     with pytest.raises(UnknownTargetError) as error:
         places.find(name)
-    assert error.value.hint.startswith(f"nearest to CUDA {meant}; `auto` is")
+    assert error.value.hint.startswith(f"nearest to CUDA {meant}; `auto` selects")
 
 
 def test_a_project_is_found_upwards(tmp_path: Path) -> None:

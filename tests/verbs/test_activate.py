@@ -26,7 +26,7 @@ def test_what_is_not_ready_is_not_used(created: Project, state: str) -> None:
 @pytest.mark.parametrize("words", COMMANDS)
 def test_what_is_not_there_is_told(locked: Project, words: tuple[str, ...]) -> None:
     err = locked.fails(8, "environment-missing", *words)
-    assert "hint: `tenv create tiny` makes it" in err
+    assert "hint: `tenv create tiny` creates it" in err
 
 
 def test_the_only_environment_needs_no_name(created: Project) -> None:
@@ -37,7 +37,7 @@ def test_two_environments_need_a_name(created: Project) -> None:
     (created.folder / "manifests" / "other.toml").write_text(TINY)
     created.ok("create", "other")
     err = created.fails(2, "usage", "activate")
-    assert "no target is named, and there are several environments: other, tiny" in err
+    assert "no TARGET is given, and there are several environments: other, tiny" in err
 
 
 def test_an_environment_elsewhere_is_named_by_its_folder(locked: Project, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_run_becomes_the_program_with_its_status(created: Project) -> None:
 
 def test_run_tells_of_a_program_that_is_not_there(created: Project) -> None:
     err = created.fails(2, "usage", "run", "tiny", "--", "no-such-program")
-    assert "there is no program `no-such-program` in the environment or on PATH" in err
+    assert "no program `no-such-program` in the environment or on PATH" in err
 
 
 def test_a_toolkit_of_wheels_becomes_one_folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_a_file_that_was_replaced_under_its_name_stops_the_lock(project: Project
 def test_without_an_answer_the_facts_have_to_do_and_that_is_said(project: Project, served: Server) -> None:
     served.statuses = [500] * 9
     ask(project, 'cusparselt = "0.5.2.1"')
-    assert "taken from the facts, not compared with NVIDIA's list" in project.ok("lock", "tiny").err
+    assert "resolved from the facts, not compared with NVIDIA's list" in project.ok("lock", "tiny").err
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,10 @@ def test_auto_minds_the_pytorch_that_is_built(project: Project, served: Server) 
     ask(project, 'cusparselt = "auto"')
     project.edit("[requirements]", 'pytorch = ">=2.1,<2.2"\n[requirements]')
     said = project.ok("lock", "tiny", "--offline").err
-    assert "cusparselt 0.5.1.1: the newest that the facts know; the PyTorch that is built needs one below 0.5.2" in said
+    assert (
+        "cusparselt 0.5.1.1: the newest version of the facts; the target's PyTorch requires a version below 0.5.2"
+        in said
+    )
 
 
 def test_cudnn_is_the_one_for_the_cuda_major(project: Project, served: Server) -> None:
@@ -119,17 +122,17 @@ def test_cudnn_is_the_one_for_the_cuda_major(project: Project, served: Server) -
 @pytest.mark.parametrize(
     ("line", "status", "code", "message"),
     [
-        ('cunovel = "9.9.9"', 5, "no-solution", "there is no cunovel 9.9.9 in NVIDIA's redist"),
+        ('cunovel = "9.9.9"', 5, "no-solution", "NVIDIA's redist has no cunovel 9.9.9"),
         ('cunovel = "7.1.0.9"', 5, "no-solution", "NVIDIA's release 7.1.0 holds 7.1.0.3, not 7.1.0.9"),
         ('cunovel = ">=7"', 5, "no-solution", "NVIDIA has no list of the versions of `cunovel`"),
-        ('cunovel = "auto"', 5, "no-solution", "`auto` is known for cuda, cusparselt and cudnn alone"),
-        ('cusparselt = ">=99"', 5, "no-solution", "no version that the facts know is in `>=99`"),
+        ('cunovel = "auto"', 5, "no-solution", "`auto` exists for cuda, cusparselt and cudnn alone"),
+        ('cusparselt = ">=99"', 5, "no-solution", "no version of the facts is in `>=99`"),
         ('cusparselt = "0.9.1.1"', 5, "no-solution", "has no file on linux-64 for CUDA 12.1"),
-        ('x = { url = "https://h/f.rar" }', 3, "manifest", "does not tell how it is packed"),
+        ('x = { url = "https://h/f.rar" }', 3, "manifest", "has no known extension"),
         ('x = { url = "https://u:p@h/f.zip" }', 3, "manifest", "without a user"),
         ('x = { url = "https://h/f.zip", to = "../up" }', 3, "manifest", "expected a folder below the prefix"),
         ('x = { url = "https://h/f.zip", to = "tenv-meta" }', 3, "manifest", "that folder is tenv's own"),
-        ('x = { url = "https://h/f.zip" }', 2, "usage", "it has no sha256"),
+        ('x = { url = "https://h/f.zip" }', 2, "usage", "has no sha256"),
     ],
 )
 def test_what_can_t_be_locked(
@@ -144,13 +147,13 @@ def test_what_can_t_be_locked(
     [
         (b"<!DOCTYPE html><html>log in</html>", "is a web page, not a redist manifest"),
         (b'{"release_label": "7.1.0"', "is not a redist manifest: not JSON"),
-        (b"[]", "its top is not an object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "it has no component"),
         (b'{"libcunovel": {"linux-x86_64": {"cuda12": {}}}}', "libcunovel.version: is required"),
         (b'{"libcunovel": {"version": "1", "linux-x86_64": {"cuda12": {}}}}', "cuda12.relative_path: is required"),
         (
             b'{"libcunovel": {"version": "1", "linux-x86_64": {"relative_path": "../../x.zip"}}}',
-            "is not a path below the product's address",
+            "is not a path below the product's base URL",
         ),
         (
             b'{"libcunovel": {"version": "1", "linux-x86_64": {"relative_path": "x.zip", "sha256": "12"}}}',
@@ -168,7 +171,7 @@ def test_a_manifest_that_is_none(project: Project, served: Server, text: bytes, 
 def test_trust_on_first_use_is_asked_for_and_marked(project: Project, served: Server) -> None:
     ask(project, f'magma = {{ url = "{served.url}/magma-cuda121-2.6.1-1.tar.bz2", to = "opt/magma" }}')
     error = project.fails(2, "usage", "lock", "tiny")
-    assert "let `tenv lock tiny --trust-first-use` record what it sees now" in error
+    assert "`tenv lock tiny --trust-first-use` records the sha256 of the download" in error
     said = project.ok("lock", "tiny", "--trust-first-use").err
     assert "was trusted on first use: sha256 " in said
     (row,) = rows(project)["linux-64"]
@@ -200,11 +203,11 @@ def test_a_lock_is_stale_when_its_archives_do_not_answer(project: Project, serve
     project.ok("lock", "tiny", "--check")
     ask(project, 'cusparselt = "0.6.0.6"')
     error = project.fails(7, "lock-stale", "lock", "tiny", "--check")
-    assert "linux-64: cusparselt 0.5.2.1 is locked, 0.6.0.6 is wanted" in error
+    assert "linux-64: cusparselt 0.5.2.1 is locked, the manifest requests 0.6.0.6" in error
     ask(project, 'cusparselt = { version = "0.5.2.1", to = "sparse" }')
-    assert "cusparselt goes to opt/cusparselt in the lock, sparse is wanted" in project.fails(
+    assert "cusparselt goes to opt/cusparselt in the lock, the manifest requests sparse" in project.fails(
         7, "lock-stale", "lock", "tiny", "--check"
     )
     ask(project)
     error = project.fails(7, "lock-stale", "lock", "tiny", "--check")
-    assert "cusparselt is locked and nothing asks for it" in error
+    assert "cusparselt is locked and nothing requires it" in error

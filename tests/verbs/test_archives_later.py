@@ -109,15 +109,15 @@ def test_a_lost_record_is_a_fault_that_repair_mends(project: Project, served: Se
 
 def test_the_store_is_looked_at_when_asked_for(project: Project, served: Server) -> None:
     said = project.ok("verify", "tiny", "--no-probes", "--store").err
-    assert "the store of archives: every file is as fetched" in said
+    assert "store of archives: all files are intact" in said
     assert project.ok("verify", "tiny", "--no-probes", "--json").data["store"] is None
     path = next(path for path in (store() / "files").iterdir() if len(path.name) == 64)
     edit(path)
     ended = call("verify", "tiny", "--no-probes", "--store")
     assert ended.status == 8
-    assert ended.out == f"changed  {path}: its sha256 is another one\n"
-    assert "the store of archives: 1 file not as fetched" in ended.err
-    assert "`tenv clean --archives` empties it" in ended.err
+    assert ended.out == f"changed  {path}: its sha256 has changed\n"
+    assert "store of archives: 1 damaged file" in ended.err
+    assert "`tenv clean --archives` empties the store" in ended.err
 
 
 def test_diff_and_rollback_know_archives(project: Project, served: Server) -> None:

@@ -51,9 +51,10 @@ def test_two_names_may_be_revisions_files_and_targets(updated: Project, tmp_path
 
 def test_the_same_is_told_as_the_same(updated: Project) -> None:
     ended = updated.ok("diff", "tiny", "locks/tiny.lock", "--exit-code")
-    assert (ended.out, ended.err) == ("", "tiny and locks/tiny.lock hold the same\n")
+    assert (ended.out, ended.err) == ("", "tiny and locks/tiny.lock are equal\n")
     assert (
-        updated.ok("diff", "tiny", "tiny", "--format", "markdown").out == "### `tiny` → `tiny`\n\nThey hold the same.\n"
+        updated.ok("diff", "tiny", "tiny", "--format", "markdown").out
+        == "### `tiny` → `tiny`\n\nThe locks are equal.\n"
     )
 
 
@@ -89,11 +90,11 @@ def test_real_locks_in_the_terms_of_the_field() -> None:
     [
         (2, "unknown-target", ("tinny", "tiny"), "there is no target `tinny`"),
         (7, "lock-missing", ("locks/no.lock", "tiny"), "there is no lock file locks/no.lock"),
-        (2, "usage", ("nosuch:locks/tiny.lock", "tiny"), "git knows no revision `nosuch`"),
-        (2, "usage", ("--", "-p:x", "tiny"), "git knows no revision `-p`"),
+        (2, "usage", ("nosuch:locks/tiny.lock", "tiny"), "git has no revision `nosuch`"),
+        (2, "usage", ("--", "-p:x", "tiny"), "git has no revision `-p`"),
         (7, "lock-missing", ("HEAD:nosuch", "tiny"), "revision HEAD has no nosuch"),
         (2, "usage", ("tiny", "tiny", "--rev", "HEAD"), "`--rev` stands in for OLD"),
-        (2, "usage", ("tiny", "--platform", "win-64"), "`--platform win-64`: both locks serve linux-"),
+        (2, "usage", ("tiny", "--platform", "win-64"), "`--platform win-64`: the locks have in common linux-"),
         (7, "lock-corrupt", ("manifests/tiny.toml", "tiny"), "manifests/tiny.toml: "),
     ],
 )

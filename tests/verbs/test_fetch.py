@@ -74,4 +74,4 @@ def test_a_python_that_the_host_lacks_is_fetched(offered: Project) -> None:
 def test_a_python_that_can_not_be_fetched_is_a_network_error(offered: Project, impatient: None) -> None:
     with offered.index.failing(Fault.ERROR, "python.tar.gz"):
         err = offered.fails(6, "network", "create", "tiny", "--python", OTHER)
-    assert f"no Python {OTHER} on this machine, and none could be fetched" in err
+    assert f"this machine has no Python {OTHER}, and uv can't download one" in err

@@ -119,7 +119,7 @@ def test_drops_what_is_no_longer_asked_for(project: Project) -> None:
     project.ok("lock", "tiny")
     project.edit('gamma = "*"\n', "")
     err = project.fails(7, "lock-stale", "lock", "tiny", "--check")
-    assert "  linux-64: gamma is locked and nothing asks for it\n" in err
+    assert "  linux-64: gamma is locked and nothing requires it\n" in err
     project.ok("lock", "tiny")
     assert "gamma" not in versions(project)
 
@@ -149,7 +149,7 @@ def test_is_not_stale_for_a_comment_or_another_order(locked: Project) -> None:
 def test_check_needs_a_lock(project: Project) -> None:
     err = project.fails(7, "lock-missing", "lock", "tiny", "--check")
     assert f"there is no lock for `tiny` ({project.lock})" in err
-    assert "hint: `tenv lock tiny` makes one" in err
+    assert "hint: `tenv lock tiny` writes it" in err
 
 
 def test_goes_to_the_file_that_is_named(project: Project, tmp_path: Path) -> None:
@@ -212,9 +212,9 @@ def test_a_lock_with_conflict_marks_is_told_and_left_alone(locked: Project, word
     damaged = CONFLICT + locked.lock.read_bytes()
     locked.lock.write_bytes(damaged)
     err = locked.fails(7, "lock-conflict", *words)
-    assert f"{locked.lock}: holds the marks of an unresolved merge" in err
-    assert f"hint: `tenv merge-driver {locked.lock}` solves it again from both sides; or take either side" in err
-    assert f"(`git checkout --ours {locked.lock}`), then `tenv lock tiny` brings it up to date" in err
+    assert f"{locked.lock}: has conflict markers of an unresolved merge" in err
+    assert f"hint: `tenv merge-driver {locked.lock}` merges both sides" in err
+    assert f"; or `git checkout --ours {locked.lock}` takes one side, and `tenv lock tiny` then updates it" in err
     assert locked.lock.read_bytes() == damaged
 
 
@@ -224,7 +224,7 @@ def test_a_lock_of_a_newer_tenv_is_told_and_left_alone(locked: Project, words: t
     locked.lock.write_text(newer)
     err = locked.fails(7, "lock-newer", *words)
     assert "was written by tenv 9" in err
-    assert "hint: install that tenv or a newer one" in err
+    assert "hint: install that version of tenv or a newer one" in err
     assert locked.lock.read_text() == newer
 
 
@@ -253,13 +253,13 @@ def test_an_index_that_fails_is_a_network_error(project: Project, fault: Fault, 
 def test_an_index_that_is_not_there_is_a_network_error(project: Project, impatient: None) -> None:
     project.index.stop()
     err = project.fails(6, "network", "lock", "tiny")
-    assert "hint: check the network and the index settings" in err
+    assert "hint: check the network and the index" in err
     assert not project.lock.exists()
 
 
 def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
     err = project.fails(6, "network", "lock", "tiny", "--offline")
-    assert "hint: it is not in the cache: run the same command once without `--offline`" in err
+    assert "hint: the cache lacks a file: run the same command without `--offline`" in err
     assert project.index.asked == []
 
 

@@ -149,10 +149,7 @@ def test_manifests_in_conflict_leave_a_conflict_that_is_solved_later(merging: Me
     merging.project.edit('alpha  = ">=1"', 'alpha  = ">=1.0,<2"')
     merging.update("native")
     said = merging.git("merge", "side", fails=True)
-    assert (
-        "error[lock-conflict]: locks/tiny.lock can't be merged yet: manifests/tiny.toml is itself in conflict, "
-        "so nobody knows what to lock\n" in said
-    )
+    assert "error[lock-conflict]: locks/tiny.lock can't be merged while manifests/tiny.toml is in conflict\n" in said
     assert "hint: resolve manifests/tiny.toml first; then `tenv merge-driver locks/tiny.lock`" in said
     assert merging.git("diff", "--name-only", "--diff-filter=U").split() == ["locks/tiny.lock", "manifests/tiny.toml"]
     err = merging.project.fails(3, "manifest", "create", "tiny", "--frozen")
@@ -162,9 +159,9 @@ def test_manifests_in_conflict_leave_a_conflict_that_is_solved_later(merging: Me
     assert "manifests/tiny.toml is itself in conflict" in err
     merging.git("checkout", "--theirs", "manifests/tiny.toml")
     err = merging.project.fails(7, "lock-conflict", "create", "tiny", "--frozen")
-    assert f"hint: `tenv merge-driver {merging.project.lock}` solves it again from both sides" in err
+    assert f"hint: `tenv merge-driver {merging.project.lock}` merges both sides" in err
     err = merging.project.ok("merge-driver", "locks/tiny.lock").err
-    assert err.endswith("`git add locks/tiny.lock` marks it as resolved\n")
+    assert err.endswith("`git add locks/tiny.lock` marks the conflict as resolved\n")
     assert merging.versions() == {"alpha": "1.1", "beta": "1.0", "native": "1.1"}
     merging.project.ok("lock", "tiny", "--check")
 

@@ -118,7 +118,7 @@ def test_an_update(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_create_that_locks(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     created.ask_for('gamma = "*"')
     with counted(monkeypatch) as found:
-        assert "locked anew" in created.ok("create", "tiny").err
+        assert "locked again" in created.ok("create", "tiny").err
     assert found["read project/tiny.lock"] == 1
     assert looks(found) == {
         **ONE_EACH,
@@ -133,7 +133,7 @@ def test_a_create_that_locks_where_there_was_no_lock(project: Project, monkeypat
     project.narrow()
     with counted(monkeypatch) as found:
         project.ok("create", "tiny")
-    assert found["read project/tiny.lock"] <= 1  # it is asked for once, and is not there
+    assert found["read project/tiny.lock"] <= 1  # it is requested once, and is not there
     assert looks(found) == {**ONE_EACH, "lock parsed": 1, "lock judged": 1, "toolchain": 1}
 
 

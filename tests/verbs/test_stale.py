@@ -116,7 +116,15 @@ def test_a_checkout_of_the_same_lock_is_current(created: Project) -> None:
     ("damage", "reason"),
     [
         (lambda lock: lock.unlink(), "there is no lock for `tiny`"),
+<<<<<<< HEAD
         (lambda lock: lock.write_text("        (lambda lock: lock.write_text(lock.read_text().replace("  schema: 2", "  schema: 99")), "in a form that tenv"),
+=======
+        (lambda lock: lock.write_text("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> theirs\n"), "merge"),
+        (
+            lambda lock: lock.write_text(lock.read_text().replace("  schema: 2", "  schema: 99")),
+            "with a schema that is newer",
+        ),
+>>>>>>> words-b
         (lambda lock: lock.write_text("nonsense: ["), "tiny.lock"),
     ],
     ids=["deleted", "conflict", "newer", "corrupt"],

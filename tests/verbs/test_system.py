@@ -68,7 +68,7 @@ def sourced(project: Project, shell: str = "sh") -> str:
 
 
 def accepts(project: Project) -> str:
-    return f"`tenv create --prefix {project.prefix} tiny` accepts what is there now\n"
+    return f"`tenv create --prefix {project.prefix} tiny` accepts the present files\n"
 
 
 def test_the_lock_holds_the_ranges_and_nothing_of_this_machine(asking: Project) -> None:
@@ -86,7 +86,7 @@ def test_another_range_makes_the_lock_stale(asking: Project) -> None:
 def test_what_tenv_can_t_take_from_a_machine_is_an_error_of_the_manifest(locked: Project) -> None:
     locked.manifest.write_text(locked.manifest.read_text() + '\n[system]\ncuda-tolkit = "*"\n')
     err = locked.fails(3, "manifest", "lock", "tiny")
-    assert "system.cuda-tolkit: tenv can't take that from a machine" in err
+    assert "system.cuda-tolkit: tenv can't resolve this from the system" in err
 
 
 def test_the_environment_uses_the_machine_s_tools(made: Project, toolkit: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_environment_uses_the_machine_s_tools(made: Project, toolkit: Path, 
 
 def test_create_says_what_it_takes(asking: Project, toolkit: Path) -> None:
     err = asking.ok("create", "tiny").err
-    assert f"note: cuda-toolkit 99.1.1 of this machine: {toolkit} (CUDA_HOME)\n" in err
+    assert f"note: cuda-toolkit 99.1.1 of the system: {toolkit} (CUDA_HOME)\n" in err
 
 
 def test_there_is_nothing_to_do_the_second_time(made: Project) -> None:
@@ -113,8 +113,8 @@ def test_there_is_nothing_to_do_the_second_time(made: Project) -> None:
 
 def test_a_machine_that_lacks_something_is_told_before_anything_is_written(asking: Project) -> None:
     err = asking.fails(4, "host", "create", "tiny")
-    assert "tiny takes cuda-toolkit 99.1.* from this machine, which has none that fits\n" in err
-    assert "tiny takes gcc 97.* from this machine, which has none that fits\n" in err
+    assert "tiny resolves cuda-toolkit 99.1.* from the system, which has no match\n" in err
+    assert "tiny resolves gcc 97.* from the system, which has no match\n" in err
     assert "hint: apt install cuda-toolkit-99-1" in err
     assert not made_anything(asking)
 
@@ -125,7 +125,7 @@ def made_anything(project: Project) -> bool:
 
 def test_a_byte_of_nvcc_raises_the_alarm_until_create_accepts_it(made: Project, toolkit: Path) -> None:
     change_byte(toolkit / "nvvm/bin/cicc")
-    what = f"cuda-toolkit 99.1.1 of this machine ({toolkit})"
+    what = f"cuda-toolkit 99.1.1 of the system ({toolkit})"
     assert runs(made) == f"warning: {what}: nvvm/bin/cicc has changed; {accepts(made)}"
     assert sourced(made) == f"tenv: warning: {what} has changed or is gone; {accepts(made)}"
     assert [Path(drift.file).name for drift in changes(Environment(made.prefix), deep=True)] == ["cicc"]
@@ -167,9 +167,9 @@ def test_verify_fails_until_create_accepts_it(made: Project, toolkit: Path) -> N
     change_byte(toolkit / "bin/nvcc")
     os.utime(toolkit / "bin/nvcc", ns=(info.st_atime_ns, info.st_mtime_ns))
     ended = call("verify", "tiny", "--no-probes")
-    assert (ended.status, ended.out) == (8, f"changed  {toolkit}/bin/nvcc (the machine's)\n")
-    assert "1 file of the machine, which tiny uses, not as when it was created\n" in ended.err
-    assert ended.err.endswith("hint: `tenv create tiny` accepts what is there now\n")
+    assert (ended.status, ended.out) == (8, f"changed  {toolkit}/bin/nvcc (system)\n")
+    assert "1 file of the system that tiny uses changed after its last create\n" in ended.err
+    assert ended.err.endswith("hint: `tenv create tiny` accepts the present files\n")
     (drift,) = call("verify", "tiny", "--no-probes", "--json").data["machine"]
     assert (drift["name"], drift["file"], drift["gone"]) == ("cuda-toolkit", f"{toolkit}/bin/nvcc", False)
     made.ok("create", "tiny")
@@ -181,7 +181,7 @@ def test_a_change_whose_time_was_put_back_is_seen_by_all_but_the_script(made: Pr
     change_byte(toolkit / "bin/ptxas")
     os.utime(toolkit / "bin/ptxas", ns=(info.st_atime_ns, info.st_mtime_ns))
     assert sourced(made) == ""
-    said = f"warning: cuda-toolkit 99.1.1 of this machine ({toolkit}): bin/ptxas has changed; {accepts(made)}"
+    said = f"warning: cuda-toolkit 99.1.1 of the system ({toolkit}): bin/ptxas has changed; {accepts(made)}"
     assert runs(made) == said
     assert made.ok("activate", "tiny").err == said
 
@@ -204,7 +204,7 @@ def test_a_header_that_no_shell_watches(made: Project, toolkit: Path) -> None:
 
 def test_a_compiler_that_was_upgraded(made: Project, tmp_path: Path) -> None:
     gxx = make_gcc(tmp_path / "gcc", "97.3.0")
-    assert f"warning: gcc 97.2.0 of this machine ({gxx}): " in runs(made)
+    assert f"warning: gcc 97.2.0 of the system ({gxx}): " in runs(made)
     assert "gcc 97.2.0" in sourced(made)
     made.ok("create", "tiny")
     tools = json.loads((made.prefix / "tenv-meta/system.json").read_text())["tools"]
@@ -213,8 +213,8 @@ def test_a_compiler_that_was_upgraded(made: Project, tmp_path: Path) -> None:
 
 def test_a_toolkit_that_disappears(made: Project, toolkit: Path) -> None:
     shutil.rmtree(toolkit)
-    what = f"cuda-toolkit 99.1.1 of this machine ({toolkit})"
-    assert runs(made) == f"warning: {what} is not there any more; {accepts(made)}"
+    what = f"cuda-toolkit 99.1.1 of the system ({toolkit})"
+    assert runs(made) == f"warning: {what} is missing; {accepts(made)}"
     assert sourced(made) == f"tenv: warning: {what} has changed or is gone; {accepts(made)}"
     before = made.state()
     err = made.fails(4, "host", "create", "tiny")

@@ -36,7 +36,7 @@ def test_a_fresh_environment_is_whole_and_works(created: Project) -> None:
 def test_says_so_to_people(created: Project) -> None:
     ended = created.ok("verify")
     assert ended.out.startswith("works    python  ")
-    assert ended.err.endswith(f"tiny ({created.prefix}): every file is as installed; 3 probes worked\n")
+    assert ended.err.endswith(f"tiny ({created.prefix}): all files are intact; 3 probes passed\n")
 
 
 def test_changed_and_missing_files_end_with_status_8(created: Project) -> None:
@@ -46,8 +46,8 @@ def test_changed_and_missing_files_end_with_status_8(created: Project) -> None:
     assert ended.status == 8
     name = str(created.site().relative_to(created.prefix))
     assert ended.out == f"missing  bin/beta\nchanged  {name}/alpha.py\n"
-    assert f"tiny ({created.prefix}): 2 files not as installed\n" in ended.err
-    assert ended.err.endswith("hint: `tenv create tiny --repair` installs again what was changed\n")
+    assert f"tiny ({created.prefix}): 2 files changed or missing\n" in ended.err
+    assert ended.err.endswith("hint: `tenv create tiny --repair` reinstalls the damaged packages\n")
     found = json.loads(verify(created, "--json").out)
     assert found["ok"] is False
     assert found["data"]["integrity"]["packages"] == ["alpha", "beta"]
@@ -66,7 +66,7 @@ def test_files_of_one_s_own_are_told_and_no_fault(created: Project) -> None:
     (created.prefix / "notes.txt").write_text("")
     ended = verify(created)
     assert (ended.status, ended.out) == (0, "extra  notes.txt\n")
-    assert "every file is as installed, 1 file of your own" in ended.err
+    assert "all files are intact, 1 unmanaged file" in ended.err
 
 
 @pytest.mark.parametrize("name", ["activate.sh", "activation.json"])

@@ -37,7 +37,7 @@ def test_outside_a_project_an_update_of_a_built_in_target_needs_user(built_in: P
     assert not own_lock().exists()
     assert "3.0" in built_in.ok("update", "--dry-run", "tiny").err
     ended = built_in.ok("update", "--user", "tiny")
-    assert f"compared with {built_in.lock}, which was in use (built-in):" in ended.err
+    assert f"compared with {built_in.lock}, the lock in use before (built-in):" in ended.err
     assert "alpha" in ended.err
     assert "3.0" in own_lock().read_text()
     assert built_in.lock.read_bytes() == before
@@ -68,7 +68,7 @@ def test_targets_show_and_create_say_whose_counts(built_in: Project) -> None:
 def test_reset_goes_back_to_the_lock_beside_the_manifest(built_in: Project) -> None:
     built_in.ok("update", "--user", "tiny")
     ended = built_in.ok("lock", "tiny", "--reset")
-    assert ended.err == f"{own_lock()} removed: {built_in.lock} counts (built-in)\n"
+    assert ended.err == f"{own_lock()} removed: {built_in.lock} is in use now (built-in)\n"
     assert not own_lock().exists()
     assert row()["lock_origin"] == "built-in"
     built_in.fails(7, "lock-missing", "lock", "tiny", "--reset")

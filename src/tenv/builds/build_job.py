@@ -115,7 +115,7 @@ class BuildJob:
 
     @property
     def switches(self) -> dict[str, str]:
-        """What the build is told beyond the target: it names the build folder where there may be several."""
+        """The options of the build beyond the target; they name the build folder if there may be several."""
         request = self.request
         extra = {"USE_CUSTOM_DEBINFO": ";".join(request.debug_files)} if request.debug_files else {}
         return {**request.debug.variables(), **extra, **request.defines}

@@ -89,7 +89,7 @@ class StepReport:
         return all(finding.severity is not Severity.ERROR for finding in self.done.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the diagnosis as JSON values."""
         return {
             "name": self.name.value,
             "ok": self.ok,

@@ -1,1 +1,1 @@
-"""The command line: one file a command, which parses, calls a workflow and renders what it returns."""
+"""The command line: one file per command, which parses options, calls a verb and prints its result."""

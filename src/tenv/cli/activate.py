@@ -15,20 +15,20 @@ from tenv.core.errors import UsageError
 __all__ = ["activate", "deactivate", "hook"]
 
 _shell_option = click.option(
-    "--shell", "shell_name", metavar="SHELL", help="The shell to speak to; your own when left out."
+    "--shell", "shell_name", metavar="SHELL", help="The shell to write for; default: the one that runs tenv."
 )
 
 _SHELLS = f"Shells: {', '.join(known_shells())}."
 
 
 def _shell_of(name: str | None, target: str | None) -> Shell:
-    """Return how to speak to the shell of that name, or to the one that tenv was started from."""
+    """Return the shell of that name; without a name, the shell that started tenv."""
     from tenv.activation.shells.running import running_shell
 
     return find_shell(name or running_shell(os.environ), target or "TARGET")
 
 
-@command("activate", short_help='Print what activates an environment: eval "$(tenv activate TARGET)".', epilog=_SHELLS)
+@command("activate", short_help='Print the activation script: eval "$(tenv activate TARGET)".', epilog=_SHELLS)
 @target_argument
 @prefix_option
 @locked_option
@@ -36,7 +36,7 @@ def _shell_of(name: str | None, target: str | None) -> Shell:
 def activate(voice: Voice, *, target: str | None, prefix: Path | None, locked: bool, shell_name: str | None) -> Result:
     """Print the command that activates the environment of TARGET in your shell.
 
-    Without TARGET, the default target is taken.
+    Without TARGET, it is the default target.
     """
     from tenv.project.context import Context
     from tenv.verbs.activate import find_activation, find_script
@@ -46,8 +46,8 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, locked: b
     name, script = find_script(context, target, prefix, shell.SCRIPT, voice.say)
     if names := refused(shell, find_activation(context, target, prefix)):
         raise UsageError(
-            f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; nothing was set",
-            hint=f"`tenv run {name} -- COMMAND` needs no shell",
+            f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; no variable was set",
+            hint=f"`tenv run {name} -- COMMAND` runs a command without a shell script",
         )
     if is_terminal(sys.stdout) and not voice.json:
         voice.say(f"this only prints the command; run: {shell.use(f'tenv activate {name}')}")
@@ -55,12 +55,10 @@ def activate(voice: Voice, *, target: str | None, prefix: Path | None, locked: b
     return Result({"target": name, "script": str(script)}, text=shell.render_source(str(script)))
 
 
-@command(
-    "deactivate", short_help='Print what undoes the innermost activation: eval "$(tenv deactivate)".', epilog=_SHELLS
-)
+@command("deactivate", short_help='Print the deactivation script: eval "$(tenv deactivate)".', epilog=_SHELLS)
 @_shell_option
 def deactivate(voice: Voice, *, shell_name: str | None) -> Result:
-    """Print the script that undoes the innermost activation of your shell; on a terminal, the command that runs it."""
+    """Print the script that undoes the innermost activation of your shell. On a terminal, print the command to run."""
     shell = _shell_of(shell_name, None)
     text = shell.render_deactivation()
     if not is_terminal(sys.stdout) or voice.json:
@@ -73,9 +71,9 @@ def deactivate(voice: Voice, *, shell_name: str | None) -> Result:
 @command("hook", short_help='Print the shell function for your start file: eval "$(tenv hook bash)".', epilog=_SHELLS)
 @click.argument("shell_name", metavar="SHELL")
 def hook(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Print a shell function `tenv` with which `tenv activate` and `tenv deactivate` work by themselves.
+    """Print a shell function `tenv` that runs the scripts of `tenv activate` and `tenv deactivate`.
 
-    It sources stored scripts: no Python is started to activate an environment.
+    The function sources stored scripts, so activating an environment does not start Python.
     """
     from tenv.project.context import Context
 

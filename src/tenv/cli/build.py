@@ -32,7 +32,7 @@ _define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", hel
 _offline = click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 
 
-@command("plan", short_help="Say what building the PyTorch checkout here would do.")
+@command("plan", short_help="Print the plan of a PyTorch build.")
 @click.argument("target", required=False)
 @_pytorch
 @click.option("--configure", "configured", is_flag=True, help="Make the environment, configure, and estimate.")
@@ -60,7 +60,7 @@ def plan(
     return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured), printed=True)
 
 
-@command("build", short_help="Build the PyTorch checkout here, up to `import torch`.")
+@command("build", short_help="Build a PyTorch checkout, up to `import torch`.")
 @click.argument("target", required=False)
 @_pytorch
 @_allow

@@ -24,15 +24,13 @@ against_option = click.option(
     "--against",
     type=click.Path(path_type=Path),
     metavar="FILE|DIR",
-    help="Ask about every machine whose host report is there, and not about this one.",
+    help="Judge every machine that has a host report there, in place of this one.",
 )
 """A fleet in place of one host."""
 
 
-build_only_option = click.option(
-    "--build-only", is_flag=True, help="Ask only whether it can be built here; that needs no driver."
-)
-"""Which verdict the exit status tells."""
+build_only_option = click.option("--build-only", is_flag=True, help="Judge building alone, which needs no driver.")
+"""Which verdict decides the exit status."""
 
 
 def yes(answer: bool | None) -> str:
@@ -41,7 +39,7 @@ def yes(answer: bool | None) -> str:
 
 
 def cell(found: Any) -> str:
-    """Return both verdicts in one cell of a table; a question mark says that running is not known."""
+    """Return both verdicts as one cell of a table. A question mark means that running is unknown."""
     if found.build is None:
         return "unknown"
     if found.run is None:
@@ -50,7 +48,7 @@ def cell(found: Any) -> str:
 
 
 def _is_fine(found: "Verdicts", build_only: bool) -> bool:
-    """Tell whether the verdicts that the exit status is about are both a yes; unknown is none."""
+    """Return whether all verdicts that decide the exit status are yes; unknown is not yes."""
     return found.build is True and (build_only or found.run is True)
 
 
@@ -71,7 +69,7 @@ def check(
     target_from_report: bool,
     **options: Any,
 ) -> Result:
-    """Judge whether TARGET can be built on this machine and whether what it builds runs here.
+    """Judge whether TARGET builds on this machine, and whether the result runs here.
 
     Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
     without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
@@ -144,7 +142,7 @@ def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, aga
 def _show(found: "Verdicts", findings: Sequence[dict[str, str]]) -> None:
     asked = f" of PyTorch {found.pytorch}" if found.pytorch else ""
     out(f"build: {yes(found.build)}  ({found.target}{asked} on {found.platform})")
-    alone = "  (`--build-only` asks for building alone)" if found.build and found.run is None else ""
+    alone = "  (`--build-only` judges building alone)" if found.build and found.run is None else ""
     out(f"run:   {yes(found.run)}{alone}")
     print_findings(findings)
 
@@ -160,7 +158,7 @@ def _cell(found: "Verdicts") -> str:
 
 
 def show_machines(asked: "Sequence[MachineVerdicts[Any]]", cell: Callable[[Any], str]) -> None:
-    """Print a row a machine, with a column for each target."""
+    """Print one row per machine, with one column per target."""
     names = next(([answer.target for answer in row.answers] for row in asked if not row.problem), [])
     problems = ("PROBLEM",) if any(row.problem for row in asked) else ()
     times = Counter(row.machine for row in asked)
@@ -175,7 +173,7 @@ def show_machines(asked: "Sequence[MachineVerdicts[Any]]", cell: Callable[[Any],
 
 
 def summarize(asked: "Sequence[MachineVerdicts[Any]]", context: "Context") -> tuple[str, ...]:
-    """Return what is said below the machines, of targets that have no column too."""
+    """Return the lines below the table: counts, and the targets that have no column."""
     broken = sum(bool(row.problem) for row in asked)
     judged = next(([answer.target for answer in row.answers] for row in asked if not row.problem), None)
     left = () if judged is None or len(judged) == 1 else left_out(context, judged)
@@ -183,5 +181,5 @@ def summarize(asked: "Sequence[MachineVerdicts[Any]]", context: "Context") -> tu
 
 
 def left_out(context: "Context", judged: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence for each target that is not among those that were judged, since it can't be read."""
+    """Return a sentence for each target whose manifest can't be read, so that tenv did not judge it."""
     return tuple(f"without {name}: {fault}" for name, fault in context.places.faults(judged))

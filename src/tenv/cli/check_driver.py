@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["check_driver"]
 
 
-@command("check-driver", short_help="Tell whether this machine's driver runs what a target builds.")
+@command("check-driver", short_help="Report whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
 @build_only_option
 @against_option
@@ -33,11 +33,11 @@ def check_driver(
     target_from_report: bool,
     **options: Any,
 ) -> Result:
-    """Compare this machine's NVIDIA driver with what TARGET needs; without TARGET, with every target and CUDA toolkit.
+    """Compare this machine's NVIDIA driver with what TARGET needs, or with every target and CUDA toolkit.
 
-    BUILD is what the manifest alone tells: its platforms, and the CUDA toolkit that it takes from the machine. `check`
-    asks every rule. RUN counts the driver, the loader and the GPUs. Status 0 when RUN of TARGET is yes, or with
-    --build-only, when BUILD is; else 1.
+    BUILD follows from the manifest alone: its platforms, and the CUDA toolkit that it resolves from the system.
+    `tenv check` applies every rule. RUN follows from the driver, the loader and the GPUs. Status 0 if RUN of TARGET is
+    yes, or with --build-only if BUILD is yes; else 1.
     """
     from tenv.checks.driver_report import check
     from tenv.checks.host_options import HostOptions
@@ -108,18 +108,18 @@ def _show(report: "Report") -> None:
 
 
 def _explain(report: "Report") -> None:
-    """Say on what a verdict stands that has no finding."""
+    """Print the source of a verdict that has no finding."""
     for row in report.rows:
         native = row.verdict.native
         if row.run and row.verdict.finding is None and native is not None:
             doubt = "" if native.basis.confirmed else " (not confirmed)"
-            out(f"\nnative: CUDA {row.cuda} came with driver {native.driver}{doubt}, and this one is not older")
+            out(f"\nnative: CUDA {row.cuda} shipped with driver {native.driver}{doubt}, and the driver is not older")
             out(f"  evidence: driver {report.driver_text()}")
             out(f"  source: {native.basis.source}")
 
 
 def _is_fine(row: "TargetVerdict", build_only: bool) -> bool:
-    """Tell whether the verdict that the exit status is about is a yes; unknown is none."""
+    """Return whether the verdict that decides the exit status is yes; unknown is not yes."""
     return (row.build if build_only else row.run) is True
 
 

@@ -13,19 +13,19 @@ __all__ = ["clean"]
 
 
 def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Add an option for each source that keeps what it has fetched."""
+    """Add an option for each source that has a cache."""
     for section in reversed(SECTIONS):
         if section.cache:
             function = click.option(f"--{section.key}", is_flag=True, help=section.cache)(function)
     return function
 
 
-@command("clean", short_help="Show what the caches hold, and free it.")
-@click.option("--leftovers", is_flag=True, help="Remove what interrupted removals left behind.")
+@command("clean", short_help="Show the size of the caches, and empty them.")
+@click.option("--leftovers", is_flag=True, help="Remove files that interrupted commands left.")
 @_source_options
-@click.option("--all", "everything", is_flag=True, help="All of these.")
+@click.option("--all", "everything", is_flag=True, help="Empty all caches and remove leftovers.")
 def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> Result:  # noqa: ARG001
-    """Show what the caches hold; with an option, free it. Environments stay as they are."""
+    """Show the size of the caches. With an option, empty them. Environments do not change."""
     from tenv.project.context import Context
     from tenv.verbs.clean import clean_caches
 
@@ -41,5 +41,5 @@ def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> 
 
     freed = any(row.freed for row in rows)
     options = ", ".join(f"`--{key}`" for key in named)
-    hint = [] if freed else [f"free it with `tenv clean --leftovers`, {options} or `--all`"]
+    hint = [] if freed else [f"`tenv clean --leftovers`, {options} or `--all` empties them"]
     return Result(data, text=show, summary=hint)

@@ -1,4 +1,4 @@
-"""What all commands share: their common options, their errors, and how they end."""
+"""The parts that all commands share: common options, errors, exit statuses."""
 
 import functools
 import os
@@ -31,10 +31,10 @@ __all__ = [
 JSON_HELP = "Print one JSON envelope to standard output."
 
 target_argument = click.argument("target", required=False)
-"""A target that may be left out for the default one."""
+"""An optional target; default: the default target."""
 
 prefix_option = click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
 
 offline_option = click.option(
@@ -48,14 +48,14 @@ locked_option = click.option(
     "--locked",
     is_flag=True,
     envvar="TENV_LOCKED",
-    help="Stop (status 7) when the environment is stale (TENV_LOCKED).",
+    help="End with status 7 if the environment is stale (TENV_LOCKED).",
 )
 
 
 def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Refuse an option that is given as an empty text: a variable that was never set would pass unseen."""
+    """Refuse an option whose value is empty: most likely an unset variable of the shell."""
     if value == "" and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-        raise click.BadParameter("nothing is named", param=option)
+        raise click.BadParameter("the value is empty", param=option)
     return value
 
 
@@ -76,7 +76,7 @@ class SplitCommand(click.Command):
 def command(
     name: str, cls: type[click.Command] = click.Command, **settings: Any
 ) -> Callable[[Callable[..., Result]], click.Command]:
-    """Make a click command of a function that takes a `Voice` and returns a `Result`."""
+    """Return a decorator that makes a click command of a function from `Voice` to `Result`."""
 
     def decorate(function: Callable[..., Result]) -> click.Command:
         @functools.wraps(function)
@@ -90,7 +90,7 @@ def command(
         made: click.Command = click.command(name, cls=cls, epilog=epilog, **settings)(call)
         made.params += [
             click.Option(["--json"], is_flag=True, help=JSON_HELP),
-            click.Option(["--quiet", "-q"], is_flag=True, help="Say nothing but errors."),
+            click.Option(["--quiet", "-q"], is_flag=True, help="Print no messages except errors."),
         ]
         return made
 
@@ -98,7 +98,7 @@ def command(
 
 
 def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
-    """Run a command's function and turn every way in which it can end into an exit status."""
+    """Run the function of a command and return its exit status, whatever ends it."""
     try:
         return _finish(name, voice, function(voice))
     except TenvError as error:
@@ -106,9 +106,9 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
     except KeyboardInterrupt:
         from tenv.core import process  # late: short commands start no program
 
-        process.end_all()  # nobody waits for them any more
-        return voice.fail(name, CancelledError("interrupted", hint="the same command goes on where this one stopped"))
-    except BrokenPipeError:  # of a command that speaks while it works
+        process.end_all()  # no command waits for them after this
+        return voice.fail(name, CancelledError("interrupted", hint="run the same command again to continue"))
+    except BrokenPipeError:  # from a command that prints while it works
         hush()
         return Exit.DONE
     except OSError as error:
@@ -116,16 +116,16 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
         return voice.fail(name, unusable(error))
     except click.ClickException:
         raise
-    except Exception as error:  # noqa: BLE001 (a bug of ours is told as one, not as a stack of frames)
+    except Exception as error:  # noqa: BLE001 (a bug is reported as an error, not as a traceback)
         return _bug(name, voice, error)
 
 
 def _finish(name: str, voice: Voice, result: Result) -> Exit:
     try:
         status = voice.finish(name, result)
-        if sys.stdout is not None:  # closed by the caller
+        if sys.stdout is not None:  # None where the caller closed it
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough; the answer is what it was
+    except BrokenPipeError:  # the reader has closed the pipe; the status stays
         hush()
         return result.status
     return status
@@ -133,23 +133,23 @@ def _finish(name: str, voice: Voice, result: Result) -> Exit:
 
 def _bug(name: str, voice: Voice, error: Exception) -> Exit:
     if os.environ.get("TENV_TRACEBACK"):
-        import traceback  # late: for bugs alone
+        import traceback  # late: only bugs need it
 
         traceback.print_exc()
-    hint = "this is a bug of tenv; run it again with TENV_TRACEBACK=1 and report what it prints"
+    hint = "this is a bug of tenv; run the command again with `TENV_TRACEBACK=1` and report the traceback"
     return voice.fail(name, BugError(f"{type(error).__name__}: {error}", hint=hint))
 
 
 def unusable(error: OSError) -> StorageError:
-    """Return the error for a file, or our own output, with which the system would not do what was asked."""
+    """Return the error for a system call that failed on a file or on standard output."""
     return StorageError(f"{error.filename or 'standard output'}: {error.strerror or error}")
 
 
 def hush() -> None:
-    """Send what is still to be written to standard output nowhere, so that the end of the process is quiet."""
+    """Discard the rest of standard output, so that the exit of the process raises no error."""
     sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (kept open until the end)
 
 
 def leave(status: int) -> NoReturn:
-    """End the command with a status; the process ends in `tenv.__main__`."""
+    """End the command with an exit status; `tenv.__main__` ends the process."""
     sys.exit(status)

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 __all__ = ["completion"]
 
 
-@command("completion", short_help="Print what completes the words of tenv in your shell.")
+@command("completion", short_help="Print the completion script for your shell.")
 @click.argument("shell_name", metavar="SHELL")
 def completion(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Print what makes SHELL complete commands, options, targets, platforms, codes and packages.
+    """Print a script that completes commands, options, targets, platforms, codes and packages in SHELL.
 
-    It is made once: no Tab starts tenv. Shells: bash, zsh, fish, elvish, xonsh.
+    The script is complete in itself: Tab does not start tenv. Shells: bash, zsh, fish, elvish, xonsh.
     """
     from tenv.activation.shells.tab_words import COMPLETIONS
     from tenv.project.context import Context
 
     if shell_name not in COMPLETIONS:
-        hint = f"these can: {', '.join(COMPLETIONS)}"
+        hint = f"shells with completion: {', '.join(COMPLETIONS)}"
         raise UsageError(f"tenv has no completion for `{shell_name}`", hint=hint)
     text = COMPLETIONS[shell_name](_grammar(Context()))
     return Result({"script": text}, text=text)
 
 
 def _grammar(context: "Context") -> "Grammar":
-    """Return all that may be said to tenv, as its commands declare it."""
+    """Return the grammar of the command line, as the commands declare it."""
     from tenv.activation.shells.tab_words import Grammar
     from tenv.cli.main import COMMANDS
 
@@ -70,7 +70,7 @@ _KINDS = {
     "packages": "package",
     "arguments": "program",
 }
-"""What the words are that a parameter takes, by its name."""
+"""The kind of word that a parameter takes, by the name of the parameter."""
 
 
 def _expected(part: click.Parameter) -> "WordKind":
@@ -82,7 +82,7 @@ def _expected(part: click.Parameter) -> "WordKind":
 
 
 def _words(part: click.Parameter) -> tuple[str, ...]:
-    """Return the words that a parameter takes, where there are few."""
+    """Return the values of a parameter that is a choice; else nothing."""
     from tenv.activation.shells.interface import known_shells
     from tenv.facts.table_files import LAYOUTS
     from tenv.interop.formats import FORMATS

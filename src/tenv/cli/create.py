@@ -43,11 +43,11 @@ __all__ = ["create"]
     help="Never write a lock; refuse one that does not satisfy the manifest (TENV_FROZEN).",
 )
 @click.option(
-    "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use, such as one you were sent."
+    "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use; default: the target's own."
 )
 @click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
-@click.option("--exact", is_flag=True, help="Also remove what tenv did not install.")
-@click.option("--repair", is_flag=True, help="Look at every file, and install again what was changed.")
+@click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
+@click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
 @click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
 @click.option(
     "--with",
@@ -56,9 +56,9 @@ __all__ = ["create"]
     help="The features of the target to install too, such as debug,test; none takes them off.",
 )
 @offline_option
-@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+@click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 @pytorch_option
-@click.option("--no-check", is_flag=True, help="Create it even where the rules say that it can't be built here.")
+@click.option("--no-check", is_flag=True, help="Create the environment even if a rule reports an error about building.")
 @from_report_option
 @host_options
 def create(
@@ -81,12 +81,12 @@ def create(
     target_from_report: bool,
     **host: Any,
 ) -> Result:
-    """Create the environment of TARGET from its lock, or repair one, or find that there is nothing to do.
+    """Create the environment of TARGET from its lock, or repair it.
 
-    Without a lock, or with one that no longer satisfies the manifest, the target is locked first. The rules are asked
-    before anything is done (see `tenv check`): an error about building stops it with status 4.
+    If the lock is missing or stale, tenv locks the target first. Before any change, tenv applies the rules of `tenv
+    check`: an error about building ends the command with status 4.
 
-    TARGET `auto` takes the best one for this machine and the PyTorch checkout here, and says why.
+    TARGET `auto` selects the best target for this machine and the PyTorch checkout in the working folder.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
@@ -147,7 +147,7 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
 def _look(
     context: "Context", pytorch: str, options: "HostOptions", say: "Callable[[str], None] | None"
 ) -> "tuple[Surroundings, TargetChoice | None]":
-    """Return what the target is judged by, and the best one where `say` is to hear of it."""
+    """Return the host and PyTorch to judge by, and with `say` the best target, which `say` gets as a message."""
     from tenv.checks.before_create import look_around
     from tenv.checks.choose_target import choose
 

@@ -1,4 +1,4 @@
-"""``tenv diff``, and how every command tells what changed in a lock."""
+"""``tenv diff``, and the text with which every command reports a change of a lock."""
 
 import re
 import sys
@@ -25,12 +25,12 @@ _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 @command("diff", short_help="Print what changes between two locks.")
 @click.argument("old")
 @click.argument("new", required=False)
-@click.option("--rev", metavar="REVISION", help="With one lock: the git revision to compare it with, else HEAD.")
-@click.option("--platform", "platforms", multiple=True, metavar="PLATFORM", help="Look at this platform alone.")
+@click.option("--rev", metavar="REVISION", help="With one lock: the git revision to compare it with; default: HEAD.")
+@click.option("--platform", "platforms", multiple=True, metavar="PLATFORM", help="Compare this platform alone.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Markdown is for a review."
+    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Markdown is for code review."
 )
-@click.option("--exit-code", is_flag=True, help="End with status 1 when they differ.")
+@click.option("--exit-code", is_flag=True, help="End with status 1 if the locks differ.")
 def diff(
     voice: Voice,  # noqa: ARG001 (every command has a voice)
     *,
@@ -41,10 +41,10 @@ def diff(
     form: str,
     exit_code: bool,
 ) -> Result:
-    """Print what changes from OLD to NEW: for the host, in the toolchain, package by package, in the download.
+    """Print the changes from OLD to NEW: requirements of the host, toolchain, packages, download size.
 
-    Each of the two is a lock file, a target, or a file of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone,
-    what git has of it is compared with what is there now.
+    OLD and NEW are lock files, targets, or files of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone, tenv
+    compares its last commit with its present state.
     """
     from tenv.project.context import Context  # late: loads what it needs
     from tenv.verbs.diff import diff as compare
@@ -53,13 +53,13 @@ def diff(
     return Result(
         {"old": found.old, "new": found.new, **found.difference.to_json()},
         text=lambda: out(_markdown(found)) if form == "markdown" else print_difference(found),
-        summary=() if found.difference else (f"{found.old} and {found.new} hold the same",),
+        summary=() if found.difference else (f"{found.old} and {found.new} are equal",),
         status=Exit.CHECK if exit_code and found.difference else Exit.DONE,
     )
 
 
 def print_difference(found: "Compared") -> None:
-    """Print a difference for people, to standard output."""
+    """Print a difference as text to standard output."""
     if found.difference:
         out(f"{found.old} → {found.new}")
     for line in _lines(found.difference):
@@ -67,7 +67,7 @@ def print_difference(found: "Compared") -> None:
 
 
 def outline(difference: "Difference") -> list[str]:
-    """Return a difference in a few lines for standard error, for commands that change a lock or follow one."""
+    """Return a difference as a few lines for standard error."""
     everywhere = tuple(difference.download)
     values = [
         *_reaching(difference, everywhere),
@@ -85,17 +85,17 @@ def _lines(difference: "Difference") -> Iterator[str]:
             yield from lines
 
     everywhere = tuple(difference.download)
-    yield from headed("where files come from and go", _reaching(difference, everywhere))
+    yield from headed("origins and destinations of files", _reaching(difference, everywhere))
     yield from headed("host", _values("", difference.host, everywhere))
     yield from headed("toolchain", _values("", difference.toolchain, everywhere))
-    yield from headed("asked for", _values("", difference.lock, everywhere))
+    yield from headed("requests", _values("", difference.lock, everywhere))
     yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
     if difference:
         yield from headed("download", [f"  {row}" for row in _downloads(difference)])
 
 
 def _reaching(difference: "Difference", everywhere: tuple[str, ...]) -> list[str]:
-    """Return a line for each value that tells where a file comes from or goes, and for what new packages bring."""
+    """Return a line for each changed origin or destination of a file, and for each file of a new package."""
     cells = [
         (row.name, one.name, f"{one.old or 'none'} → {one.new or 'none'}", _only(one.platforms, everywhere))
         for row, one in difference.reaching
@@ -107,7 +107,7 @@ def _reaching(difference: "Difference", everywhere: tuple[str, ...]) -> list[str
                 where = tuple(platform for platform, values in pieces.items() if values.get(key) == value)
                 cells.append((row.name, key, value, _only(where, everywhere)))
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(2)]
-    return [f"  {name.ljust(widths[0])}  {key.ljust(widths[1])}  {said}{where}" for name, key, said, where in cells]
+    return [f"  {name.ljust(widths[0])}  {key.ljust(widths[1])}  {change}{where}" for name, key, change, where in cells]
 
 
 def _only(platforms: tuple[str, ...], everywhere: tuple[str, ...]) -> str:
@@ -126,8 +126,8 @@ def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, .
 
 def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
     parts = [f"{word} {', '.join(items)}" for word, items in (("dropped", row.dropped), ("added", row.added)) if items]
-    said = "; ".join(parts) or f"{row.old or 'none'} → {row.new or 'none'}"
-    return said + _only(row.platforms, everywhere)
+    change = "; ".join(parts) or f"{row.old or 'none'} → {row.new or 'none'}"
+    return change + _only(row.platforms, everywhere)
 
 
 def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
@@ -136,9 +136,9 @@ def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
     cells = [(row.name, _versions(row), _sizes(row), _where(row, everywhere)) for row in rows]
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
     for row, texts in zip(rows, cells, strict=True):
-        sign, colour = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
+        sign, color = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
         line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
-        yield f"  {paint(f'{sign} {line}', colour, stream)}"
+        yield f"  {paint(f'{sign} {line}', color, stream)}"
 
 
 def _versions(row: "PackageChange") -> str:
@@ -155,14 +155,14 @@ def _versions(row: "PackageChange") -> str:
 
 
 def _sizes(row: "PackageChange") -> str:
-    """Return the sizes before and now on the first platform."""
+    """Return the old and the new size on the first platform."""
     old, new = next(iter(row.pieces.values()))
     texts = [format_bytes(piece.size) if piece.size is not None else "?" for piece in (old, new) if piece]
     return " → ".join(dict.fromkeys(texts))
 
 
 def _where(row: "PackageChange", everywhere: tuple[str, ...]) -> str:
-    """Return what kind of package it is, and for what, unless it is for all."""
+    """Return the kind of the package, and its platforms and Python minors unless it is for all."""
     platforms = [] if tuple(row.pieces) == everywhere else [*row.pieces]
     python = [f"Python {' '.join(row.python)}"] if row.python else []
     return ", ".join([row.kind, *platforms, *python])
@@ -173,7 +173,7 @@ def _downloads(difference: "Difference") -> Iterator[str]:
         sign = "+" if row.new >= row.old else "-"
         change = f"{sign}{format_bytes(abs(row.new - row.old))}"
         sizes = f"{format_bytes(row.old)} → {format_bytes(row.new)} ({change})"
-        yield f"{platform}: {sizes}, {format_bytes(row.fetch)} of it not there before"
+        yield f"{platform}: {sizes}, {format_bytes(row.fetch)} of it new"
 
 
 def _markdown(found: "Compared") -> str:
@@ -181,11 +181,11 @@ def _markdown(found: "Compared") -> str:
     everywhere = tuple(difference.download)
     lines = [f"### `{found.old}` → `{found.new}`", ""]
     if not difference:
-        return "\n".join([*lines, "They hold the same."])
+        return "\n".join([*lines, "The locks are equal."])
     if reaching := _reaching(difference, everywhere):
-        lines += ["**where files come from and go**", "", "```text", *reaching, "```", ""]
+        lines += ["**origins and destinations of files**", "", "```text", *reaching, "```", ""]
     tables = (("the host must offer", difference.host), ("toolchain", difference.toolchain))
-    for title, rows in (*tables, ("asked for", difference.lock)):
+    for title, rows in (*tables, ("requests", difference.lock)):
         if rows:
             lines += [
                 f"| {title} | |",
@@ -208,5 +208,5 @@ def _markdown(found: "Compared") -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text that stays in its cell of a Markdown table and is no markup."""
+    """Return a text escaped for a cell of a Markdown table."""
     return re.sub(r"([|<>\[\]`\\])", r"\\\1", text)

@@ -13,12 +13,12 @@ from tenv.core.errors import UsageError
 __all__ = ["env"]
 
 
-@command("env", short_help="Print what activating an environment sets, and why.")
+@command("env", short_help="Print the variables that activation sets, and why.")
 @target_argument
-@click.option("--explain", metavar="NAME", help="Tell who sets one variable, why, and what it replaces now.")
+@click.option("--explain", metavar="NAME", help="Explain one variable: its origin, its reason, the value it replaces.")
 @prefix_option
 def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path | None) -> Result:
-    """Print every variable that activating the environment of TARGET changes, with the reason."""
+    """Print every variable that activation of the environment of TARGET changes, with the reason."""
     from tenv.core.toml_reader import nearest
     from tenv.project.context import Context
     from tenv.verbs.activate import find_activation
@@ -31,7 +31,7 @@ def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path |
         names = [change.name for change in changes]
         if explain not in names:
             hint = nearest(explain, names) or f"`tenv env {activation.target}` lists them"
-            raise UsageError(f"{activation.target} does not change `{explain}`", hint=hint)
+            raise UsageError(f"{activation.target} sets no variable `{explain}`", hint=hint)
         changes = tuple(change for change in changes if change.name == explain)
     rows = [
         {**change.to_json(), "replaces": context.environ.get(change.name)}
@@ -51,7 +51,7 @@ def _print(rows: list[dict[str, str | None]], *, explained: bool) -> None:
 
 
 def _shown(row: dict[str, str | None]) -> str:
-    """Return what a variable becomes, as a person reads it."""
+    """Return the new value of a variable as text."""
     value, own = row["value"], f"${row['name']}"
     separator = row.get("separator") or os.pathsep
     match row["action"]:
@@ -64,4 +64,4 @@ def _shown(row: dict[str, str | None]) -> str:
         case Action.SET:
             return f"={value}"
         case _:
-            return " (left as it is)"
+            return " (unchanged)"

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-@command("explain", short_help="Print what a finding means, or why a build failed.")
+@command("explain", short_help="Explain a finding, or why a build failed.")
 @click.argument("code", required=False)
 @click.option("--log", default="", callback=not_empty, metavar="FILE", help="The log of a build; `-` for stdin.")
 def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG001
-    """Print the page of the rule CODE, such as TE103: what it says, why, an example, the fix and the sources.
+    """Print the page of the rule CODE, such as TE103: its meaning, an example, the fix and the sources.
 
-    With --log, name the first step that failed in the log of a build, its first error, the cause, and what mends it.
-    The status is 0 with or without a cause.
+    With --log, print the first failed step in the log of a build, its first error, the cause and the fix. The status
+    is 0 with or without a cause.
     """
     if (code is None) is not bool(log):
-        raise click.UsageError("give either a CODE or `--log FILE`")
+        raise click.UsageError("expected either a CODE or `--log FILE`")
     if code is None:
         return _log(log)
     from tenv.verbs.explain import explain as find
@@ -50,10 +50,10 @@ def _log(name: str) -> Result:
 def _lines(found: "ExplainedLog") -> Iterator[str]:
     diagnosis = found.diagnosis
     if not diagnosis.failed:
-        yield f"{found.log}: nothing failed"
+        yield f"{found.log}: no step failed"
         return
     for label, line in (("step", diagnosis.step), ("error", diagnosis.error)):
         if line is not None:
             yield f"{label + ':':<7} line {line.number}: {line.text.strip()}"
     if diagnosis.cause is None:
-        yield f"cause:  none of the {found.known} that tenv knows"
+        yield f"cause:  unknown (none of the {found.known} known causes matches)"

@@ -27,16 +27,22 @@ __all__ = ["export"]
     default=Path(),
     help="The file to write where the format is one, else the folder; `-` to print.",
 )
-@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; all when left out.")
-@click.option("--python", default="", metavar="MINOR", help="Take the wheels of one Python only.")
-@click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to take.")
-@click.option("--requests", is_flag=True, help="environment.yml: what the manifest asks for, not what is locked.")
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to write; default: all.")
+@click.option("--python", default="", metavar="MINOR", help="Write the wheels of one Python minor alone.")
+@click.option(
+    "--lock-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The lock to export; default: the target's own.",
+)
+@click.option(
+    "--requests", is_flag=True, help="environment.yml: write the requests of the manifest, not the locked packages."
+)
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
 @click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, when it is not the usual one."
+    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
 @click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @offline_option
 def export(
     voice: Voice,
@@ -56,9 +62,9 @@ def export(
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
-    What the format can't hold is said on standard error. Or write what uses its environment here: vscode, direnv,
-    clangd. These add to files that are there; a value of yours is kept unless --force is given. Or write what makes the
-    environment elsewhere, from the lock: dockerfile, devcontainer, apptainer, github-actions.
+    tenv lists on standard error what the format can't hold. vscode, direnv and clangd write files that use the
+    environment on this machine. They extend existing files and keep your values, unless --force is given. dockerfile,
+    devcontainer, apptainer and github-actions write files that create the environment elsewhere from the lock.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
@@ -82,18 +88,18 @@ def export(
     files = written.exported.files
     data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
     data |= {"notes": list(written.exported.notes)} if written.exported.notes else {}
-    told = [f"not in it: {line}" for line in written.exported.lost]
+    lost = [f"not exported: {line}" for line in written.exported.lost]
     if str(output) == "-":
         if len(files) != 1:
             raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
         text = next(iter(files.values())).decode()
-        return Result({**data, "files": [], "text": text}, text=text, summary=told)
+        return Result({**data, "files": [], "text": text}, text=text, summary=lost)
     paths, kept = workflow.write(*_placed(written, output), force=force)
     files_written = [str(path) for path in paths]
-    told += [f"kept as it is (`--force` replaces it): {line}" for line in kept]
+    lost += [f"kept (`--force` replaces it): {line}" for line in kept]
     data |= {"kept": kept} if kept else {}
-    told = [f"{', '.join(files_written)} written", *told, *written.exported.notes]
-    return Result({**data, "files": files_written}, summary=told)
+    summary = [f"{', '.join(files_written)} written", *lost, *written.exported.notes]
+    return Result({**data, "files": files_written}, summary=summary)
 
 
 def _placed(written: "Written", output: Path) -> "tuple[Written, Path]":

@@ -11,26 +11,26 @@ from tenv.cli.table import print_table
 __all__ = ["facts"]
 
 
-@command("facts", short_help="Show what fits with what, and by which source.")
+@command("facts", short_help="Show the compatibility tables and their sources.")
 @click.argument("table", required=False)
 def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
-    """Show the rows of TABLE with their sources; without TABLE, list the tables.
+    """Print the rows of TABLE with their sources. Without TABLE, list the tables.
 
-    Your own rows are read from the files and folders in TENV_FACTS and from the folder `facts` of your configuration.
+    tenv reads your own rows from TENV_FACTS (files and folders) and from `facts` in your configuration folder.
     """
     from tenv.project.context import Context
     from tenv.project.user_facts import list_tables, show_table
 
     if table is None:
         rows = list_tables(Context())
-        return Result(rows, text=lambda: _print_list(rows), summary=("`tenv facts TABLE` shows one with its sources",))
+        return Result(rows, text=lambda: _print_list(rows), summary=("`tenv facts TABLE` prints the rows of a table",))
     data = show_table(Context(), table)
     return Result(data, text=lambda: _print_table(data))
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:
     print_table(
-        ("TABLE", "DATE", "ROWS", "NOT CONFIRMED", "OWN", "WHAT IT ANSWERS"),
+        ("TABLE", "DATE", "ROWS", "NOT CONFIRMED", "OWN", "CONTENT"),
         [(row["name"], row["date"], row["rows"], row["unconfirmed"], row["own"], row["about"]) for row in rows],
     )
 

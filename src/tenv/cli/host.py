@@ -25,22 +25,22 @@ pytorch_option = click.option(
     default="",
     callback=not_empty,
     metavar="VERSION|DIR",
-    help="The PyTorch to build; else the checkout here.",
+    help="The PyTorch to build; default: the checkout in the working folder.",
 )
-"""The PyTorch that is to be built."""
+"""The option for the PyTorch to build."""
 
 from_report_option = click.option(
     "--target-from-report",
     is_flag=True,
-    help="Take the target with the CUDA that the PyTorch of the pasted report was built with.",
+    help="Select the target by the CUDA that the PyTorch of the pasted report was built with.",
 )
-"""What stands in for TARGET."""
+"""The option that replaces TARGET."""
 
 
 def taken_from_report(
     context: "Context", target: str | None, options: "HostOptions", say: Callable[[str], None]
 ) -> "FromReport":
-    """Return the target that a report asks for, and say why it is that one; raises UsageError beside a TARGET."""
+    """Return the target that fits a report, and report why; raises UsageError if TARGET is given too."""
     from tenv.checks.target_from_report import from_report
 
     if target is not None:
@@ -51,41 +51,41 @@ def taken_from_report(
 
 
 def host_options(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Add the options that name a host other than this one."""
+    """Add the options that replace this host or parts of it."""
     for option in (
         click.option(
             "--assume-gpu",
             default="",
             callback=not_empty,
             metavar="NAME",
-            help="Assume this GPU, such as `GTX 1660 Ti`.",
+            help="Assume this GPU, for example `GTX 1660 Ti`.",
         ),
         click.option(
             "--assume-driver",
             default="",
             callback=not_empty,
             metavar="VERSION",
-            help="Assume this driver: `535.104.12`.",
+            help="Assume this driver, for example `535.104.12`.",
         ),
         click.option(
             "--host-report",
             default="",
             callback=not_empty,
             metavar="FILE",
-            help="Take a report of `tenv host --json`, or what `collect_env` or `nvidia-smi` printed; `-` for stdin.",
+            help="Read a report of `tenv host --json`, or output of `collect_env` or `nvidia-smi`; `-` for stdin.",
         ),
     ):
         function = option(function)
     return function
 
 
-@command("host", short_help="Show what this machine offers, and who says so.")
+@command("host", short_help="Print the host report: each value with its origin.")
 @host_options
 def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
-    """Show what this machine offers, each value with its origin, and what is missing with the reason.
+    """Print the host report: each value with its origin, and each missing value with the reason.
 
-    `--json` is the form that `--host-report` reads. CONDA_OVERRIDE_CUDA replaces the CUDA version of the driver; set to
-    nothing, it means that there is none.
+    `--host-report` reads the output of `--json`. CONDA_OVERRIDE_CUDA replaces the CUDA version of the driver; an empty
+    value means no CUDA.
     """
     from tenv.checks.host_options import HostOptions, read, report
     from tenv.host.report_json import to_json
@@ -94,20 +94,20 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
     asked = read(HostOptions(**options))
     found = report(Context(), asked)
     pasted = asked.given.pasted if asked.given else {}
-    told = [f"note: {clash['item']}: {clash['taken']} counts, not {clash['left']}" for clash in _clashes(pasted)]
+    notes = [f"note: {clash['item']}: {clash['taken']} counts, not {clash['left']}" for clash in _clashes(pasted)]
     data = {**to_json(found), "pasted": pasted} if pasted else to_json(found)
-    return Result(data, text=lambda: out("\n".join(_lines(found))), summary=told)
+    return Result(data, text=lambda: out("\n".join(_lines(found))), summary=notes)
 
 
 def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
-    """Return where places of a pasted text contradict each other."""
+    """Return the contradictions in a pasted text."""
     found = pasted.get("contradictions")
-    rows = found if isinstance(found, list) else []  # of a report that somebody edited
+    rows = found if isinstance(found, list) else []  # else the report was edited by hand
     return [row for row in rows if isinstance(row, dict) and {"item", "taken", "left"} <= set(row)]
 
 
 def _lines(report: "HostReport") -> Iterator[str]:
-    """Yield the report as a list: a label, a value, its origin; more values of one label below each other."""
+    """Yield the lines of the report: label, value, origin; further values of a label stand below it."""
     from tenv.host.fields import host_fields
 
     for name, field in host_fields().items():

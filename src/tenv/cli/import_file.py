@@ -11,15 +11,15 @@ from tenv.cli.output import Result, Voice, count
 __all__ = ["import_file"]
 
 
-@command("import", short_help="Make a target of another tool's file.")
+@command("import", short_help="Make a target from another tool's file.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--name", help="The target's name; that of the file's environment or folder when left out.")
-@click.option("--format", "format_", help="The file's format, where its name does not tell.")
-@click.option("--environment", default="", metavar="NAME", help="The environment to take, where there are several.")
-@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to take; all when left out.")
+@click.option("--name", help="The target's name; default: the name of the file's environment or folder.")
+@click.option("--format", "format_", help="The file's format; default: detected.")
+@click.option("--environment", default="", metavar="NAME", help="The environment to import, if the file has several.")
+@click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to import; default: all.")
 @user_option
 @click.option("--no-lock", is_flag=True, help="Write the manifest alone.")
-@click.option("--force", is_flag=True, help="Overwrite the manifest and the lock that are there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing manifest and lock.")
 def import_file(
     voice: Voice,  # noqa: ARG001 (every command has a voice)
     *,
@@ -32,10 +32,10 @@ def import_file(
     no_lock: bool,
     force: bool,
 ) -> Result:
-    """Make a target of FILE: pixi.lock, pixi.toml, conda-lock.yml, environment.yml, an explicit list or wheels' files.
+    """Make a target from FILE: pixi.lock, pixi.toml, conda-lock.yml, environment.yml, explicit list, wheel formats.
 
-    The manifest is written to manifests/NAME.toml; where the file has hashes, the lock to locks/NAME.lock. What is in
-    the file and can't be in a target is said on standard error.
+    tenv writes manifests/NAME.toml and, if the file has hashes, locks/NAME.lock. It lists on standard error what a
+    target can't hold.
     """
     from tenv.project.context import Context
     from tenv.verbs import import_file as workflow  # late: loads what it needs
@@ -56,5 +56,5 @@ def import_file(
         for platform, row in made.counts.items()
     )
     written = [f"{made.manifest} written"]
-    written += [f"{made.lock} written: {held}"] if made.lock else [f"`tenv lock {made.target}` makes its lock"]
-    return Result(data, summary=[*written, *(f"not taken over: {line}" for line in made.lost)])
+    written += [f"{made.lock} written: {held}"] if made.lock else [f"`tenv lock {made.target}` locks it"]
+    return Result(data, summary=[*written, *(f"not imported: {line}" for line in made.lost)])

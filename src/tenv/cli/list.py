@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["list_environments"]
 
 
-@command("list", short_help="List the environments here.")
-@click.option("--check", is_flag=True, help="End with status 1 when one is stale, broken or not finished.")
+@command("list", short_help="List the environments.")
+@click.option("--check", is_flag=True, help="End with status 1 if an environment is stale, broken or incomplete.")
 def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (every command has a voice)
     """List the environments of the project and of your data folder, with their states.
 
-    An environment is stale when the lock has other files for this platform and Python than the environment.
+    An environment is stale if its lock has other files for this platform and Python.
     """
     from tenv.project.context import Context
     from tenv.verbs.list import find_environments

@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 __all__ = ["each", "lock", "locked_result", "user_option"]
 
 user_option = click.option(
-    "--user", is_flag=True, help="Write to your configuration folder, which counts wherever no project has its own."
+    "--user", is_flag=True, help="Write to your configuration folder, which counts outside projects."
 )
 
-_LIMIT_HELP = "Seconds that reading the package lists of channels, and then solving, may take (300)."
+_LIMIT_HELP = "Time limit in seconds for reading package lists, and then for solving (300)."
 
 
-@command("lock", short_help="Write the lock of a target, or check it.")
+@command("lock", short_help="Write or check the lock of a target.")
 @target_argument
 @click.option(
-    "--check", is_flag=True, help="Write nothing; stop (status 7) when the lock does not satisfy the manifest."
+    "--check", is_flag=True, help="Write nothing; end with status 7 if the lock does not satisfy the manifest."
 )
 @user_option
-@click.option("--reset", is_flag=True, help="Remove the lock that takes the place of the one beside the manifest.")
+@click.option("--reset", is_flag=True, help="Remove the lock that replaces the one beside the manifest.")
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
 @offline_option
 @click.option(
     "--exclude-newer",
     type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    help="Choose anew, without files that came after this moment (UTC; a day means its first).",
+    help="Select all files anew, without files newer than this time (UTC; a date means 00:00).",
 )
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=300.0, help=_LIMIT_HELP)
-@click.option("--trust-first-use", is_flag=True, help="Take files whose sha256 nobody names as they are seen now.")
-@click.option("--verbose", "-v", is_flag=True, help="Where there is no solution, print all that the solver says.")
+@click.option("--trust-first-use", is_flag=True, help="Record the sha256 of downloads that have no published one.")
+@click.option("--verbose", "-v", is_flag=True, help="If there is no solution, print the solver's full output.")
 def lock(
     voice: Voice,
     *,
@@ -126,7 +126,7 @@ def each(context: "Context", target: str | None, one: "Callable[[Context, str], 
 
 
 def _answers(target: "Target") -> bool:
-    """Return whether the lock that counts satisfies its manifest, so that none is written."""
+    """Return whether the lock in use satisfies its manifest, so tenv writes none."""
     from tenv.checks.lock_verdict import judge_lock
 
     judged = judge_lock(target)
@@ -139,23 +139,23 @@ def _reset(context: "Context", target: str) -> Result:
     done = reset_lock(context, target)
     now = done.target
     data = {"target": target, "removed": str(done.removed), "path": str(now.lock_file), "changed": True}
-    counts = f"{now.lock_file} counts ({now.owners})" if now.lock_origin else "there is no lock now"
+    counts = f"{now.lock_file} is in use now ({now.owners})" if now.lock_origin else "the target has no lock now"
     return Result(data, summary=[f"{done.removed} removed: {counts}"])
 
 
 def locked_result(target: str, locked: "Locked", verb: str) -> Result:
-    """Return what `tenv lock` and `tenv update` tell of a lock."""
+    """Return the result of `tenv lock` and `tenv update`."""
     from tenv.verbs.lock import counts
 
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
-    told = ", ".join(f"{platform} {_told(row)}" for platform, row in platforms.items())
+    tally = ", ".join(f"{platform} {_count(row)}" for platform, row in platforms.items())
     findings = [finding.to_json() for finding in locked.findings]
-    return Result(data, summary=[f"{locked.path} {verb}: {told}"], findings=findings)
+    return Result(data, summary=[f"{locked.path} {verb}: {tally}"], findings=findings)
 
 
-def _told(row: "dict[str, int]") -> str:
-    """Return how many files a platform has, by kind; wheels alone are counted even when there are none."""
+def _count(row: "dict[str, int]") -> str:
+    """Return the number of files of a platform by kind. Zero is shown for wheels alone."""
     from tenv.targets.sections import SECTIONS
 
     parts = [count(row[section.key], section.noun) for section in SECTIONS if row.get(section.key)]

@@ -82,17 +82,17 @@ _COLLECT_AFTER = 100_000
 
 def main() -> None:
     """Run the program."""
-    # What a command makes is freed by counting; to look for cycles every 700 objects costs a short command a sixth.
+    # Reference counting frees the objects of a command; cycle collection costs a short command a sixth of its time.
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
     if arguments in (
         ["--version"],
         ["-V"],
         ["version"],
-    ):  # asked by every script that looks for tenv: no library is loaded
+    ):  # scripts use it to detect tenv, so it loads no library
         from tenv import __version__
 
-        with contextlib.suppress(OSError):  # the way of all other commands then says why
+        with contextlib.suppress(OSError):  # the usual path below then reports the error
             print(f"tenv {__version__}", flush=True)
             return
     from tenv.cli.surroundings import ended_by_signals, endure_texts  # late: as above
@@ -143,7 +143,7 @@ def _program() -> Any:
     from tenv import __version__
 
     class Commands(click.Group):
-        """Loads a command when it is asked for."""
+        """A group that imports the module of a command only to run it."""
 
         def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
             return list(COMMANDS)
@@ -174,7 +174,7 @@ def _program() -> Any:
 
     program = Commands(
         "tenv",
-        help="The toolchain that a PyTorch checkout needs, on the machine at hand, the same on every machine.",
+        help="Provide the toolchain that a PyTorch checkout needs, the same on every machine.",
         epilog="Start with `tenv targets`, then `tenv create TARGET`.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,4 +1,4 @@
-"""How every command speaks: data to standard output, talk to standard error, and one JSON envelope."""
+"""The output of every command: data to standard output, messages to standard error, and one JSON envelope."""
 
 import contextlib
 import json
@@ -27,10 +27,10 @@ __all__ = [
 ]
 
 
-_COLOUR = f"\ue000{os.urandom(8).hex()}\ue000"
-"""Begins a colour of ours; what comes from elsewhere can't know it."""
+_COLOR = f"\ue000{os.urandom(8).hex()}\ue000"
+"""Marks a color of tenv; text from other sources can't contain it."""
 
-_COLOURS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
+_COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Result:
     """What a command returns.
 
     Attributes:
-        data: What ``--json`` prints under ``data``.
-        text: What is printed to standard output without ``--json``: the text of a file or a script, as it is, or a
-            function that prints for people.
-        summary: What is said to standard error at the end, unless ``--quiet``.
-        findings: The findings as plain values.
+        data: The value of ``data`` with ``--json``.
+        text: The standard output without ``--json``: text as it is (a file, a script), or a function that prints
+            text for reading.
+        summary: The last messages on standard error, unless ``--quiet``.
+        findings: The findings as JSON values.
         status: The exit status.
     """
 
@@ -54,11 +54,11 @@ class Result:
 
 
 class Voice:
-    """Where a command's words go.
+    """The output streams of a command.
 
     Attributes:
         json: Print one JSON envelope and nothing else to standard output.
-        quiet: Say nothing but errors.
+        quiet: Print no messages except errors.
     """
 
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
@@ -66,12 +66,12 @@ class Voice:
         self.quiet = quiet
 
     def say(self, sentence: str) -> None:
-        """Say something on standard error, unless told to be quiet."""
+        """Print a message to standard error, unless quiet."""
         if not self.quiet:
             tell(sentence)
 
     def finish(self, command: str, result: Result) -> Exit:
-        """Print what a command returned."""
+        """Print the result of a command."""
         if self.json:
             self._envelope(command, result.status == Exit.DONE, result.data, result.findings, None)
             return result.status
@@ -118,46 +118,46 @@ class Voice:
 
 
 def tell(text: str) -> None:
-    """Write a line to standard error; where nobody can hear it (closed, full), the work goes on all the same."""
+    """Write a line to standard error; a stream that is closed or full is no error."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             print(_cleaned(text), file=sys.stderr, flush=True)
 
 
 def out(text: str = "") -> None:
-    """Write a line for people to standard output."""
+    """Write a line of text to standard output."""
     print(_cleaned(text))
 
 
 def _cleaned(text: str) -> str:
-    """Return a text for a terminal: with our colours, and what else would steer it escaped."""
-    return "\x1b[".join(map(printable, text.split(_COLOUR)))
+    """Return a text for a terminal: tenv's colors are kept, other control characters are escaped."""
+    return "\x1b[".join(map(printable, text.split(_COLOR)))
 
 
 def paint(text: str, code: str, stream: TextIO | None) -> str:
-    """Colour a text for `tell` or `out` where the stream is a terminal and the user has not said no (no-color.org)."""
+    """Color a text for `tell` or `out` if the stream is a terminal and NO_COLOR is not set (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(stream)
-    return text if plain else f"{_COLOUR}{code}m{text}{_COLOUR}0m"
+    return text if plain else f"{_COLOR}{code}m{text}{_COLOR}0m"
 
 
 def print_findings(
     findings: Sequence[dict[str, str]], write: Callable[[str], None] = out, stream: TextIO | None = None
 ) -> None:
-    """Print findings in full, each below a blank line.
+    """Print findings in full, with a blank line before each.
 
     Args:
         findings: The findings.
         write: Writes a line.
-        stream: Where `write` leads, which decides about colours; None for standard output.
+        stream: The stream behind `write`, which decides about colors; None for standard output.
     """
     for finding in findings:
-        label = paint(f"{finding['severity']}[{finding['code']}]", _COLOURS[finding["severity"]], stream or sys.stdout)
+        label = paint(f"{finding['severity']}[{finding['code']}]", _COLORS[finding["severity"]], stream or sys.stdout)
         lines = [f"\n{label}: {finding['subject']}: {finding['message']}"]
         write("\n".join([*lines, *(f"  {key}: {finding[key]}" for key in ("evidence", "source", "fix"))]))
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Tell whether a stream leads to a terminal; one that is closed does not."""
+    """Return whether a stream is a terminal; a closed stream is not."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -165,7 +165,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration for people."""
+    """Return a duration as text."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     minutes, rest = divmod(seconds, 60)

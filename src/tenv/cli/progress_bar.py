@@ -20,7 +20,7 @@ _SHOWN = 5
 
 
 class Terminal:
-    """Draws progress on standard error; where that is no terminal, says each step once."""
+    """Draws progress on standard error; without a terminal, prints the name of each step."""
 
     def __init__(self, voice: Voice) -> None:
         self._voice = voice
@@ -31,23 +31,23 @@ class Terminal:
         self._counts_bytes = False
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start drawing."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         if self._bars:
             self._bars.stop()
 
     def phase(self, name: str) -> None:
-        """Show a named step until something with a size begins in it; a log has that alone."""
+        """Show the name of a step until work with a size begins. A log gets the name alone."""
         if is_terminal(sys.stderr):
             self.step(name)
 
     def step(self, title: str, total: int | None = None) -> None:
-        """Begin a step."""
+        """Start a step."""
         if self._voice.quiet:
             return
         if not is_terminal(sys.stderr):
@@ -84,10 +84,10 @@ class Terminal:
                 self._bars.advance(self._step, count)
 
     def transfers(self, running: Mapping[str, Transfer]) -> None:
-        """Draw the downloads, the largest of those under way each on a line."""
+        """Draw the downloads: the largest active ones, one line each."""
         if not self._bars or self._step is None:
             return
-        # The last step to the end is often not told, so a download that is nearly there is not drawn any more.
+        # Tools often omit the last update, so a download that is nearly complete is no longer drawn.
         under_way = sorted((row for row in running.values() if row.done < 0.98 * row.total), key=lambda row: -row.total)
         shown = {row.name: row for row in under_way[:_SHOWN]}
         for name in [name for name in self._running if name not in shown]:
@@ -96,11 +96,11 @@ class Terminal:
             if name not in self._running:
                 self._running[name] = self._bars.add_task(printable(f"  {name}"), total=row.total, bytes=True)
             self._bars.update(self._running[name], completed=row.done)
-        if self._counts_bytes:  # items are counted by `advance`
+        if self._counts_bytes:  # `advance` counts items
             self._bars.update(self._step, completed=sum(row.done for row in running.values()))
 
     def say(self, sentence: str) -> None:
-        """Say something above the bars."""
+        """Print a message above the bars."""
         if self._bars and not self._voice.quiet:
             self._bars.console.print(printable(sentence), markup=False, highlight=False)
         else:

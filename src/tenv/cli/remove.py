@@ -14,9 +14,9 @@ __all__ = ["remove"]
 @command("remove", short_help="Remove an environment.")
 @click.argument("target")
 @prefix_option
-@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+@click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 def remove(voice: Voice, *, target: str, prefix: Path | None, no_wait: bool) -> Result:
-    """Remove the environment of TARGET and all that is in it; a folder that tenv did not make is left alone."""
+    """Remove the environment of TARGET with all its files. tenv refuses a folder that it did not create."""
     from tenv.project.context import Context
     from tenv.verbs.remove import remove_environment
 

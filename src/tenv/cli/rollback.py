@@ -12,19 +12,19 @@ from tenv.cli.progress_bar import Terminal
 __all__ = ["rollback"]
 
 
-@command("rollback", short_help="Go back to the lock that an environment had before.")
+@command("rollback", short_help="Restore the previous lock of an environment.")
 @target_argument
 @prefix_option
-@click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and change nothing.")
 @offline_option
-@click.option("--no-wait", is_flag=True, help="Stop (status 8) when another process holds the environment.")
+@click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 def rollback(
     voice: Voice, *, target: str | None, prefix: Path | None, dry_run: bool, offline: bool, no_wait: bool
 ) -> Result:
-    """Install the lock that the environment of TARGET was made from before the present one.
+    """Install the lock that the environment of TARGET had before the present one.
 
-    Each time goes one lock further back, as far as locks are kept. The lock of the project stays as it is, so that the
-    next `tenv create TARGET` goes forward to it again.
+    Each call goes one lock further back; tenv keeps the last three. The lock of the project does not change, so the
+    next `tenv create TARGET` installs it again.
     """
     from tenv.project.context import Context  # late: loads what it needs
     from tenv.verbs.rollback import find_way, go_back
@@ -45,11 +45,11 @@ def rollback(
     }
     if made is None:
         return Result(data, summary=[f"{way.target} would go back to {way.lock}"])
-    again = f"`tenv create {way.target}` goes forward again to the lock of the manifest"
+    again = f"`tenv create {way.target}` installs the present lock again"
     return Result(
         data,
         summary=[
             *(f"note: {note}" for note in made.notes),
-            f"{way.target} is back at the lock before ({format_seconds(made.seconds)}); {again}",
+            f"{way.target} has its previous lock ({format_seconds(made.seconds)}); {again}",
         ],
     )

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["run_program", "shell"]
 
 _DEFAULT = ""
-"""Stands for the target where the command line has none before ``--``."""
+"""Marks a missing target before ``--``."""
 
 
 class _WithDefault(click.Command):
-    """A command whose target may be left out before ``--``."""
+    """A command with an optional target before ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put a mark where the target is left out."""
+        """Insert the mark for a missing target."""
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] != "--":
             at += 2 if args[at] == "--prefix" else 1
@@ -45,14 +45,14 @@ class _WithDefault(click.Command):
 @click.argument("target", metavar="[TARGET]")
 @prefix_option
 @locked_option
-@click.option("--sync/--no-sync", default=None, help="Bring the environment up to date with its lock first, or do not.")
+@click.option("--sync/--no-sync", default=None, help="Update the environment to its lock first, or do not.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 def run_program(
     voice: Voice, *, target: str, prefix: Path | None, locked: bool, sync: bool | None, arguments: tuple[str, ...]
 ) -> Result:
     """Run COMMAND in the environment of TARGET; its exit status and signals are its own.
 
-    Without TARGET (`tenv run -- COMMAND`), the default target is taken. `sync = true` in tenv.toml or config.toml
+    Without TARGET (`tenv run -- COMMAND`), it is the default target. `sync = true` in tenv.toml or config.toml
     has the effect of --sync. With --json, print what would be started, and start nothing.
     """
     from tenv.project.context import Context
@@ -61,12 +61,12 @@ def run_program(
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
         raise UsageError(
-            "there is no command to run", hint=f"for example: tenv run {target or 'TARGET'} -- cmake --version"
+            "no command is given", hint=f"`tenv run {target or 'TARGET'} -- cmake --version` is an example"
         )
     if arguments[0] in ("--prefix", "--json", "--quiet"):
         raise UsageError(
-            f"`{arguments[0]}` stands after the target, where the command begins",
-            hint=f"options of tenv come first: tenv run {arguments[0]} … {target} -- COMMAND",
+            f"`{arguments[0]}` is an option of tenv, but stands after the target",
+            hint=f"`tenv run {arguments[0]} … {target} -- COMMAND` has it before the target",
         )
     context = Context(locked=locked)
     if not voice.json and (context.syncs() if sync is None else sync):
@@ -79,13 +79,13 @@ def run_program(
 
 
 def _forms(target: str, words: Sequence[str], nearest: str) -> str:
-    """Return both forms of the command for a first word that is no target."""
+    """Return a hint with both forms of the command for a first word that is not a target."""
     typed = shlex.join([target, *words])
-    return f"`tenv run TARGET -- {typed}` names a target, `tenv run -- {typed}` takes the default; {nearest}"
+    return f"`tenv run TARGET -- {typed}` names a target, `tenv run -- {typed}` uses the default; {nearest}"
 
 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None) -> None:
-    """Bring the environment up to date, with progress on standard error."""
+    """Update the environment, with progress on standard error."""
     from dataclasses import replace
 
     from tenv.cli.progress_bar import Terminal
@@ -98,7 +98,7 @@ def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | N
         sync(replace(context, progress=progress), target, prefix, tell)
 
 
-@command("shell", short_help="Start a shell in which an environment is active.")
+@command("shell", short_help="Start a shell with an active environment.")
 @target_argument
 @prefix_option
 @locked_option

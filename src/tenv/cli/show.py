@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["show"]
 
 
-@command("show", short_help="Print a target: its manifest, its lock, its environment.")
+@command("show", short_help="Print a target: manifest, lock and environment.")
 @click.argument("target")
 @prefix_option
 def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Print what TARGET asks for, what its lock holds for this platform, and the state of its environment."""
+    """Print the requests of TARGET, its locked files for this platform, and the state of its environment."""
     from tenv.project.context import Context
     from tenv.verbs.show import describe
 
@@ -30,7 +30,7 @@ def show(voice: Voice, *, target: str, prefix: Path | None) -> Result:  # noqa: 
 
 
 def _state(shown: "Shown") -> str:
-    """Return the state of the environment, and why where it is stale."""
+    """Return the state of the environment, with the reason if it is stale."""
     if shown.fault:
         return f"{shown.word}: {shown.fault.message}; {shown.fault.hint}"
     if shown.state is None:
@@ -50,7 +50,7 @@ def _print(shown: "Shown") -> None:
         ("python", str(manifest.python or "")),
         ("cuda", str(manifest.requirements.cuda or "none")),
         ("glibc", str(manifest.requirements.glibc or "any")),
-        ("machine", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
+        ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("features", _features(shown)),
         ("lock", shown.lock_state),
         ("environment", f"{shown.environment.prefix} ({_state(shown)})"),
@@ -63,14 +63,14 @@ def _print(shown: "Shown") -> None:
     out("")
     features = any(row["features"] for row in shown.packages)
     print_table(
-        ("PACKAGE", "KIND", "WANTED", f"LOCKED ({shown.platform})", "SIZE", *(["FEATURE"] if features else [])),
+        ("PACKAGE", "KIND", "REQUESTED", f"LOCKED ({shown.platform})", "SIZE", *(["FEATURE"] if features else [])),
         [_row(row, with_features=features) for row in shown.packages],
     )
     for row in shown.packages:
         if row.get("licence"):
-            out(f"licence of {row['name']}: {row['licence']}")
+            out(f"license of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
-            out(f"{row['name']}: its sha256 is what was seen at the first download; nobody else names one")
+            out(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")
 
 
 def _row(row: "Mapping[str, Any]", *, with_features: bool) -> tuple[str, ...]:

@@ -32,5 +32,5 @@ def begin(voice: Voice, context: "Context", plan: "StartPlan") -> Result:
 
 
 def _status(status: int) -> Exit:
-    """Return another program's exit status as ours (only where this process could not become it)."""
+    """Return the exit status of the program (only on Windows, where exec is not available)."""
     return status  # type: ignore[return-value]

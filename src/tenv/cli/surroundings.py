@@ -1,4 +1,4 @@
-"""What a command needs of its process: streams that take every text, and signals that end it in order."""
+"""The process of a command: streams that accept every text, and signals that end it cleanly."""
 
 import codecs
 import contextlib
@@ -12,11 +12,11 @@ from tenv.core.errors import Exit
 
 __all__ = ["ended_by_signals", "endure_texts"]
 
-_SIGNALS = ("SIGTERM", "SIGHUP")  # of a batch system, of a terminal that is closed; Python turns SIGINT itself
+_SIGNALS = ("SIGTERM", "SIGHUP")  # from a batch system, from a closed terminal; Python itself handles SIGINT
 
 
 def endure_texts() -> None:
-    """Let standard output take any text: a name that is no UTF-8 as its own bytes, a sign it does not have escaped."""
+    """Make standard output accept any text: bytes that are not UTF-8 pass through, other characters are escaped."""
     codecs.register_error("tenv", _escaped)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="tenv")
@@ -31,10 +31,10 @@ def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that its folders and programs are put away.
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that a command removes its folders and ends its programs.
 
-    The status is then that of the signal, negative as `subprocess` has it: the process is to die of it in the end. A
-    signal that is ignored (``nohup``) stays so. The second one ends the process at once.
+    The status is then the negative number of the signal, as in `subprocess`, and the process ends by that signal. An
+    ignored signal (``nohup``) stays ignored. A second signal ends the process at once.
     """
     received: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Plain tables on standard output: columns apart by two blanks, whole words, no frame, good for `grep` and `cut`."""
+"""Plain tables on standard output: two blanks between columns, no truncation, no frame; fit for `grep`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["print_table"]
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under a header, each column as wide as its widest cell; the last one is not padded."""
+    """Print rows under a header. Each column is as wide as its widest cell; the last column is not padded."""
     table = [tuple(header), *(tuple(str(cell) for cell in row) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:

@@ -9,11 +9,11 @@ from tenv.cli.table import print_table
 __all__ = ["targets"]
 
 
-@command("targets", short_help="List the targets and where each comes from.")
+@command("targets", short_help="List the targets and their origins.")
 def targets(voice: Voice) -> Result:
-    """List the targets of the project, of your configuration folder and built in.
+    """List the targets of the project, of your configuration folder, and the built-in ones.
 
-    KIND says where the toolkit comes from: conda packages, NVIDIA's archives, wheels, or the host's system. MANIFEST
+    KIND is the source of the toolkit: conda packages, NVIDIA's archives, wheels, or the system. MANIFEST
     and LOCK say whose counts: that of the project, yours (in your configuration folder), or the built-in one.
     """
     from tenv.core.errors import ManifestError

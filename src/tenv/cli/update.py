@@ -11,18 +11,18 @@ from tenv.cli.progress_bar import Terminal
 __all__ = ["update"]
 
 
-@command("update", short_help="Choose newer versions for the lock of a target.")
+@command("update", short_help="Update the lock of a target to newer versions.")
 @target_argument
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
-@click.option("--dry-run", is_flag=True, help="Tell what would change, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @user_option
 @offline_option
 def update(
     voice: Voice, *, target: str | None, packages: tuple[str, ...], dry_run: bool, user: bool, offline: bool
 ) -> Result:
-    """Choose the newest versions that the manifest of TARGET allows, for PACKAGEs alone or for all, and lock them.
+    """Lock the newest versions that the manifest of TARGET allows, of the PACKAGEs or of all packages.
 
-    Another package moves only where a PACKAGE needs that. Without TARGET, all targets of the project are updated.
+    Another package changes only if a PACKAGE requires it. Without TARGET, all targets of the project are updated.
     """
     from dataclasses import replace
 
@@ -42,7 +42,7 @@ def update(
         changes = {"dry_run": dry_run, "difference": difference.to_json() if difference is not None else None}
         lines = outline(difference) if difference else []
         if difference and found.lock_origin is not found.home_origin and found.lock_origin:
-            lines = [f"compared with {found.lock_file}, which was in use ({found.lock_origin.owner}):", *lines]
+            lines = [f"compared with {found.lock_file}, the lock in use before ({found.lock_origin.owner}):", *lines]
         return replace(told, data={**told.data, **changes}, summary=[*lines, *told.summary])
 
     with Terminal(voice) as progress:

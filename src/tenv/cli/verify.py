@@ -19,15 +19,15 @@ __all__ = ["verify"]
 _SHOWN = 20
 
 
-@command("verify", short_help="Look at every file of an environment, and try its tools.")
+@command("verify", short_help="Verify every file of an environment, and run its tools.")
 @target_argument
 @prefix_option
-@click.option("--no-probes", is_flag=True, help="Look at the files alone; compile and run nothing.")
-@click.option("--store", is_flag=True, help="Read the store of archives, too, all of it.")
+@click.option("--no-probes", is_flag=True, help="Verify files alone; compile and run nothing.")
+@click.option("--store", is_flag=True, help="Also verify every file in the store of archives.")
 def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool, store: bool) -> Result:
-    """Compare every file of the environment of TARGET with what was installed, then compile and run short programs.
+    """Compare every file of the environment of TARGET with its digest, then compile and run short programs.
 
-    Status 8 when a file is missing or changed, else 1 when a program fails or the environment is stale. Files that tenv
+    Status 8 if a file is missing or changed, else 1 if a program fails or the environment is stale. Files that tenv
     did not put there are listed, and are no fault. Nothing is changed: `tenv create TARGET --repair` does that.
     """
     from tenv.project.context import Context  # late: loads what it needs
@@ -46,17 +46,17 @@ def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: 
 
 
 def _print(found: "Verified") -> None:
-    for word, names, colour in (
+    for word, names, color in (
         ("missing", found.faults.missing, "31"),
         ("changed", found.faults.changed, "31"),
         ("extra", found.extra, "36"),
     ):
         for name in names[:_SHOWN]:
-            out(f"{paint(word, colour, sys.stdout)}  {name}")
+            out(f"{paint(word, color, sys.stdout)}  {name}")
         if len(names) > _SHOWN:
             out(f"{word}  … and {len(names) - _SHOWN} more (`--json` has all)")
     for drift in found.machine:
-        out(f"{paint('missing' if drift.gone else 'changed', '31', sys.stdout)}  {drift.file} (the machine's)")
+        out(f"{paint('missing' if drift.gone else 'changed', '31', sys.stdout)}  {drift.file} (system)")
     for damage in found.store or ():
         out(f"{paint('changed', '31', sys.stdout)}  {damage.path}: {damage.reason}")
     for outcome in found.outcomes or ():
@@ -68,34 +68,34 @@ def _print(found: "Verified") -> None:
 
 def _summary(found: "Verified", prefix: Path | None) -> list[str]:
     bad = len(found.faults.missing) + len(found.faults.changed)
-    files = f"{count(bad, 'file')} not as installed" if bad else "every file is as installed"
-    extra = f", {count(len(found.extra), 'file')} of your own" if found.extra else ""
+    files = f"{count(bad, 'file')} changed or missing" if bad else "all files are intact"
+    extra = f", {count(len(found.extra), 'unmanaged file')}" if found.extra else ""
     failed = [outcome.name for outcome in found.outcomes or () if not outcome.ok]
-    tried = f"; failed: {', '.join(failed)}" if failed else f"; {count(len(found.outcomes or ()), 'probe')} worked"
+    tried = f"; failed: {', '.join(failed)}" if failed else f"; {count(len(found.outcomes or ()), 'probe')} passed"
     lines = [f"{found.target} ({found.prefix}): {files}{extra}{tried if found.outcomes else ''}"]
     if found.machine:
         where = f" --prefix {prefix}" if prefix else ""
         files = count(len(found.machine), "file")
-        lines.append(f"{files} of the machine, which {found.target} uses, not as when it was created")
-        hint = f"`tenv create{where} {found.target}` accepts what is there now"
+        lines.append(f"{files} of the system that {found.target} uses changed after its last create")
+        hint = f"`tenv create{where} {found.target}` accepts the present files"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
     if found.fault:
         lines.append(f"{found.fault.message}")
     if bad or found.fault:
         where = f" --prefix {prefix}" if prefix else ""
-        hint = f"`tenv create {found.target}{where} --repair` installs again what was changed"
+        hint = f"`tenv create {found.target}{where} --repair` reinstalls the damaged packages"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
     if found.standing.reason:
         lines.append(found.standing.sentence(found.target))
     if found.store is not None:
         lines.append(_of_store(found))
     if found.store:
-        hint = "`tenv clean --archives` empties it, and what is needed is fetched again"
+        hint = "`tenv clean --archives` empties the store; the next `tenv create` downloads what it needs"
         lines.append(f"{paint('hint', '1;36', sys.stderr)}: {hint}")
     return lines
 
 
 def _of_store(found: "Verified") -> str:
     if not found.store:
-        return "the store of archives: every file is as fetched"
-    return f"the store of archives: {count(len(found.store), 'file')} not as fetched"
+        return "store of archives: all files are intact"
+    return f"store of archives: {count(len(found.store), 'damaged file')}"

@@ -1,1 +1,1 @@
-"""A prefix on disk: its state, whose each file is, and whether the files are intact."""
+"""A prefix on disk: its state, the owner of each file, integrity."""

@@ -1,8 +1,8 @@
-"""What is in a prefix and whose it is, as the records of its packages tell.
+"""The files of a prefix and their owners, from the records of packages.
 
-Every kind of package leaves a record of its files: a wheel the ``RECORD`` in its ``.dist-info``, a conda package a note
-in ``conda-meta``, an archive a note among tenv's own. Each source has a reader of its records, and all have one form,
-`Records`. A record that can't be read counts as one that names nothing.
+Every kind of package has a record of its files: a wheel has ``RECORD`` in its ``.dist-info``, a conda package has a
+file in ``conda-meta``, an archive has a file in ``tenv-meta``. Each source has a reader with one interface, `Records`.
+A record that can't be read counts as empty.
 """
 
 import contextlib
@@ -19,21 +19,21 @@ __all__ = ["BYTECODE", "POINTER", "Expected", "NothingInstalled", "Records", "li
 
 
 POINTER = "pointer:"
-"""Begins the digest of a link that is judged by its text, whatever it leads to."""
+"""The prefix of the digest of a symbolic link that is compared by its target text."""
 
 BYTECODE = "__pycache__"
-"""The folder that Python makes anew, so that nothing is expected of it."""
+"""The folder of compiled Python files, which are not verified, since Python rewrites them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A file that should be in a prefix.
+    """A file that a prefix must have.
 
     Attributes:
         name: The file, relative to the prefix.
-        owner: The package that it belongs to; empty for what tenv itself makes.
-        digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and where a link leads,
-            ``pointer:`` when nothing need be there; empty when nothing is written of its content.
+        owner: The package that owns it; empty for a file that tenv made.
+        digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and the target of a link;
+            ``pointer:`` and the target of a link that may dangle; empty if the content is not recorded.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Records(ABC):
     """The records of one kind of package in a prefix.
 
     Attributes:
-        SOLE: Whether only tenv installs packages of this kind, so that each that is there is its own.
+        SOLE: Whether only tenv installs packages of this kind, so each package in the prefix is its own.
         prefix: The folder.
     """
 
@@ -55,14 +55,14 @@ class Records(ABC):
 
     @abstractmethod
     def names(self) -> Collection[str]:
-        """Return the names of the packages that are there."""
+        """Return the names of the installed packages."""
 
     @abstractmethod
     def files(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the files of some packages, relative to the prefix, and those of their records."""
+        """Yield the files of some packages and of their records, relative to the prefix."""
 
     def named(self, packages: Iterable[str]) -> Iterator[str]:
-        """Yield all names that the records of packages list, whatever they are, as an installer would take them."""
+        """Yield all names in the records of packages, unchecked, as an installer would use them."""
         yield from self.files(packages)
 
     @abstractmethod
@@ -71,13 +71,13 @@ class Records(ABC):
 
     @abstractmethod
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
-        """Tell whether packages are there as a state remembers them, by the names of files alone."""
+        """Return whether the packages of a state are installed, by file names alone."""
 
     @abstractmethod
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
-        """Yield every file of packages that a state remembers, their records too; what Python makes anew, not.
+        """Yield every file of the packages of a state, records included, without compiled Python files.
 
-        Of a package whose record is not there, or is of another version, one file is told that no prefix has.
+        A package whose record is missing, or has another version, yields one file that no prefix has.
         """
 
 
@@ -99,7 +99,7 @@ class NothingInstalled(Records):
         return iter(())
 
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
-        """Tell whether nothing is asked for."""
+        """Return whether the state names no package."""
         return not packages
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:  # noqa: ARG002
@@ -108,7 +108,7 @@ class NothingInstalled(Records):
 
 
 def read_note(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one where it can't be read."""
+    """Return the JSON object in a file; empty if it can't be read."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         data = json.loads(read_regular(path))
         return data if isinstance(data, dict) else {}
@@ -116,6 +116,6 @@ def read_note(path: Path) -> dict[str, Any]:
 
 
 def listed(record: Mapping[str, Any], key: str) -> Iterable[str]:
-    """Return the names that a record lists, or has as keys."""
+    """Return the items or keys of a value of a record, if they are names."""
     names = record.get(key)
     return [name for name in names if isinstance(name, str)] if isinstance(names, list | dict) else []

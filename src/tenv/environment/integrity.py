@@ -1,7 +1,7 @@
-"""Whether the files of a prefix are still those that were put there.
+"""Whether the files of a prefix are intact.
 
-What packages have brought their records tell (`tenv.environment.installed_files`); what tenv itself makes (the
-toolkit's folder, the activation) is written down in ``tenv-meta/made.json`` when it is made.
+Records list the files of packages (`tenv.environment.installed_files`). ``tenv-meta/made.json`` lists the files that
+tenv makes: the CUDA toolkit folder and the activation.
 """
 
 import json
@@ -21,12 +21,12 @@ _LINK = "link:"
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What is not as it should be.
+    """The missing and changed files of a prefix.
 
     Attributes:
-        missing: Files that are not there, sorted.
-        changed: Files that hold something else, sorted.
-        owners: The packages that they belong to, sorted.
+        missing: The missing files, sorted.
+        changed: The files with other content, sorted.
+        owners: The packages that own them, sorted.
     """
 
     missing: tuple[str, ...]
@@ -35,17 +35,17 @@ class Faults:
 
 
 def describe_made(prefix: Path, names: Iterable[str], known: Mapping[str, str] | None = None) -> str:
-    """Return the text of ``made.json``: where each link leads and what each file holds, of files and whole folders.
+    """Return the text of ``made.json``: the target of each link and the digest of each file.
 
     Args:
         prefix: The folder.
-        names: The files and folders to look at, relative to it.
-        known: What ``made.json`` says of others, which stays; None where it is written anew.
+        names: The files and folders to record, relative to it.
+        known: The present rows of ``made.json`` for other files, which stay; None to start empty.
     """
     found = dict(known or {})
     for name in names:
         for path in _files(prefix / name):
-            target = os.readlink(path) if path.is_symlink() else ""  # noqa: PTH115 (a text, as it stands in the link)
+            target = os.readlink(path) if path.is_symlink() else ""  # noqa: PTH115 (the text of the link)
             found[os.path.relpath(path, prefix)] = _LINK + target if target else f"sha256:{digest(path)}"
     return json.dumps(found, indent=0, sort_keys=True) + "\n"
 
@@ -59,7 +59,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
-    """Yield what tenv made in a prefix; nothing where an older tenv has not written it down."""
+    """Yield the files that tenv made in a prefix; none if an older tenv did not record them."""
     name = os.path.relpath(file, prefix)
     try:
         rows = json.loads(file.read_text())
@@ -71,7 +71,7 @@ def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
 
 
 def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
-    """Look at every file that should be there; files are read side by side, since hashing leaves Python's lock."""
+    """Verify every expected file. Threads hash in parallel, since hashing releases Python's global lock."""
     from concurrent.futures import ThreadPoolExecutor  # late: 10 ms
 
     files = list({row.name: row for row in expected}.values())
@@ -92,7 +92,7 @@ def _judge(path: Path, wanted: str) -> str:
     if not os.path.lexists(path):
         return "missing"
     if wanted.startswith(POINTER):
-        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(POINTER)  # noqa: PTH115 (as a text)
+        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(POINTER)  # noqa: PTH115 (the text of the link)
         return "" if same else "changed"
     written = Digest.parse(wanted)
     try:
@@ -103,6 +103,6 @@ def _judge(path: Path, wanted: str) -> str:
 
 def _judge_link(path: Path, target: str) -> str:
     if path.is_symlink():
-        same = os.readlink(path) == target  # noqa: PTH115 (a text, as it stands in the link)
+        same = os.readlink(path) == target  # noqa: PTH115 (the text of the link)
         return "changed" if not same else "" if path.exists() else "missing"
     return "changed" if path.exists() else "missing"

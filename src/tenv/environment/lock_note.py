@@ -1,4 +1,4 @@
-"""What was last found out about the lock of an environment: ``tenv-meta/lock-note``.
+"""The last comparison of an environment with its lock, stored in ``tenv-meta/lock-note``.
 
 The file has the time of last change that the lock had, so that a shell can tell without a program whether the lock is
 still the one that was looked at. Its lines: the path of the lock, what to say about it (empty while it has the files of
@@ -22,7 +22,7 @@ _MOST = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LockNote:
-    """What was found out about a lock.
+    """The result of a comparison with a lock.
 
     Attributes:
         lock: The lock's file.
@@ -37,7 +37,7 @@ class LockNote:
     nearer: tuple[Path, ...] = ()
 
     def holds(self, lock: Path, nearer: tuple[Path, ...], file: Path) -> bool:
-        """Tell whether the note is about this lock as it is now.
+        """Return whether the note is about the present lock.
 
         Args:
             lock: The lock that counts now.
@@ -54,7 +54,7 @@ class LockNote:
 
 
 def read_note_of_lock(environment: Environment) -> LockNote | None:
-    """Return what was noted; None where nothing was, or it can't be read."""
+    """Return the note; None if there is none, or it can't be read."""
     try:
         lines = read_regular(environment.meta / LOCK_NOTE, _MOST).decode().split("\n")
         lock, sentence, size, *nearer = lines[:-1]
@@ -64,7 +64,7 @@ def read_note_of_lock(environment: Environment) -> LockNote | None:
 
 
 def write_note_of_lock(environment: Environment, note: LockNote, time: int) -> None:
-    """Write a note where that is possible; without one, the next command looks again.
+    """Write a note if possible; without one, the next command compares again.
 
     Args:
         environment: The environment.
@@ -81,5 +81,5 @@ def write_note_of_lock(environment: Environment, note: LockNote, time: int) -> N
 
 
 def drop_note(environment: Environment) -> None:
-    """Forget what was noted: the environment is about to change."""
+    """Remove the note, since the environment is about to change."""
     (environment.meta / LOCK_NOTE).unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""What tenv itself makes in an environment: the toolkit's folder, the activation, and its script for each shell.
+"""The files that tenv makes in an environment: CUDA toolkit folder, activation, one script per shell.
 
-A script holds nothing that ``activation.json`` does not, so that one that is not there can be made at any time. An
-environment made before tenv spoke to a shell lacks nothing but that shell's script.
+A script follows from ``activation.json``, so tenv can write a missing one at any time. An environment from before
+tenv supported a shell lacks that shell's script alone.
 """
 
 import os
@@ -20,7 +20,7 @@ from tenv.toolchain.discover import TOOLKIT
 __all__ = ["add_scripts", "expected_of_tenv", "lacks_scripts", "note_made", "store_scripts"]
 
 _OLDEST = (ACTIVATION, SHELLS[0].SCRIPT)
-"""What every environment has, one too that is older than ``made.json``."""
+"""The files that every environment has, even one older than ``made.json``."""
 
 
 def note_made(environment: Environment, minor: str, records: Iterable[str]) -> str:
@@ -53,7 +53,7 @@ def _notes(environment: Environment, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def expected_of_tenv(environment: Environment, state: State) -> Iterator[Expected]:
-    """Yield what tenv itself has made in an environment, as far as it knew the shells then."""
+    """Yield the files that tenv made in an environment, with the scripts of the shells it supported then."""
     yield from (Expected(name, "") for name in _notes(environment, _OLDEST))
     if state.made:
         yield Expected(f"{environment.meta.name}/{MADE}", "", f"sha256:{state.made}")
@@ -61,30 +61,30 @@ def expected_of_tenv(environment: Environment, state: State) -> Iterator[Expecte
 
 
 def store_scripts(environment: Environment, activation: Activation) -> None:
-    """Store the scripts with which shells make the changes of an activation."""
+    """Write the activation scripts of all shells."""
     for shell in SHELLS:
         script = os.fsencode(shell.render_activation(activation))
         write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix)
 
 
 def lacks_scripts(environment: Environment) -> bool:
-    """Tell whether a shell's script is not there."""
+    """Return whether the script of a shell is missing."""
     return not all(os.path.lexists(environment.meta / shell.SCRIPT) for shell in SHELLS)
 
 
 def add_scripts(environment: Environment) -> None:
-    """Make the scripts from the stored activation where one is not there, and write down that they were made.
+    """Write the scripts of all shells from the stored activation if one is missing, and record them.
 
-    All are made: those that an older tenv made may be undone in another way than this one does.
+    All scripts are replaced: those of an older tenv may deactivate differently.
 
     Raises:
-        EnvironmentBrokenError: The stored activation is not there or can't be read.
+        EnvironmentBrokenError: The stored activation is missing or can't be read.
     """
     if not lacks_scripts(environment):
         return
     store_scripts(environment, read_activation(environment.meta / ACTIVATION))
     rows = read_note(environment.meta / MADE)
-    if rows:  # an older tenv wrote none
+    if rows:  # an older tenv recorded no files
         names = _notes(environment, (shell.SCRIPT for shell in SHELLS))
         made = _write_made(environment, describe_made(environment.prefix, names, rows))
         state = environment.state()

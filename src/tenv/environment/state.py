@@ -1,8 +1,8 @@
-"""Environments: a prefix on disk, the lock that it was made from, and its state.
+"""Environments: a prefix on disk, its lock, and its state.
 
-Everything that tenv keeps about an environment lies in ``PREFIX/tenv-meta``. ``state.json`` is written last, and before
-anything in the prefix is touched it says ``creating``: whatever stops a command half-way leaves that word there, the
-activation scripts gone, and enough knowledge for the next ``create`` to repair.
+tenv keeps its data about an environment in ``PREFIX/tenv-meta``. Before the first change of the prefix, it writes the
+state ``creating`` to ``state.json`` and removes the activation scripts. The state ``ready`` is its last write. So an
+interrupted command leaves the state ``creating``, with the data that the next ``create`` needs for the repair.
 """
 
 import json
@@ -26,7 +26,7 @@ __all__ = ["Environment", "State", "Status", "environments_in", "put_aside"]
 _SCHEMA = 1
 _KEPT_LOCKS = 3
 _KEYS = {section.key: {"wheels": "packages"}.get(section.key, section.key) for section in SECTIONS if section.noun}
-"""Where the file has what came from each source; wheels were the first, and are called packages."""
+"""The key in the file for the packages of each source; for wheels it is ``packages``."""
 
 Owned = Mapping[str, tuple[str, ...]]
 _KEPT = re.compile(r"[0-9]{6,12}\.lock")
@@ -34,7 +34,7 @@ _FOLDERS = (META, ARCHIVES, f"{META}/locks", f"{META}/system", "conda-meta")
 
 
 class Status(StrEnum):
-    """Whether an environment can be used."""
+    """The status of an environment."""
 
     CREATING = "creating"
     READY = "ready"
@@ -43,19 +43,19 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What tenv remembers about an environment.
+    """The stored state of an environment.
 
     Attributes:
-        status: Whether it can be used.
-        target: The target that it was made for.
-        lock: The digest of the lock that it was made from.
-        manifest: The digest of the manifest that the lock was found to satisfy.
+        status: Its status.
+        target: Its target.
+        lock: The digest of its lock.
+        manifest: The digest of the manifest that the lock satisfies.
         platform: The platform of the host that made it.
-        python: The Python minor that it holds.
-        owned: What tenv put there, by the key of its source and by name: the version, for conda packages the build
-            string, and the digest.
-        foreign: While creating: the files, relative to the prefix, that are not tenv's and must survive.
-        bytes: The size of the whole, in bytes.
+        python: Its Python minor.
+        owned: The packages that tenv installed, by the key of their source and by name: version, for conda packages
+            the build string, and digest.
+        foreign: While creating: the unmanaged files, relative to the prefix, which must stay.
+        bytes: Its size.
         prefix: Where it was made; empty when an older tenv made it.
         made: The sha256 of ``made.json``; empty when an older tenv made it.
         written_by: The tenv version that made it.
@@ -77,30 +77,30 @@ class State:
     features: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """Return the text of ``state.json``: one line, the status first, since shells look for it."""
+        """Return the text of ``state.json``: one line that starts with the status, since shell scripts match it."""
         values: dict[str, Any] = {"state": self.status.value, "schema": _SCHEMA}
         values |= {name: getattr(self, name) for name in self.__slots__ if name not in ("status", "owned")}
         return json.dumps(values | {name: self.of(key) for key, name in _KEYS.items()}) + "\n"
 
     def of(self, key: str) -> Owned:
-        """Return what tenv put there from one source."""
+        """Return the packages that tenv installed from one source."""
         return self.owned.get(key, {})
 
     @classmethod
     def from_json(cls, text: str) -> "State":
-        """Read ``state.json``; a key that is not there has its default, so that older environments can be read.
+        """Read ``state.json``; a missing key has its default, so tenv reads older environments.
 
         Raises:
-            EnvironmentBrokenError: A newer tenv wrote it, in a form that this one does not know.
-            ValueError, TypeError, KeyError: It is not what tenv writes.
+            EnvironmentBrokenError: A newer tenv wrote it with a newer schema.
+            ValueError, TypeError, KeyError: It is not a valid state.
         """
         table = Table(json.loads(text), error=EnvironmentBrokenError)
         schema = table.data["schema"]
         if schema > _SCHEMA:
             raise EnvironmentBrokenError(
-                f"the environment was made by tenv {table.text('written_by')}, in a form that tenv {__version__} "
-                "does not know",
-                hint="use that tenv or a newer one, or remove the environment's folder",
+                f"the environment was made by tenv {table.text('written_by')}, with a schema that is newer than "
+                f"tenv {__version__} reads",
+                hint="install that tenv or a newer one, or remove the environment's folder",
             )
         size = table.data.get("bytes", 0)
         if not isinstance(size, int):
@@ -132,7 +132,7 @@ def _read_owned(table: Table, key: str) -> Owned:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A prefix, whether or not anything is there yet.
+    """A prefix, whether or not it exists.
 
     Attributes:
         prefix: The folder.
@@ -142,30 +142,30 @@ class Environment:
 
     @property
     def meta(self) -> Path:
-        """The folder with what tenv knows about the environment."""
+        """The folder of tenv's own data about the environment."""
         return self.prefix / META
 
     def state(self) -> State | None:
-        """Return the state, None when there is none; one that can't be read counts as broken."""
+        """Return the state; None if there is no state file. A file that can't be read counts as broken."""
         try:
             return State.from_json(read_regular(self.prefix / MARKER).decode())
-        except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file that stands beside the prefixes
+        except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file beside the prefixes
             return None
         except EnvironmentBrokenError as error:
-            if error.hint:  # a newer tenv's: not ours to repair
+            if error.hint:  # a newer schema: never repaired by this tenv
                 raise
             return State(Status.BROKEN, target=self.prefix.name)
         except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             return State(Status.BROKEN, target=self.prefix.name)
 
     def write_state(self, state: State) -> None:
-        """Write the state, and wait until the disk has it."""
+        """Write the state, and flush it to the disk."""
         write_atomic(self.prefix / MARKER, state.to_json(), durable=True, within=self.prefix)
 
     def check_real(self) -> None:
-        """Raise ForeignFolderError when the prefix, or a folder in it that tenv writes into, is a link.
+        """Raise ForeignFolderError if the prefix, or a folder in it that tenv writes to, is a symbolic link.
 
-        What is written there or tidied up would be another folder's.
+        tenv would write and remove files in another folder.
         """
         if str(spelled(self.prefix)) != os.path.realpath(self.prefix):
             raise ForeignFolderError(
@@ -176,12 +176,12 @@ class Environment:
             folder = self.prefix / name
             if folder.is_symlink():
                 raise ForeignFolderError(
-                    f"{folder} is a link, so nothing is written or removed there",
-                    hint="remove the link; `--prefix` names another folder for an environment",
+                    f"{folder} is a symbolic link, so tenv writes nothing there",
+                    hint=f"`rm {folder}` removes the link; `--prefix FOLDER` names another folder",
                 )
 
     def check_ours(self) -> None:
-        """Raise ForeignFolderError when the prefix is something that tenv did not make."""
+        """Raise ForeignFolderError if tenv did not create the prefix."""
         self.check_real()
         if (self.prefix / MARKER).exists():
             return
@@ -191,12 +191,12 @@ class Environment:
             names = [self.prefix.name] if self.prefix.exists() or self.prefix.is_symlink() else []
         if names:
             raise ForeignFolderError(
-                f"{self.prefix} holds something else (such as {min(names)}), so nothing is installed there",
-                hint="name an empty or new folder with `--prefix`",
+                f"{self.prefix} is not an environment of tenv and holds files (such as {min(names)})",
+                hint="`--prefix FOLDER` names an empty or new folder",
             )
 
     def require_ready(self, target: str) -> State:
-        """Return the state of an environment that can be used.
+        """Return the state of a ready environment.
 
         Raises:
             EnvironmentMissingError: There is no environment.
@@ -205,30 +205,30 @@ class Environment:
         state = self.state()
         if state is None:
             others = [other.prefix.name for other in environments_in(self.prefix.parent)]
-            hint = nearest(target, others) or f"`tenv create {target}` makes it"
+            hint = nearest(target, others) or f"`tenv create {target}` creates it"
             raise EnvironmentMissingError(f"there is no environment `{target}` ({self.prefix})", hint=hint)
         if state.status is not Status.READY:
             raise EnvironmentBrokenError(
                 f"the environment `{target}` is not ready (its state is `{state.status}`)",
-                hint=f"`tenv create {target}` finishes or repairs it",
+                hint=f"`tenv create {target}` repairs it",
             )
         return state
 
     def tidy(self) -> None:
-        """Remove what writes that were killed have left among tenv's notes."""
+        """Remove the temporary files of interrupted writes from ``tenv-meta``."""
         for leftover in (*self.meta.glob(".*"), *self.meta.glob("locks/.*")):
             leftover.unlink(missing_ok=True)
 
     def kept_locks(self) -> list[Path]:
-        """Return the files of the last few locks that the environment was made from, oldest first."""
+        """Return the files of the kept locks of the environment, oldest first."""
         return sorted(path for path in (self.meta / "locks").glob("*.lock") if _KEPT.fullmatch(path.name))
 
     def keep_lock(self, text: bytes, source: Path | None = None) -> None:
-        """Keep the bytes of the lock that the environment is made from, and those of the last few before it.
+        """Keep a copy of the environment's lock, and drop the oldest copies.
 
         Args:
-            text: The bytes.
-            source: The file that they were read from; after a way back to a kept lock, those that came later go.
+            text: The bytes of the lock.
+            source: Its file; if that is a kept lock (a rollback), later kept locks are removed.
         """
         folder = self.meta / "locks"
         old = self.kept_locks()
@@ -264,5 +264,5 @@ def put_aside(environment: Environment) -> Path | None:
 
 
 def environments_in(folder: Path) -> list[Environment]:
-    """Return the environments that tenv made in a folder, by name."""
+    """Return the environments in a folder, sorted by name."""
     return [Environment(path.parent.parent) for path in sorted(folder.glob(f"[!.]*/{MARKER}"))]

@@ -1,1 +1,1 @@
-"""Bringing a prefix to what a lock says, one step after another."""
+"""Creates an environment from a lock, as a list of named steps."""

@@ -1,4 +1,4 @@
-"""A `tenv create` that is under way: the environment, and what it is judged by, each looked at once."""
+"""The job of one `tenv create`: the environment, host, lock and findings, each read once."""
 
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ __all__ = ["Creation"]
 
 
 class Creation(Job):
-    """An environment that `tenv create` makes.
+    """The job of one `tenv create`.
 
     Attributes:
         context: What every verb is given.
@@ -33,7 +33,7 @@ class Creation(Job):
         features_wanted: The features that it shall hold; None for those that it holds.
         kept: The lock is one that the environment was made from before; the manifest may ask for something else now.
         written: A lock that can't be used as it is may be made anew.
-        check: Stop where the rules say that the target can't be built here.
+        check: Stop if a rule reports an error about building.
         tell: Hears what the rules have to say.
         judged: The lock that is there, held against the manifest; from the step on that checks.
         findings: What the rules had to say.
@@ -67,7 +67,7 @@ class Creation(Job):
         tell: "Callable[[Sequence[Finding]], None]",
         features: tuple[str, ...] | None = None,
     ) -> None:
-        """Take what is asked; nothing is looked at yet."""
+        """Store the request; nothing is read yet."""
         super().__init__(context, target, environment, platform, python=python, exact=exact, repair=repair)
         self.frozen = frozen
         self.kept = kept
@@ -88,14 +88,14 @@ class Creation(Job):
 
     @cached_property
     def around(self) -> "Surroundings":
-        """What the target is judged by: this machine and the checkout here, where nothing else was named."""
-        from tenv.checks import before_create  # late: 30 ms that a create with nothing to do can't spare
+        """The host and PyTorch to judge by; default: this host and the checkout in the working folder."""
+        from tenv.checks import before_create  # late: 30 ms, which an up-to-date environment must not cost
 
         return before_create.look_around(self.context)
 
     @cached_property
     def machine(self) -> BuildResources:
-        """What a build on this machine may use; from the host report, where there is one of this machine."""
+        """The resources for a build on this machine, from the host report if that describes this machine."""
         around = self.__dict__.get("around")
         if around is not None and around.here:
             cores, memory = around.host.cores, around.host.memory
@@ -105,7 +105,7 @@ class Creation(Job):
 
     @cached_property
     def lock_read(self) -> bytes | TenvError:
-        """The bytes of the lock's file, or why there are none."""
+        """The bytes of the lock's file, or the error of reading it."""
         from tenv.locks.lock_file import read_lock_bytes  # late: as above
 
         try:
@@ -115,22 +115,22 @@ class Creation(Job):
 
     @cached_property
     def lock_digest(self) -> str:
-        """The sha256 of those bytes, an empty string where there are none."""
+        """The sha256 of the lock's bytes; empty if it can't be read."""
         return digest_bytes(self.lock_read) if isinstance(self.lock_read, bytes) else ""
 
     def take_lock(self, lock: Lock, target: Target) -> None:
-        """Take a lock that was written just now, and the target that has it."""
+        """Set the lock that the step `locking` wrote, and its target."""
         self.lock, self.target = lock, target
         self.lock_read, self.lock_digest = lock.text, lock.digest()
 
     def ask_rules(self, lock: Lock | None) -> None:
-        """Ask the rules about the target, and tell of what they have not said before.
+        """Apply the rules to the target, and report new findings.
 
         Args:
-            lock: The lock that will be installed; None where it is about to be made.
+            lock: The lock to install; None if the step `locking` will make it.
 
         Raises:
-            UnfitHostError: It can't be built here.
+            UnfitHostError: The target can't be built on the host.
         """
         from tenv.checks import before_create  # late: as above
 
@@ -148,5 +148,5 @@ class Creation(Job):
         return state
 
     def forget_prefix(self) -> None:
-        """Forget what is in the prefix: another process has been at it."""
+        """Forget the content of the prefix, since another process has changed it."""
         self.__dict__.pop("before", None)

@@ -1,4 +1,4 @@
-"""Make the environment of a target: install the files of its lock, then assemble, activate and mark it as ready."""
+"""Makes the environment of a target: installs the files of its lock, assembles, activates, marks it as ready."""
 
 import contextlib
 import re
@@ -29,10 +29,10 @@ __all__ = ["STEPS", "make", "notes"]
 
 
 def make(job: Creation) -> None:
-    """Make an environment; the caller holds its folder.
+    """Make an environment; the caller holds the lock on its folder.
 
     Raises:
-        TenvError: Anything on the way went wrong; the environment is then as it was, or marked as not ready.
+        TenvError: A step failed. The environment is then unchanged, or its state is not `ready`.
     """
     if job.fault is None:
         job.environment.check_ours()
@@ -51,20 +51,20 @@ def _plan(job: Creation) -> None:
 
 
 def _stage(job: Creation) -> None:
-    """Have all files brought that can be brought before the prefix is touched."""
+    """Fetch all files that can be fetched before the prefix changes."""
     for work in job.works:
         work.begin()
     replaced = {name for work in job.works for name in work.stage()}
     if replaced:
         kept = tuple(name for name in job.plan.unmanaged if name not in replaced)
         job.plan = replace(job.plan, unmanaged=kept)
-    if job.ready:  # it stays so if a file can't be had
+    if job.ready:  # it stays ready if a file can't be fetched
         for work in job.works:
             work.wait()
 
 
 def _install(job: Creation) -> None:
-    """Bring what is in the prefix to what the plan says."""
+    """Change the prefix as planned."""
     _begin(job)
     try:
         if job.plan.scratch:
@@ -79,7 +79,7 @@ def _install(job: Creation) -> None:
 
 
 def _begin(job: Creation) -> None:
-    """Write down that the environment is being changed, and what in it is not tenv's."""
+    """Write the state `creating`, with the unmanaged files of the prefix."""
     environment, plan, old = job.environment, job.plan, job.old
     with storage_errors(f"can't create {environment.prefix}"):
         environment.meta.mkdir(parents=True, exist_ok=True)
@@ -103,19 +103,19 @@ def _begin(job: Creation) -> None:
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:
-    """Leave what was ready ready where it is untouched, and nothing where there was nothing."""
+    """Keep an untouched environment ready, and remove a prefix that did not exist before."""
     environment = job.environment
     if isinstance(error, NetworkError) and error.untouched and job.ready:
         _store_activation(environment, read_activation(environment.meta / ACTIVATION))
         environment.write_state(job.ready)
     elif job.old is None and not job.plan.unmanaged:
-        with contextlib.suppress(StorageError):  # the first error is the one to tell
+        with contextlib.suppress(StorageError):  # the first error is the one to report
             job.context.registry().forget(environment.prefix)
             remove_tree(environment.prefix, MARKER)
 
 
 def _assemble(job: Creation) -> None:
-    """Make one toolchain of what was installed and what is taken from the machine."""
+    """Make one toolchain of the installed files and the system tools."""
     parts = tuple(part for work in job.works for part in work.toolkit_parts())
     if any(work.brings_toolkit() for work in job.works):
         toolchain = assemble_beside(job.prefix, parts)
@@ -129,13 +129,13 @@ def _assemble(job: Creation) -> None:
 
 
 def _may_use_compat(job: Creation) -> bool:
-    from tenv.checks.cuda_compat import is_allowed  # late: few environments have it
+    from tenv.checks.cuda_compat import is_allowed  # late: few environments hold it
 
     return is_allowed(job.target, job.platform, job.around)
 
 
 def _activate(job: Creation) -> None:
-    """Store what activating the environment changes."""
+    """Store the activation of the environment."""
     effects, job.unfinished = run_scripts(job.prefix) if job.toolchain.conda else ((), ())
     activation = derive(
         job.manifest, job.toolchain, job.machine, _archs(job), effects, job.context.environ.get("HOME", "")
@@ -149,8 +149,8 @@ def _takes_toolkit(job: Creation) -> bool:
 
 
 def _probe(job: Creation) -> None:
-    """Ask CMake for the parts of the toolkit that was taken from the machine; what it does not find is said."""
-    from tenv.checks.rules.whole_toolkit import cmake_targets  # late: only where a toolkit is taken
+    """Run CMake's FindCUDAToolkit on a toolkit of the system, and report the parts that it does not find."""
+    from tenv.checks.rules.whole_toolkit import cmake_targets  # late: only for a toolkit of the system
     from tenv.toolchain import smoke_tests
 
     environ = read_activation(job.environment.meta / ACTIVATION).apply(job.context.environ)
@@ -159,13 +159,13 @@ def _probe(job: Creation) -> None:
     probe = smoke_tests.toolkit_probe(job.toolchain, parts)
     outcome = smoke_tests.run(probe, environ) if probe else None
     if outcome and not outcome.ok:
-        said = re.search(r"FindCUDAToolkit finds no .*?(?=\n\s*\n|\nended|$)", outcome.log, re.DOTALL)
-        why = " ".join(said.group().split()) if said else "`tenv verify` shows what it says"
+        found = re.search(r"FindCUDAToolkit finds no .*?(?=\n\s*\n|\nended|$)", outcome.log, re.DOTALL)
+        why = " ".join(found.group().split()) if found else "`tenv verify` shows its output"
         job.unfinished = (*job.unfinished, f"CMake can't configure with {job.toolchain.cuda}: {why}")
 
 
 def _archs(job: Creation) -> Archs | None:
-    """Return what to compile for where no GPU tells; None where one does, or nothing is known."""
+    """Return the architectures to compile for without a GPU; None with a GPU or without a known release."""
     from_machine = "cuda-toolkit" in job.toolchain.system
     cuda = job.toolchain.cuda_version if from_machine else job.manifest.requirements.cuda
     if cuda is None or sees_gpu():
@@ -181,7 +181,7 @@ def _store_activation(environment: Environment, activation: Activation) -> None:
 
 
 def _finish(job: Creation) -> None:
-    """Write down what was installed and made, and last that the environment is ready."""
+    """Record the installed and made files, then write the state `ready`."""
     environment = job.environment
     environment.keep_lock(job.lock.text, job.target.lock_file)
     made = note_made(environment, job.plan.minor, record_files(job.prefix, job.plan.wanted))
@@ -213,16 +213,16 @@ STEPS = (
     Step("probing", _probe, _takes_toolkit),
     Step("finishing", _finish),
 )
-"""What an environment is made in, once its lock is decided on."""
+"""The steps after locking."""
 
 
 def notes(job: Creation) -> Iterator[str]:
-    """Yield what the user may want to know of what was installed."""
+    """Yield notes for the user about the installed files."""
     python = job.plan.python
     if python and not python.headers:
         yield (
-            f"{python.path} has no Python.h, so that PyTorch can't be built with it: "
-            f"install its headers (Debian, Ubuntu: python{python.version.major_minor}-dev)"
+            f"{python.path} has no Python.h, so PyTorch can't be built with it: "
+            f"`apt install python{python.version.major_minor}-dev` installs it on Debian and Ubuntu"
         )
     if job.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))
@@ -235,7 +235,7 @@ def notes(job: Creation) -> Iterator[str]:
         yield f"what was there is in {job.aside}; remove it when nothing in it is needed"
     if job.plan.dropped:
         before = job.old.python if job.old else ""
-        yield f"what was installed by hand for Python {before} was removed with that Python"
+        yield f"unmanaged packages for Python {before} were removed with that Python"
     for work in job.works:
         yield from work.notes()
     yield from job.unfinished

@@ -1,4 +1,4 @@
-"""The plan of an environment: what of its prefix may stay, decided before anything is fetched."""
+"""The plan of an environment: which files of its prefix stay, decided before any download."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +21,10 @@ __all__ = ["make_plan"]
 
 
 def make_plan(job: Job) -> Plan:
-    """Look at what is in the prefix and decide what may stay.
+    """Return the plan: which files of the prefix stay, and which packages change.
 
-    A prefix that was ready is brought up to date in place. One that was not is cleared and filled anew, all but the
-    files that were there before tenv began and those of packages that are in neither lock.
+    A ready prefix is updated in place. Any other prefix is cleared and filled again, except the files that were there
+    before tenv started and the files of packages that are in neither lock.
 
     Raises:
         UsageError: `--python` names a Python that the lock does not serve.
@@ -55,13 +55,15 @@ def make_plan(job: Job) -> Plan:
 
 
 def _python(job: Job) -> tuple[Interpreter | None, bool]:
-    """Return the Python of the environment, and whether it is one of its conda packages or one to choose."""
+    """Return the Python of the environment, and whether it is a conda package of the lock."""
     lock, platform, asked = job.lock, job.platform, job.python_wanted
     own = next((package for package in lock.conda.get(platform, ()) if package.name == "python"), None)
     if own:
         version = Version(own.version)
         if asked and asked != version.major_minor:
-            raise UsageError(f"`--python {asked}`: the lock of {job.target.name} has its own Python {version}")
+            raise UsageError(
+                f"`--python {asked}`: the lock of {job.target.name} has Python {version} as a conda package"
+            )
         return Interpreter(python_program(job.prefix), version, headers=True), True
     if not (job.target.manifest.python or lock.python_minors(platform)):
         return None, False
@@ -75,11 +77,11 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
 
 
 def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:
-    """Tell whether a prefix is ready and has its Python in the form that is wanted."""
+    """Return whether a prefix is ready and has the requested Python."""
     old = job.old
     if old is None or old.status is not Status.READY:
         return False
-    if _records_lead_out(job, old):  # uv and rattler would remove what they name
+    if _records_lead_out(job, old):  # uv and rattler would remove files outside
         return False
     if not old.python:
         return python is None or own_python
@@ -87,7 +89,7 @@ def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:
 
 
 def _records_lead_out(job: Job, old: State) -> bool:
-    """Tell whether a record of what was installed names a file that is not in the prefix."""
+    """Return whether a record of installed files names a file outside the prefix."""
     records = ((source.records(job.prefix), old.of(source.section.key)) for source in sources())
     return bool(leads_out(job.prefix, (name for kind, packages in records for name in kind.named(packages))))
 
@@ -95,7 +97,7 @@ def _records_lead_out(job: Job, old: State) -> bool:
 def _changed(
     job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str], *, scratch: bool
 ) -> "Iterator[str]":
-    """Yield the keys of the sources whose files in the prefix are not those of the lock."""
+    """Yield the keys of the sources whose files in the prefix differ from the lock."""
     for source in sources():
         key = source.section.key
         rows, before = wanted.get(key, {}), had.get(key, {})

@@ -1,4 +1,4 @@
-"""The Python that an environment is made with."""
+"""The Python of an environment."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ __all__ = ["choose_python"]
 def choose_python(
     uv: "Uv", target: Target, lock: Lock, platform: str, wanted: str | None, old: State | None
 ) -> "Interpreter":
-    """Return the Python to use: the one asked for, the one the environment has, the host's best, or a fetched one."""
+    """Return the Python to use: the requested one, the environment's, the best of the host, or a downloaded one."""
     minors = lock.python_minors(platform) or target.manifest.python_minors()
     if wanted and (Path(wanted).is_file() or "/" in wanted):
         found = uv.inspect(Path(wanted).absolute())
@@ -37,5 +37,5 @@ def choose_python(
     program = uv.fetch_python(minor)
     fetched = uv.inspect(program)
     if fetched is None:
-        raise EnvironmentBrokenError(f"the fetched Python {program} does not run")
+        raise EnvironmentBrokenError(f"the downloaded Python {program} does not run")
     return fetched

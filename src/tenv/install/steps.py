@@ -1,4 +1,4 @@
-"""Steps: what an environment is made in, each with the name that progress shows and that a failure gives."""
+"""Named steps. Progress shows the name of the running step, and an error names the step that failed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class Step:
     """One step.
 
     Attributes:
-        name: What is done in it, as one word.
-        do: Does it.
-        needed: Tells whether there is anything to do.
-        named: Whether a failure names it; not where the error is what the step was there to find.
+        name: The name, one word.
+        do: Runs the step.
+        needed: Returns whether the step has work.
+        named: Whether an error names the step; false for a step whose purpose is to find the error.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Step:
 
 
 def run_steps(job: Creation, steps: Sequence[Step]) -> None:
-    """Run the steps that are needed, in turn; an error that one raises names it."""
+    """Run the steps that have work, in order; an error names its step."""
     for step in steps:
         if not step.needed(job):
             continue

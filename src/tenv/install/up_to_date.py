@@ -15,7 +15,7 @@ __all__ = ["is_current"]
 
 
 def is_current(job: Creation) -> bool:
-    """Tell whether the environment already is what is asked for; what is known about it is noted in the job."""
+    """Return whether the environment satisfies the request; its state is stored in the job."""
     state = job.look()
     if state is None or state.status is not Status.READY or job.fault:
         return False
@@ -27,18 +27,18 @@ def is_current(job: Creation) -> bool:
 
 
 def _compat_is_right(job: Creation) -> bool:
-    """Tell whether cuda-compat is used where the driver asks for it; asked only where the environment holds one."""
+    """Return whether the use of cuda-compat fits the driver; true for an environment without cuda-compat."""
     folder = job.before.compat
     if folder is None:
         return True
-    from tenv.checks.cuda_compat import is_allowed, is_as_allowed  # late: few environments have it
+    from tenv.checks.cuda_compat import is_allowed, is_as_allowed  # late: few environments hold it
 
     return is_as_allowed(folder, job.environment, allowed=is_allowed(job.target, job.platform, job.around))
 
 
 def _is_made_from(state: State, job: Creation) -> bool:
-    """Tell whether an environment was made here by this tenv, from the lock and the manifest of today."""
-    if state.written_by != __version__:  # another tenv may lay out the toolkit or the activation in another way
+    """Return whether this tenv made the environment on this platform from the present lock and manifest."""
+    if state.written_by != __version__:  # another version may lay out toolkit and activation differently
         return False
     return (
         state.platform == job.platform
@@ -49,7 +49,7 @@ def _is_made_from(state: State, job: Creation) -> bool:
 
 
 def _is_there(state: State, job: Creation) -> bool:
-    """Tell whether all that a state names is in the environment, by names alone."""
+    """Return whether the environment has every file that its state names, without reading their content."""
     return (
         holds(job.environment, state.owned)
         and (not state.python or job.before.python.exists())
@@ -58,7 +58,7 @@ def _is_there(state: State, job: Creation) -> bool:
 
 
 def _can_be_activated(environment: Environment) -> bool:
-    """Tell whether the activation is there; a shell's script that is not can be made from it."""
+    """Return whether the stored activation exists; missing scripts of shells are made from it."""
     scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
     if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
         return False

@@ -1,1 +1,1 @@
-"""A lock as a value, its file, whether it satisfies its manifest, and what differs between two."""
+"""Locks as values and as files; satisfaction of a manifest; difference and merge of two locks."""

@@ -1,4 +1,4 @@
-"""Whether the conda packages of a lock are those that a manifest asks for, from its channels, and no others."""
+"""Whether the conda packages of a lock satisfy a manifest, come from its channels, and are all needed."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,11 +11,11 @@ __all__ = ["conda_faults"]
 
 
 def conda_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
-    """Yield where the conda packages of a platform do not answer a manifest, a sentence each.
+    """Yield why the conda packages of a platform do not satisfy a manifest, one sentence each.
 
     Args:
         lock: The lock.
-        manifest: The manifest as it reads on the platform.
+        manifest: The manifest for the platform.
         platform: The platform.
     """
     locked = {package.name: package for package in lock.conda.get(platform, ())}
@@ -33,7 +33,7 @@ def conda_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]
             missing = True
             yield f"{name} is not in the lock"
         elif not _answers(matcher, package, request):
-            yield f"{name} {package.version} {package.build} is locked, {request} is wanted"
+            yield f"{name} {package.version} {package.build} is locked, the manifest requests {request}"
     if not missing:
         yield from _closure(matcher, locked, manifest)
 
@@ -43,7 +43,7 @@ def _answers(matcher: Matcher, package: CondaPackage, request: CondaRequest) -> 
 
 
 def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Manifest) -> Iterator[str]:
-    """Yield what packages need and do not get, what they exclude, and what is there and nobody needs."""
+    """Yield missing dependencies, excluded packages, and packages that nothing requires."""
     reached = set(manifest.dependencies)
     waiting = sorted(reached)
     while waiting:
@@ -53,9 +53,9 @@ def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Man
             if name.startswith("__"):
                 yield from _host_fault(matcher, spec, name, package, manifest)
             elif name not in locked:
-                yield f"{package.name} {package.version} needs `{spec}`, which is not in the lock"
+                yield f"{package.name} {package.version} requires `{spec}`, which is not in the lock"
             elif not matcher.satisfies(spec, locked[name]):
-                yield f"{name} {locked[name].version} is locked, {package.name} {package.version} needs `{spec}`"
+                yield f"{name} {locked[name].version} is locked, {package.name} {package.version} requires `{spec}`"
             if name in locked and name not in reached:
                 reached.add(name)
                 waiting.append(name)
@@ -63,11 +63,11 @@ def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Man
             other = locked.get(matcher.name(spec))
             if other is not None and not matcher.satisfies(spec, other):
                 yield f"{other.name} {other.version} is locked, {package.name} {package.version} excludes it: `{spec}`"
-    yield from (f"{name} is locked and nothing asks for it" for name in locked if name not in reached)
+    yield from (f"{name} is locked and nothing requires it" for name in locked if name not in reached)
 
 
 def _host_fault(matcher: Matcher, spec: str, name: str, package: CondaPackage, manifest: Manifest) -> Iterator[str]:
-    """Yield what a package needs of a host that the manifest does not ask for."""
+    """Yield a requirement of a package on the host that the manifest does not have."""
     required = {"__glibc": manifest.requirements.glibc, "__cuda": manifest.requirements.cuda}.get(name)
     if required is not None and not matcher.has_version(spec, name, str(required)):
-        yield f"{package.name} {package.version} needs `{spec}` of the host, the manifest asks for {required}"
+        yield f"{package.name} {package.version} requires `{spec}` of the host, the manifest requires {required}"

@@ -1,7 +1,7 @@
-"""What lies between two locks: for the host, in the toolchain, package by package.
+"""The difference of two locks: requirements of the host, toolchain, packages.
 
-What a host must offer follows from the CUDA release and the tables of facts; what the toolchain is follows from the
-packages that bring it, whatever they are called: cuDNN is ``cudnn`` in a channel and ``nvidia-cudnn-cu13`` as a wheel.
+The requirements of the host follow from the CUDA release and the compatibility tables. The toolchain follows from
+packages, whose names differ by source: cuDNN is ``cudnn`` in a channel and ``nvidia-cudnn-cu13`` as a wheel.
 """
 
 import re
@@ -31,22 +31,22 @@ _PRODUCTS = {
     "CMake": ("cmake",),
     "Ninja": ("ninja",),
 }
-"""What a toolchain is spoken of by, and the packages that bring it; the first that is there counts."""
+"""The products of a toolchain, and patterns for the packages that provide them; the first match counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """One value that differs.
+    """One changed value.
 
     Attributes:
-        name: What it is called in JSON.
-        title: What people call it.
-        old: The value before; empty when there was none.
-        new: The value now; empty when there is none.
-        platforms: The platforms that it is about; empty for all.
-        dropped: Of a list: what is no longer in it.
-        added: Of a list: what was not in it before.
-        source: Where it is written that it follows; empty when the locks themselves say it.
+        name: Its name in JSON.
+        title: Its name in text.
+        old: The old value; empty for none.
+        new: The new value; empty for none.
+        platforms: Its platforms; empty for all.
+        dropped: For a list: the removed items.
+        added: For a list: the added items.
+        source: The source of a value from a table; empty for a value of the locks.
     """
 
     name: str
@@ -61,12 +61,12 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What an environment takes to download, with the highest Python minor of its lock.
+    """The download size of an environment, for the highest Python minor of its lock.
 
     Attributes:
-        old: The bytes of all files before.
-        new: The bytes of all files now.
-        fetch: The bytes of those that were not there before.
+        old: The bytes of all old files.
+        new: The bytes of all new files.
+        fetch: The bytes of the new files that are not among the old ones.
     """
 
     old: int
@@ -76,14 +76,14 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What lies between two locks.
+    """The difference of two locks.
 
     Attributes:
-        host: What changes in what the host must offer.
-        toolchain: What changes in the tools and libraries that a build is spoken of by.
-        packages: The packages that came, went or changed, by name.
-        download: By platform.
-        lock: What else differs in the locks: what was asked for, and how they are written.
+        host: The changed requirements of the host.
+        toolchain: The changed products of the toolchain.
+        packages: The added, removed and changed packages, by name.
+        download: The download sizes, by platform.
+        lock: The other changed values: requests, and values of the file format.
     """
 
     host: tuple[ValueChange, ...]
@@ -97,27 +97,27 @@ class Difference:
 
     @property
     def reaching(self) -> tuple[tuple[PackageChange, FieldChange], ...]:
-        """The values that tell where a file comes from, where it goes or what it brings, of what was there before."""
+        """The changed origins, destinations and dependencies of packages that both locks have."""
         return tuple((row, one) for row in self.packages for one in row.fields if one.reaching)
 
     @property
     def added(self) -> tuple[PackageChange, ...]:
-        """The packages that are new."""
+        """The added packages."""
         return tuple(row for row in self.packages if not row.old)
 
     @property
     def removed(self) -> tuple[PackageChange, ...]:
-        """The packages that are gone."""
+        """The removed packages."""
         return tuple(row for row in self.packages if not row.new)
 
     @property
     def changed(self) -> tuple[PackageChange, ...]:
-        """The packages that are another file now."""
+        """The changed packages."""
         rows = [row for row in self.packages if row.old and row.new]
         return tuple(sorted(rows, key=lambda row: not any(one.reaching for one in row.fields)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the difference as plain values."""
+        """Return the difference as JSON values."""
         return {
             "host": [asdict(row) for row in self.host],
             "toolchain": [asdict(row) for row in self.toolchain],
@@ -130,13 +130,13 @@ class Difference:
 
 
 def compare(old: Lock, new: Lock, facts: Facts, platforms: Iterable[str] = ()) -> Difference:
-    """Compare two locks, on the platforms that both serve.
+    """Compare two locks on their common platforms.
 
     Args:
-        old: One lock.
-        new: The other; it may be one of another target.
-        facts: What follows from a CUDA release.
-        platforms: Those to look at; empty for all.
+        old: The old lock.
+        new: The new lock, which may be that of another target.
+        facts: The compatibility tables.
+        platforms: The platforms to compare; empty for all.
     """
     wanted = tuple(platforms)
     both = [name for name in new.platforms if name in old.platforms and (not wanted or name in wanted)]
@@ -151,11 +151,11 @@ def compare(old: Lock, new: Lock, facts: Facts, platforms: Iterable[str] = ()) -
 
 
 _TOLD = ("tenv.requirements.", "environment.channels", "tenv.target")
-"""The values of a lock that `host` tells of, or that are the question."""
+"""The values of a lock that `host` covers, or that identify the lock."""
 
 
 def _header(old: Lock, new: Lock, wanted: tuple[str, ...]) -> Iterator[ValueChange]:
-    """Yield which values differ that belong to no package and of which the host is not told."""
+    """Yield the changed values that belong to no package and that `host` does not cover."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for path in dict.fromkeys((*old.header, *new.header)):
         asked = path.split(".", 3) if path.startswith("tenv.requests.") else []
@@ -173,17 +173,17 @@ def _header(old: Lock, new: Lock, wanted: tuple[str, ...]) -> Iterator[ValueChan
 
 
 def _pythons(lock: Lock, platform: str) -> tuple[str, ...]:
-    """Return the Python minors that the wheels of a platform are for."""
+    """Return the Python minors of the wheels of a platform."""
     return tuple(sorted({minor for wheel in lock.wheels.get(platform, ()) for minor in wheel.python}, key=Version))
 
 
 def _host(old: Lock, new: Lock, facts: Facts, windows: bool, narrowed: bool) -> Iterator[ValueChange]:
-    """Yield what changes in what the host must offer."""
+    """Yield the changed requirements of the host."""
     before, now = ({row[0]: row for row in _demands(lock, facts, windows)} for lock in (old, new))
     for name in [*now, *(name for name in before if name not in now)]:
         _, title, _, source = now.get(name) or before[name]
         was, is_now = (rows[name][2] if name in rows else () for rows in (before, now))
-        known = bool(was and is_now) or name not in _FROM_FACTS  # what no table knows has not changed, it is unknown
+        known = bool(was and is_now) or name not in _FROM_FACTS  # a value that no table has is unknown, not changed
         if was != is_now and known and not (narrowed and name in _OF_ALL_PLATFORMS):
             dropped = tuple(item for item in was if item not in is_now)
             added = tuple(item for item in is_now if item not in was)
@@ -197,7 +197,7 @@ _FROM_FACTS = ("gpu", "gcc-for-nvcc")
 
 
 def _demands(lock: Lock, facts: Facts, windows: bool) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """Yield what a lock asks of a host: its name, what people call it, the values, where it is written."""
+    """Yield the requirements of a lock on the host: name, title, values, source."""
     yield "platforms", "platforms", lock.platforms, ""
     yield "channels", "conda channels", lock.channels, ""
     cuda = lock.requirements.get("cuda", "")
@@ -208,11 +208,11 @@ def _demands(lock: Lock, facts: Facts, windows: bool) -> Iterator[tuple[str, str
             yield from _cuda_demands(Version(cuda), facts, windows)
     for sections in lock.requests.values():
         for name, row in sections.get("system", {}).items():
-            yield f"system.{name}", f"{name} of the host", (row,) if isinstance(row, str) else tuple(row), ""
+            yield f"system.{name}", f"{name} of the system", (row,) if isinstance(row, str) else tuple(row), ""
 
 
 def _cuda_demands(cuda: Version, facts: Facts, windows: bool) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """Yield what follows from a CUDA release."""
+    """Yield the requirements that follow from a CUDA release."""
     for on_windows in (False, True)[: 1 + windows]:
         suffix, where = ("-windows", " on Windows") if on_windows else ("", "")
         for name, title, found in (
@@ -235,7 +235,7 @@ def _arch(number: int, table: GpuArchTable) -> str:
 
 
 def _toolchain(old: Lock, new: Lock, platforms: Iterable[str]) -> Iterator[ValueChange]:
-    """Yield which products have another version, platforms with the same change joined."""
+    """Yield the products with another version; platforms with the same change are joined."""
     for title, patterns in _PRODUCTS.items():
         found: dict[tuple[str, str], list[str]] = {}
         for platform in platforms:

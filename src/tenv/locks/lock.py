@@ -1,6 +1,6 @@
-"""Locks: every file of an environment, by name and sha256, for every platform of its manifest.
+"""Locks as values: every file of an environment, with its sha256, for every platform of the manifest.
 
-What was chosen, as values; `tenv.locks.lock_file` reads and writes them.
+`tenv.locks.lock_file` reads and writes them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,23 +19,23 @@ __all__ = ["Archive", "CondaPackage", "Lock", "LockedFile", "OtherFile", "Wheel"
 
 
 class LockedFile(Protocol):
-    """What every file of a lock has, whichever source it is of."""
+    """The common attributes of the files of all sources."""
 
     @property
     def name(self) -> str:
-        """Its name, by which it is asked for."""
+        """Its name."""
 
     @property
     def version(self) -> str:
-        """Its version, or an empty string."""
+        """Its version; empty for none."""
 
     @property
     def sha256(self) -> str:
-        """The digest of its bytes in hex."""
+        """The sha256 of its bytes in hex."""
 
     @property
     def size(self) -> int | None:
-        """Its bytes; None when nobody said."""
+        """Its size in bytes; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Wheel:
     Attributes:
         name: The normalized name.
         version: The version.
-        file: The file name; no host, since any index that serves the same bytes will do.
-        sha256: The digest of its bytes in hex.
-        size: Its bytes; None when the index did not say.
-        python: The Python minors that take it, lowest first.
-        requires: What it requires, as its metadata says; None where that is not known.
+        file: The file name, without a URL, since any index may serve it.
+        sha256: The sha256 of its bytes in hex.
+        size: Its size in bytes; None if unknown.
+        python: The Python minors that use it, lowest first.
+        requires: The requirements in its metadata; None if unknown.
         features: The features of the target that bring it; empty for a part of the target itself.
     """
 
@@ -71,14 +71,14 @@ class CondaPackage:
         name: Its name.
         version: Its version, as conda writes it.
         build: Its build string.
-        subdir: The part of the channel that it lies in: a platform, or ``noarch``.
+        subdir: Its subdirectory of the channel: a platform, or ``noarch``.
         channel: The channel's URL, such as ``https://conda.anaconda.org/conda-forge``.
-        url: The package's canonical URL, whatever mirror served it.
-        sha256: The digest of its bytes in hex; empty when the channel has only an MD5.
-        md5: Its MD5 in hex, or an empty string.
-        size: Its bytes; None when the channel does not say.
-        depends: What it needs, each as a match specification.
-        constrains: What it does not go together with, unless it matches.
+        url: The package's canonical URL, not that of a mirror.
+        sha256: The sha256 of its bytes in hex; empty if the channel has only an MD5.
+        md5: Its MD5 in hex; empty for none.
+        size: Its size in bytes; None if unknown.
+        depends: Its dependencies, as match specifications.
+        constrains: Its constraints on other packages, as match specifications.
         features: The features of the target that bring it; empty for a part of the target itself.
     """
 
@@ -103,22 +103,22 @@ class CondaPackage:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One file of a lock from outside any package manager.
+    """One archive of a lock.
 
     Attributes:
         name: Its name in ``[archives]``.
-        version: Its version; empty for a file that is named by its URL alone.
+        version: Its version; empty for a request by URL.
         url: Its canonical URL.
-        sha256: The digest of its bytes in hex.
-        size: Its bytes; None when nobody said.
-        kind: How it is packed: ``tar.gz``, ``tar.xz``, ``tar.bz2``, ``zip``, ``7z`` or ``conda``.
-        strip: How many leading folders of its names are dropped.
-        to: The folder in the prefix that it goes to; empty for the prefix itself.
-        trust: Where the digest is from: ``manifest``, ``facts``, ``redist`` (the maker's list), or ``first-use`` when
-            it is what was seen at the first download.
-        licence: The file in it that holds its licence, or an empty string.
-        release: The release of the product that it is a component of (CUDA 12.4.1), or an empty string.
-        part_of: The name in ``[archives]`` that brought it, when its own is that of a component.
+        sha256: The sha256 of its bytes in hex.
+        size: Its size in bytes; None if unknown.
+        kind: Its format: ``tar.gz``, ``tar.xz``, ``tar.bz2``, ``zip``, ``7z`` or ``conda``.
+        strip: The number of leading folders to remove from its names.
+        to: The destination folder in the prefix; empty for the prefix itself.
+        trust: The origin of the digest: ``manifest``, ``facts``, ``redist`` (NVIDIA's list), or ``first-use`` for the
+            digest of the first download.
+        licence: Its license file; empty for none.
+        release: The release of the product, such as CUDA 12.4.1, if it is a component; else empty.
+        part_of: The request in ``[archives]``, if its name differs from that of the archive; else empty.
         features: The features of the target that bring it; empty for a part of the target itself.
     """
 
@@ -137,20 +137,20 @@ class Archive:
     features: tuple[str, ...] = ()
 
     def answers_for(self, name: str) -> bool:
-        """Return whether this archive is locked for a name in ``[archives]``."""
+        """Return whether this archive belongs to a request in ``[archives]``."""
         return name == (self.part_of or self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class OtherFile:
-    """One file of a lock of a source whose files have no type of their own.
+    """One file of a source that has no file type of its own.
 
     Attributes:
         name: Its name.
-        version: Its version, or an empty string.
-        sha256: The digest of its bytes in hex.
-        size: Its bytes; None when nobody said.
-        values: What else the source has to know of it, by the keys of its row in `tenv.targets.sections`.
+        version: Its version; empty for none.
+        sha256: The sha256 of its bytes in hex.
+        size: Its size in bytes; None if unknown.
+        values: Its other values, by the keys in the source's row of `tenv.targets.sections`.
     """
 
     name: str
@@ -162,23 +162,23 @@ class OtherFile:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What was chosen for a target.
+    """The lock of a target.
 
     Attributes:
         target: The target's name.
-        platforms: The platforms that it serves, in the manifest's order.
+        platforms: Its platforms, in the order of the manifest.
         wheels: The wheels of each platform.
         conda: The conda packages of each platform, by name.
-        archives: The files from elsewhere of each platform.
+        archives: The archives of each platform.
         others: The files of further sources, by the key of the source and by platform.
         channels: The conda channels, best first, as URLs.
-        requirements: What the host must offer: ``cuda``, ``glibc``, ``python`` as written in the manifest.
-        requests: What was asked for on each platform, by section and name.
-        manifest: The digest of what the manifest asked for.
+        requirements: The requirements on the host: ``cuda``, ``glibc``, ``python``, as in the manifest.
+        requests: The requests of the manifest, by platform, section and name.
+        manifest: The digest of the requests of the manifest.
         written_by: The tenv version that wrote it.
-        text: The bytes that it was read from; empty when it is new.
-        details: By the URL of a conda package: what else its row says, by key, as text.
-        header: Every value that belongs to no package, by its path in the file, as text.
+        text: The bytes of its file; empty for a new lock.
+        details: The further values of a conda package's row as text, by URL and key.
+        header: The values that belong to no package as text, by path in the file.
         left_out: The URLs of conda packages in `text` that are no part of this: features that were not asked for.
     """
 
@@ -202,7 +202,7 @@ class Lock:
         return hash((self.target, self.platforms, self.manifest))
 
     def files(self, key: str, platform: str) -> Sequence[LockedFile]:
-        """Return the files of one source on a platform, those for every Python minor."""
+        """Return the files of one source on a platform, for all Python minors."""
         typed: Mapping[str, Mapping[str, Sequence[LockedFile]]] = {
             "conda": self.conda,
             "wheels": self.wheels,
@@ -215,16 +215,16 @@ class Lock:
         return digest_bytes(self.text)
 
     def wheels_for(self, platform: str, python: str) -> tuple[Wheel, ...]:
-        """Return the wheels that one platform and Python minor take."""
+        """Return the wheels of one platform and Python minor."""
         return tuple(wheel for wheel in self.wheels.get(platform, ()) if python in wheel.python)
 
     def conda_python(self, platform: str) -> str:
-        """Return the minor of the Python that the lock has as a conda package; empty when it has none."""
+        """Return the minor of the conda package `python` in the lock; empty without one."""
         versions = [package.version for package in self.conda.get(platform, ()) if package.name == "python"]
         return ".".join(versions[0].split(".")[:2]) if versions else ""
 
     def python_minors(self, platform: str) -> tuple[str, ...]:
-        """Return the Python minors that the lock serves on a platform, lowest first."""
+        """Return the Python minors of the lock on a platform, lowest first."""
         if minor := self.conda_python(platform):
             return (minor,)
         minors = {minor for wheel in self.wheels.get(platform, ()) for minor in wheel.python}
@@ -232,11 +232,11 @@ class Lock:
 
 
 def from_manifest(manifest: Manifest, files: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> Lock:
-    """Return the lock that says how a manifest was answered.
+    """Return the lock of a manifest with the selected files.
 
     Args:
         manifest: The manifest.
-        files: The files, by the key of their source and by platform.
+        files: The selected files, by the key of their source and by platform.
     """
     requirements = {
         "cuda": str(manifest.requirements.cuda or ""),

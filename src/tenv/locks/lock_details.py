@@ -16,13 +16,15 @@ _CONDA_KEYS = (
 
 
 def read_details(whole: Table, used: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return what else is said of conda packages, by URL; a row that no platform names is an error."""
+    """Return the further values of conda packages, by URL; a row that no platform names is an error."""
     found: dict[str, dict[str, str]] = {}
     named = set(used)
     for row in whole.rows("packages"):
         url = row.required_text("conda")
         if url not in named or url in found:
-            raise row.fail("conda", f"{url} is described {'twice' if url in found else 'and named by no platform'}")
+            raise row.fail(
+                "conda", f"{url} {'has two rows' if url in found else 'has a row, but no platform names it'}"
+            )
         found[url] = {key: _plain(value) for key, value in row.data.items() if key not in _CONDA_KEYS}
         if any(text_fault(text) for text in found[url].values()):
             raise row.fail("", "holds characters that can't be printed")
@@ -30,7 +32,7 @@ def read_details(whole: Table, used: Iterable[str]) -> dict[str, dict[str, str]]
 
 
 def read_header(whole: Table, target: str) -> dict[str, str]:
-    """Return every value of a lock that belongs to no package, by its path, as text."""
+    """Return the values of a lock that belong to no package as text, by path."""
     data = {key: value for key, value in whole.data.items() if key not in ("packages", "environments", "tenv")}
     environment = whole.table("environments").table(target).data
     data["environment"] = {key: value for key, value in environment.items() if key != "packages"}
@@ -50,7 +52,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: Any) -> str:
-    """Return a value as text, two different values never as the same."""
+    """Return a value as text; different values have different texts."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     try:

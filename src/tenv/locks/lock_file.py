@@ -1,9 +1,8 @@
-"""The file of a lock: written, and read into a `Lock`.
+"""Reads and writes the file of a `Lock`.
 
-It is a ``pixi.lock`` of version 7 with one more mapping, ``tenv:``, which holds what that format has no place for.
-This module reads and writes that mapping, and reads the conda part as far as people and rules ask of it; writing the
-conda part, and reading it for an installation, is rattler's. Lines are ordered so that a small change of the
-environment is a small diff.
+The file is a ``pixi.lock`` of version 7 with one more mapping, ``tenv:``, for values that the format can't hold. This
+module reads and writes that mapping, and reads the conda part for rules and output. rattler writes the conda part, and
+reads it to install. The order of lines makes a small change of the environment a small diff.
 """
 
 import re
@@ -36,9 +35,9 @@ from tenv.targets.sections import SECTIONS
 
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
-_SCHEMA = 3  # of the `tenv:` mapping: the newest that this tenv reads
+_SCHEMA = 3  # of the `tenv:` mapping: the newest schema that this tenv reads
 _WITHOUT_FEATURES = 2  # what it writes for a target without features
-_WITHOUT_REQUIRES = 1  # what it writes where it is not known of every wheel what it requires
+_WITHOUT_REQUIRES = 1  # the schema without the requirements of wheels
 _PIXI_VERSION = 7
 _KEYS = ("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives")
 _CONDA_FEATURES = "conda-features"
@@ -51,12 +50,12 @@ def render_lock(lock: Lock, conda: str) -> bytes:
 
     Args:
         lock: The lock.
-        conda: The text that rattler wrote for the conda part.
+        conda: The conda part, as rattler wrote it.
     """
     import yaml  # late: 15 ms
 
     class Dumper(yaml.SafeDumper):
-        """Writes short lists on one line, so that one wheel's Pythons are one line of a diff, and no anchors."""
+        """Writes short lists on one line, so a wheel's Pythons are one line of a diff, and writes no anchors."""
 
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
             return True
@@ -125,10 +124,10 @@ def read_lock(path: Path, target: str) -> Lock:
     """Read the lock of a target.
 
     Raises:
-        LockMissingError: There is no such file.
-        LockConflictError: It holds the marks of an unresolved merge.
-        LockNewerError: A newer tenv wrote it in a form that this one does not know.
-        LockCorruptError: It can't be read as a lock, or is the lock of another target.
+        LockMissingError: The file does not exist.
+        LockConflictError: The file has conflict markers.
+        LockNewerError: A newer tenv wrote the file with a newer schema.
+        LockCorruptError: The file is not a valid lock, or is the lock of another target.
     """
     return parse_lock(read_lock_bytes(path, target), str(path), target)
 
@@ -137,62 +136,60 @@ def read_lock_bytes(path: Path, target: str) -> bytes:
     """Return the bytes of the lock of a target.
 
     Raises:
-        LockMissingError: There is no such file.
-        LockCorruptError: It can't be read.
+        LockMissingError: The file does not exist.
+        LockCorruptError: The file can't be read.
     """
     try:
         return read_regular(path)
     except FileNotFoundError:
-        hint = f"`tenv lock {target}` makes one"
+        hint = f"`tenv lock {target}` writes it"
         raise LockMissingError(f"there is no lock for `{target}` ({path})", hint=hint) from None
     except OSError as error:
         raise LockCorruptError(f"{path}: can't be read: {error.strerror}") from error
 
 
 def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
-    """Read the bytes of a lock, wherever they come from.
+    """Parse the bytes of a lock.
 
     Args:
         raw: The bytes.
-        path: How messages name the file.
-        target: The target whose lock it must be; empty for any.
+        path: The name of the file in messages.
+        target: The expected target; empty for any.
 
     Raises:
-        LockConflictError, LockNewerError, LockCorruptError: As `read_lock`.
+        LockConflictError, LockNewerError, LockCorruptError: As in `read_lock`.
     """
     if _CONFLICT.search(raw):
         raise LockConflictError(
-            f"{path}: holds the marks of an unresolved merge",
+            f"{path}: has conflict markers of an unresolved merge",
             hint=(
-                f"`tenv merge-driver {path}` solves it again from both sides; or take either side "
-                f"(`git checkout --ours {path}`), then `tenv lock {target or 'TARGET'}` brings it up to date"
+                f"`tenv merge-driver {path}` merges both sides; or `git checkout --ours {path}` takes one side, and "
+                f"`tenv lock {target or 'TARGET'}` then updates it"
             ),
         )
     return _parse(raw, path, target)
 
 
-@lru_cache(maxsize=4)  # what judges a lock and what installs it read the same bytes
+@lru_cache(maxsize=4)  # rules and installation parse the same bytes
 def _parse(raw: bytes, path: str, target: str) -> Lock:
     command = f"tenv lock {target or 'TARGET'}"
     try:
         data = load(raw)
     except ValueError as error:
-        raise LockCorruptError(
-            f"{path}: not YAML that tenv writes: {error}", hint=f"`{command}` writes it anew"
-        ) from error
+        raise LockCorruptError(f"{path}: is not valid YAML: {error}", hint=f"`{command}` replaces it") from error
     if not isinstance(data, dict) or not isinstance(data.get("tenv"), dict):
         raise LockCorruptError(
-            f"{path}: is not a lock of tenv (it has no `tenv:` mapping)", hint=f"`{command}` writes one"
+            f"{path}: is not a lock of tenv: it has no `tenv:` mapping", hint=f"`{command}` replaces it"
         )
     ours = Table(data["tenv"], file=path, path=("tenv",), error=LockCorruptError)
     version, schema = data.get("version"), ours.data.get("schema")
     if not isinstance(version, int) or not isinstance(schema, int) or schema < _WITHOUT_REQUIRES:
-        raise ours.fail("schema", "is missing", hint=f"`{command}` writes the lock anew")
+        raise ours.fail("schema", "is missing", hint=f"`{command}` replaces the lock")
     if schema > _SCHEMA or version > _PIXI_VERSION:
         raise LockNewerError(
-            f"{path}: was written by tenv {ours.text('written-by') or '?'}, in a form that tenv {__version__} "
-            "does not know",
-            hint="install that tenv or a newer one",
+            f"{path}: was written by tenv {ours.text('written-by') or '?'}, with a schema that is newer than tenv "
+            f"{__version__} reads",
+            hint="install that version of tenv or a newer one",
         )
     return _read(Table(data, file=path, error=LockCorruptError), ours, raw, target)
 
@@ -239,5 +236,5 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     for platform in platforms:
         own = found.conda_python(platform)
         if own and any(wheel.python != (own,) for wheel in found.wheels[platform]):
-            raise wheels.fail(platform, f"has wheels that are not for the lock's own Python {own}")
+            raise wheels.fail(platform, f"has wheels that are not for the lock's conda Python {own}")
     return found

@@ -1,6 +1,6 @@
-"""The rows of a lock: each value is checked as a manifest's is, since a lock may be anybody's.
+"""The rows of a lock. Each value is validated like a manifest's, since a lock may come from anywhere.
 
-What passes here can name no place out of a prefix, no server by anything but http or https, and nothing twice.
+A valid row names no path outside the prefix and no URL other than http or https. No row occurs twice.
 """
 
 import re
@@ -56,20 +56,20 @@ _MOST_STRIP = 20
 
 
 def require_plain(table: Table, *keys: str) -> None:
-    """Raise an error about the first of some texts that is not one line of plain text."""
+    """Raise an error for the first value that is not one line of printable text."""
     for key in keys:
         if fault := text_fault(table.text(key)):
             raise table.fail(key, fault)
 
 
 def require_platforms(table: Table, known: Iterable[str] = PLATFORMS) -> tuple[str, ...]:
-    """Return the keys of a table, which must be platforms that tenv knows."""
+    """Return the keys of a table, which must be known platforms."""
     table.only(known)
     return tuple(table.data)
 
 
 def read_requirements(table: Table) -> dict[str, str]:
-    """Return what the host must offer."""
+    """Return the requirements on the host."""
     table.only(("cuda", "glibc", "python"))
     for key in table.data:
         table.parsed(key, Range if key == "python" else Version, None)
@@ -77,7 +77,7 @@ def read_requirements(table: Table) -> dict[str, str]:
 
 
 def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
-    """Return what was asked for on a platform; it is shown, and decides nothing."""
+    """Return the requests for a platform; they are shown, and decide nothing."""
     table.only(section.name for section in SECTIONS)
     found: dict[str, dict[str, list[str]]] = {}
     for section, items in table.tables():
@@ -91,12 +91,12 @@ def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
 
 
 def read_wheels(table: Table, platform: str, schema: int) -> tuple[Wheel, ...]:
-    """Return the wheels of one platform; a Python has one wheel of a name at most.
+    """Return the wheels of one platform; a Python minor has at most one wheel of a name.
 
     Args:
         table: The wheels of all platforms.
         platform: The platform.
-        schema: The form of the lock: from 2 on each wheel says what it requires.
+        schema: The schema of the lock; from 2 on, each wheel has its requirements.
     """
     wheels = tuple(_wheel(row, schema) for row in table.rows(platform))
     _once(table, platform, [(wheel.name, minor) for wheel in wheels for minor in wheel.python])
@@ -111,7 +111,7 @@ def read_archives(table: Table, platform: str, schema: int) -> tuple[Archive, ..
 
 
 def read_others(table: Table, platforms: Iterable[str]) -> dict[str, tuple[OtherFile, ...]]:
-    """Return the files of a source whose files have no type of their own, by platform."""
+    """Return the files of a source that has no file type of its own, by platform."""
     found = {}
     for platform in require_platforms(table, platforms):
         found[platform] = tuple(_other(row) for row in table.rows(platform))
@@ -123,8 +123,8 @@ def read_conda(whole: Table, packages: Table, platform: str, features: Table | N
     """Return the conda packages of one platform, by name.
 
     Args:
-        whole: The lock, whose ``packages`` describe them.
-        packages: What its environment names for each platform.
+        whole: The lock, whose ``packages`` holds their rows.
+        packages: The packages of its environment, by platform.
         platform: The platform.
         features: By package: the features that bring it; what is not named is a part of the target.
     """
@@ -134,7 +134,7 @@ def read_conda(whole: Table, packages: Table, platform: str, features: Table | N
         urls.append(row.required_text("conda"))
     known = {row.text("conda"): row for row in whole.rows("packages")} if urls else {}
     if missing := next((url for url in urls if url not in known), None):
-        raise whole.fail("packages", f"{missing} is named by {platform} but not described")
+        raise whole.fail("packages", f"has no row for {missing}, which {platform} names")
     found = tuple(sorted((_conda(known[url], platform) for url in urls), key=lambda package: package.name))
     _once(packages, platform, [(package.name,) for package in found])
     if features is None:
@@ -192,7 +192,7 @@ def _wheel(row: Table, schema: int) -> Wheel:
     if any(text_fault(text) for text in wheel.requires or ()):
         raise row.fail("requires", "holds characters that can't be printed")
     if (fault := name_fault(wheel.name)) or normalize(wheel.name) != wheel.name:
-        raise row.fail("name", fault or f"`{wheel.name}` is not in the form of an index")
+        raise row.fail("name", fault or f"`{wheel.name}` is not a normalized name")
     file = WheelFile.parse(wheel.file)
     if file is None or "/" in wheel.file:
         raise row.fail("file", f"`{wheel.file}` is not the name of a wheel")
@@ -227,14 +227,14 @@ def _conda(row: Table, platform: str) -> CondaPackage:
     if fault := conda_file_fault(package.name, package.version, package.build):
         raise row.fail("conda", f"{fault} ({package.file})")
     if (package.name, package.version, package.build) != (file.name, file.version, file.build):
-        told = f"{package.name} {package.version} {package.build}"
-        raise row.fail("conda", f"`{package.file}` is not the file name of {told}")
+        identity = f"{package.name} {package.version} {package.build}"
+        raise row.fail("conda", f"`{package.file}` is not the file name of {identity}")
     if package.subdir != subdir or subdir not in (platform, "noarch"):
         raise row.fail("conda", f"{package.file} is for `{package.subdir}`, not for {platform}")
     if package.channel != channel:
-        raise row.fail("channel", f"{package.file} lies below {channel}, not below {package.channel}")
+        raise row.fail("channel", f"{package.file} is in the channel {channel}, not in {package.channel}")
     if not package.sha256 and not package.md5:
-        raise row.fail("sha256", f"{package.file} comes without a sha256 and without an MD5")
+        raise row.fail("sha256", f"{package.file} has neither a sha256 nor an MD5")
     return package
 
 
@@ -261,7 +261,7 @@ def _archive(row: Table, schema: int) -> Archive:
         ("version", text_fault(archive.version)),
         ("url", address_fault(archive.url)),
         ("to", place_fault(archive.to) or ("" if all(part not in ("", ".") for part in home) else "is not plain")),
-        ("kind", "" if archive.kind in _KINDS else f"`{archive.kind}` is no way of packing that tenv reads"),
+        ("kind", "" if archive.kind in _KINDS else f"`{archive.kind}` is not a known archive format"),
         ("trust", "" if archive.trust in _TRUST else f"is none of {', '.join(_TRUST)}"),
         ("licence", place_fault(archive.licence)),
         ("release", text_fault(archive.release)),
@@ -289,7 +289,7 @@ def _sha256(row: Table) -> str:
 
 
 def _digest(row: Table, kind: str) -> str:
-    """Return a digest of a row, an empty string where it has none."""
+    """Return a digest of a row; empty for none."""
     text = row.text(kind)
     if text and not Digest(kind, text).is_valid():
         raise row.fail(kind, f"is not {Digest(kind, text).length} hex digits")

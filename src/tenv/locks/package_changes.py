@@ -1,7 +1,6 @@
-"""What lies between two locks package by package, with every value that differs.
+"""The difference of two locks package by package, with every changed value.
 
-A value that says where a file comes from or where it goes is told apart: whoever reviews a change of a lock looks there
-first.
+A change of the origin or destination of a file is marked, since a reviewer of a lock must see it first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,20 +18,20 @@ _REACHING = {
     "conda": ("url", "channel", "subdir", "python_site_packages_path"),
     "wheel": ("file", "requires"),
 }
-"""The values of each kind of package that reach the disk, name a host, or bring other packages."""
+"""The values of each kind of package that decide on a path, a server, or other packages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One file of a lock, as far as a comparison shows it.
+    """One file of a lock, with the values that a comparison shows.
 
     Attributes:
         version: Its version.
-        build: What tells files of one version apart: conda's build string, a wheel's tags.
+        build: The part that distinguishes files of one version: conda's build string, a wheel's tags.
         channel: The channel of a conda package.
-        size: Its bytes; None when the lock does not say.
-        digest: The sha256 of its bytes; the MD5 of a conda package that has no other.
-        values: Every value that the lock has of it, by its key there.
+        size: Its size in bytes; None if unknown.
+        digest: The sha256 of its bytes; the MD5 of a conda package without a sha256.
+        values: All values of its row, by key.
     """
 
     version: str
@@ -43,7 +42,7 @@ class Piece:
     values: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the file as plain values."""
+        """Return the file as JSON values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -53,15 +52,15 @@ Pieces = Mapping[tuple[str, str], Piece]  # by the kind of their source and by n
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One value of a package that differs.
+    """One changed value of a package.
 
     Attributes:
         name: Its key in the lock.
-        old: The value before, as text; empty for none.
-        new: The value now.
-        platforms: The platforms on which this is so.
-        reaching: Whether it tells where a file comes from, where it goes or what it brings, and does not follow from
-            another version alone.
+        old: The old value as text; empty for none.
+        new: The new value as text; empty for none.
+        platforms: The platforms with this change.
+        reaching: Whether the change concerns origin, destination or dependencies, and does not follow from the
+            version alone.
     """
 
     name: str
@@ -73,15 +72,15 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class PackageChange:
-    """A package that came, went, or is described in another way now.
+    """An added, removed or changed package.
 
     Attributes:
-        kind: ``conda``, ``wheel``, ``archive``, or what the row of a further source says.
+        kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
         name: Its name.
-        old: Its version before; empty when it is new.
-        new: Its version now; empty when it is gone.
-        python: The Python minors for which this is so, when it is not so for all.
-        pieces: The file before and the file now, by platform; of a wheel, those of the highest Python minor.
+        old: Its old version; empty for an added package.
+        new: Its new version; empty for a removed package.
+        python: The Python minors with this change; empty for all.
+        pieces: The old and the new file, by platform; for a wheel, those of the highest Python minor.
     """
 
     kind: str
@@ -93,7 +92,7 @@ class PackageChange:
 
     @property
     def fields(self) -> tuple[FieldChange, ...]:
-        """Every value that differs, those that tell where a file comes from or goes first; none of a new package."""
+        """The changed values, origins and destinations first; empty for an added package."""
         found: dict[tuple[str, str, str, bool], list[str]] = {}
         for platform, (old, new) in self.pieces.items():
             for key, was, now in _differing(old, new):
@@ -104,18 +103,18 @@ class PackageChange:
     def _reaches(self, name: str, old: Piece | None, new: Piece | None) -> bool:
         was, now = (piece.values if piece else {} for piece in (old, new))
         place = "file" if self.kind == "wheel" else "url"
-        if name in ("sha256", "md5", "version"):  # the same name, and not the same file
+        if name in ("sha256", "md5", "version"):  # the same file name with other bytes
             return was.get(place) == now.get(place)
         if name not in _REACHING.get(self.kind, ()):
             return False
-        if name == place:  # another file name is what another version has
+        if name == place:  # another version has another file name
             folders = was.get(name, "").rpartition("/")[0], now.get(name, "").rpartition("/")[0]
             other = folders[0] != folders[1] or self.old == self.new
             return other and _without(was.get(name, ""), self.old) != _without(now.get(name, ""), self.new)
         return name != "requires" or self.old == self.new
 
     def to_json(self) -> dict[str, Any]:
-        """Return the change as plain values."""
+        """Return the change as JSON values."""
         platforms = {
             platform: {"old": old.to_json() if old else None, "new": new.to_json() if new else None}
             for platform, (old, new) in self.pieces.items()
@@ -141,7 +140,7 @@ def _without(text: str, version: str) -> str:
 
 
 def _differing(old: Piece | None, new: Piece | None) -> Iterator[tuple[str, str, str]]:
-    """Yield the values of two files that differ; what a lock of an older form did not say has not changed."""
+    """Yield the changed values of two files; a value that an older schema lacks counts as unchanged."""
     if old is None or new is None:
         return
     for key in dict.fromkeys((*old.values, *new.values)):
@@ -151,7 +150,7 @@ def _differing(old: Piece | None, new: Piece | None) -> Iterator[tuple[str, str,
 
 
 def package_changes(old: Lock, new: Lock, platform: str) -> Iterator[PackageChange]:
-    """Yield what differs on one platform: of each source, and of wheels for each Python minor."""
+    """Yield the changes on one platform: of each source, and of wheels for each Python minor."""
     minors = served(old, new, platform)
     rows: dict[tuple[Any, ...], dict[str, PackageChange]] = {}
     for was, now in minors:
@@ -170,7 +169,7 @@ def _both(old: Lock, new: Lock, minors: Iterable[tuple[str, str]]) -> list[tuple
 
 
 def _alone(lock: Lock, platform: str, seen: set[str], way: Callable[[Piece], Pair]) -> Iterator[PackageChange]:
-    """Yield the wheels that only Pythons have which the other lock does not serve."""
+    """Yield the wheels of Python minors that the other lock does not serve."""
     for wheel in lock.wheels.get(platform, ()):
         if wheel.sha256 not in seen:
             pair = way(_wheel(wheel))
@@ -179,7 +178,7 @@ def _alone(lock: Lock, platform: str, seen: set[str], way: Callable[[Piece], Pai
 
 
 def served(old: Lock, new: Lock, platform: str) -> list[tuple[str, str]]:
-    """Return the Python minors to compare: those that both serve, or the highest of each when there is none."""
+    """Return the Python minors to compare: the common ones, else the highest of each lock."""
     had, has = old.python_minors(platform), new.python_minors(platform)
     common = [(minor, minor) for minor in has if minor in had]
     return common or [(had[-1] if had else "", has[-1] if has else "")]
@@ -194,7 +193,7 @@ def _pairs(platform: str, old: Pieces, new: Pieces) -> Iterator[PackageChange]:
 
 
 def joined(rows: Iterable[PackageChange]) -> Iterator[PackageChange]:
-    """Yield one row for the platforms on which the same happens."""
+    """Yield the rows, with platforms that have the same change joined."""
     found: dict[tuple[str, str, str, str, tuple[str, ...]], dict[str, Pair]] = {}
     for row in rows:
         found.setdefault((row.kind, row.name, row.old, row.new, row.python), {}).update(row.pieces)
@@ -203,7 +202,7 @@ def joined(rows: Iterable[PackageChange]) -> Iterator[PackageChange]:
 
 
 def files_of(lock: Lock, platform: str, minor: str) -> dict[str, int]:
-    """Return the size of every file that one environment takes, by its digest."""
+    """Return the size of every file of one environment, by digest."""
     return {piece.digest: piece.size or 0 for piece in _pieces(lock, platform, minor).values()}
 
 
@@ -212,7 +211,7 @@ def _pieces(lock: Lock, platform: str, minor: str) -> Pieces:
 
 
 def rows_of(lock: Lock, platform: str, minor: str) -> Iterator[tuple[str, LockedFile]]:
-    """Yield the files that one environment takes, each with the kind of its source."""
+    """Yield the files of one environment, each with the kind of its source."""
     for section in SECTIONS:
         for row in lock.files(section.key, platform):
             if not isinstance(row, Wheel) or minor in row.python:
@@ -238,7 +237,7 @@ _NONE = ("features", ())  # most files are a part of the target itself
 
 
 def _values(row: Any) -> dict[str, str]:
-    """Return every value of a row as text, by its key."""
+    """Return all values of a row as text, by key."""
     known = {name: getattr(row, name) for name in row.__slots__ if name not in ("name", "python", "values")}
     known |= getattr(row, "values", {})
     return {name: _text(value) for name, value in known.items() if value not in ("", None) and (name, value) != _NONE}

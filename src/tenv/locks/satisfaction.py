@@ -1,9 +1,8 @@
-"""Whether what a lock holds of each source still satisfies its manifest.
+"""Whether the files of each source in a lock satisfy the manifest.
 
-`tenv.sources.staleness` asks for every source. What counts is whether the locked files answer what is asked now, not
-whether the question is the same text: a looser range that the locked version still meets makes no lock stale. Nothing
-that the lock says of itself (what it was asked for, the digest of its manifest) counts in its favor: a lock may be
-anybody's.
+`tenv.sources.staleness` calls this for every source. The locked files are compared with the present requests: a looser
+range that the locked version satisfies does not make a lock stale. The requests and the manifest digest stored in a
+lock count for nothing, since a lock may come from anywhere.
 """
 
 from tenv.locks.conda_answers import conda_faults
@@ -21,40 +20,40 @@ __all__ = [
 
 
 def conda_satisfies(lock: Lock, manifest: Manifest) -> bool:
-    """Tell whether the conda packages of a lock satisfy a manifest on every platform."""
+    """Return whether the conda packages of a lock satisfy a manifest on every platform."""
     return not host_differences(lock, manifest) and not any(
         conda_differences(lock, manifest.on(platform), platform) for platform in manifest.platforms
     )
 
 
 def host_differences(lock: Lock, manifest: Manifest) -> list[str]:
-    """Return what a lock was made for that a manifest no longer asks of the host, one sentence each."""
+    """Return the differences between the host requirements of a lock and a manifest, one sentence each."""
     found = []
     for key, wanted in (("cuda", manifest.requirements.cuda), ("glibc", manifest.requirements.glibc)):
         had = lock.requirements.get(key, "")
         if had != str(wanted or ""):
-            found.append(f"requirements.{key} is {wanted or 'not given'}, the lock was made for {had or 'none'}")
+            found.append(f"requirements.{key} is {wanted or 'not set'}, the lock was made for {had or 'none'}")
     return found
 
 
 def conda_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-    """Return what keeps the conda packages of a lock from satisfying a manifest on a platform, one sentence each."""
+    """Return why the conda packages of a lock do not satisfy a manifest on a platform, one sentence each."""
     return [f"{platform}: {fault}" for fault in conda_faults(lock, manifest, platform)]
 
 
 def system_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-    """Return where the ranges of what is taken from the host are others than those that the lock records."""
+    """Return the differences between the system requests of a lock and a manifest, one sentence each."""
     had = {name: row[0] for name, row in lock.requests.get(platform, {}).get("system", {}).items()}
     now = {name: str(accepted) for name, accepted in manifest.system.items()}
     return [
-        f"{platform}: system.{name} is {now.get(name, 'not asked for')}, the lock has {had.get(name, 'nothing of it')}"
+        f"{platform}: system.{name} is {now.get(name, 'not requested')}, the lock has {had.get(name, 'none')}"
         for name in sorted({*had, *now})
         if had.get(name) != now.get(name)
     ]
 
 
 def wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-    """Return what keeps the wheels of a lock from satisfying a manifest on a platform, one sentence each."""
+    """Return why the wheels of a lock do not satisfy a manifest on a platform, one sentence each."""
     found = list(wheel_faults(lock, manifest, platform))
     if any(wheel.requires is None for wheel in lock.wheels.get(platform, ())):
         known = set(found)
@@ -63,9 +62,9 @@ def wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str
 
 
 def _of_requests(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-    """Return what a lock that does not say what its wheels require was not made for; this refuses, and excuses nothing.
+    """Return the requests that a lock without the requirements of its wheels was not made for.
 
-    A lock of schema 1 has no more to go by: an extra wheel in one is not seen.
+    A lock of schema 1 has no requirements, so an unneeded wheel in it is not detected.
     """
     asked_then = lock.requests.get(platform, {}).get("pypi-dependencies", {})
     extras = {
@@ -74,4 +73,4 @@ def _of_requests(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
         if name in asked_then
     }
     found = [f"{name} was locked without the extra {', '.join(lacking)}" for name, lacking in extras.items() if lacking]
-    return found + [f"{name} is locked and nothing asks for it" for name in asked_then if name not in manifest.wheels]
+    return found + [f"{name} is locked and nothing requires it" for name in asked_then if name not in manifest.wheels]

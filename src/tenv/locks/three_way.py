@@ -1,7 +1,7 @@
-"""What to begin with when two locks of one target have to become one.
+"""The starting point for the merge of two locks of one target.
 
-A text merge of two locks can be neither of both nor anything that fits together. What is kept of both sides here is a
-list of wishes; the solver has the last word.
+A text merge of two locks need not be consistent. This module collects the preferred packages of both sides; the solver
+decides.
 """
 
 import re
@@ -21,12 +21,12 @@ V = TypeVar("V")
 
 
 def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
-    """Return a lock that holds what both sides agree on, what one side has changed, and the newer where both have.
+    """Return a lock of the common packages, those that one side changed, and the newer of those that both changed.
 
     Args:
-        base: The lock that both sides come from; None when there is none.
-        ours: One side, which also says what was asked for.
-        theirs: The other side.
+        base: The common ancestor; None without one.
+        ours: Our side, which also gives the requests.
+        theirs: Their side.
     """
     platforms = tuple(dict.fromkeys((*ours.platforms, *theirs.platforms)))
     sides = (base, ours, theirs)
@@ -47,7 +47,7 @@ def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
         manifest="0" * 64,
     )
     text = render_lock(joined, _conda_text(joined, ours.text, theirs.text))
-    return parse_lock(text, f"the two locks of {ours.target}", ours.target)
+    return parse_lock(text, f"the merged lock of {ours.target}", ours.target)
 
 
 def _three_way(
@@ -57,7 +57,7 @@ def _three_way(
     name: Callable[[V], str],
     version: Callable[[V], str],
 ) -> dict[K, V]:
-    """Return what three mappings become; `name` tells one file from another, `version` which is newer."""
+    """Merge three mappings; `name` identifies a file, `version` decides which is newer."""
     found: dict[K, V] = {}
     for key in dict.fromkeys((*ours, *theirs)):
         mine, other, before = ours.get(key), theirs.get(key), base.get(key)
@@ -74,13 +74,13 @@ def _three_way(
 
 
 def newer(one: str, other: str) -> bool:
-    """Tell whether a version of a package is newer than another, by PEP 440 or else by the numbers in it."""
+    """Return whether a version is newer than another, by PEP 440, else by the numbers in it."""
     from packaging.version import InvalidVersion  # late: 11 ms
     from packaging.version import Version as Release
 
     try:
         return Release(one) > Release(other)
-    except InvalidVersion:  # a conda package's, such as 2023.2.0a_1 or 9e
+    except InvalidVersion:  # a version of a conda package, such as 2023.2.0a_1 or 9e
         return _numbers(one) > _numbers(other)
 
 
@@ -89,7 +89,7 @@ def _numbers(version: str) -> list[tuple[int, str]]:
 
 
 def _wheels(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Wheel, ...]:
-    """Return the wheels of one platform, chosen for each Python minor by itself."""
+    """Return the wheels of one platform, merged separately for each Python minor."""
 
     def rows(lock: Lock | None) -> dict[tuple[str, str], Wheel]:
         found = lock.wheels.get(platform, ()) if lock else ()
@@ -132,7 +132,7 @@ def _others(sides: tuple[Lock | None, Lock, Lock], key: str, platform: str) -> t
 
 
 def _conda_text(lock: Lock, *texts: bytes) -> str:
-    """Return the conda part of a lock, its packages described as one of the texts describes them."""
+    """Return the conda part of a lock, with the rows of one of the texts."""
     import yaml  # late: 15 ms
 
     urls = {package.url for packages in lock.conda.values() for package in packages}

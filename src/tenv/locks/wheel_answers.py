@@ -1,7 +1,7 @@
-"""Whether the wheels of a lock are those that a manifest asks for, and no others.
+"""Whether the wheels of a lock satisfy a manifest and are all required.
 
-What a wheel requires stands in the lock; `create` compares that with what the installed packages say of themselves, so
-that nobody can bring a package into a lock by writing that another one needs it.
+The lock holds the requirements of a wheel. `create` compares them with the metadata of the installed packages, so a
+forged requirement can't add a package to a lock.
 """
 
 import re
@@ -35,11 +35,11 @@ _PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 @dataclass(frozen=True, slots=True)
 class LockedWheel:
-    """A wheel as far as the question goes what brings it.
+    """The version and requirements of a wheel.
 
     Attributes:
         version: Its version.
-        requires: What it requires, as its metadata says; None when that is not known.
+        requires: The requirements in its metadata; None if unknown.
     """
 
     version: str
@@ -47,7 +47,7 @@ class LockedWheel:
 
 
 def python_packages(packages: Iterable[CondaPackage]) -> dict[str, str]:
-    """Return the conda packages that a wheel of the same name would be laid over, by name, with their versions."""
+    """Return the versions of the conda packages that a wheel of the same name would overwrite, by name."""
     return {
         package.name: package.version
         for package in packages
@@ -56,16 +56,16 @@ def python_packages(packages: Iterable[CondaPackage]) -> dict[str, str]:
 
 
 def served_minors(lock: Lock, manifest: Manifest, platform: str) -> tuple[str, ...]:
-    """Return the Python minors that the manifest asks for on a platform: of its range, or that of conda's Python."""
+    """Return the Python minors of a manifest on a platform: those of its range, or that of conda's Python."""
     return manifest.python_minors() or ((minor,) if (minor := lock.conda_python(platform)) else ())
 
 
 def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
-    """Yield where the wheels of a platform do not answer a manifest, a sentence each.
+    """Yield why the wheels of a platform do not satisfy a manifest, one sentence each.
 
     Args:
         lock: The lock.
-        manifest: The manifest as it reads on the platform.
+        manifest: The manifest for the platform.
         platform: The platform.
     """
     minors = served_minors(lock, manifest, platform)
@@ -88,7 +88,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
         if name not in locked:
             yield f"{name} is not in the lock"
         elif locked[name].version not in request.version:
-            yield f"{name} {locked[name].version} is locked, {request.version} is wanted"
+            yield f"{name} {locked[name].version} is locked, the manifest requests {request.version}"
     if any(name not in locked for name in manifest.wheels):
         return
     tags = accepted_tags(platform, minor, manifest.requirements.glibc or OLDEST_GLIBC)
@@ -102,7 +102,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
 
 
 def _named_by_purls(lock: Lock, platform: str) -> dict[str, str]:
-    """Return the names on the index of conda packages that have another name there, with their versions."""
+    """Return the versions of conda packages by their name on the index, where that differs."""
     found = {}
     for package in lock.conda.get(platform, ()):
         for name in _PURL.findall(lock.details.get(package.url, {}).get("purls", "")):
@@ -125,19 +125,19 @@ def wheels_brought(
     given: Mapping[str, str],
     values: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yield what is asked for or required and not there, and what is there and nobody asks for, a sentence each.
+    """Yield missing wheels and wheels that nothing requires, one sentence each.
 
     Args:
         there: The wheels of one Python minor, by normalized name.
-        asked: What the manifest asks for.
-        given: Python packages from elsewhere, by name, with their versions.
-        values: What markers say.
+        asked: The requests of the manifest.
+        given: The versions of Python packages from other sources, by name.
+        values: The values of the marker environment.
     """
     elsewhere = {normalize(name): version for name, version in given.items()}
     found = reach(there, asked, elsewhere, values)
     yield from found.faults
     if found.complete:
-        yield from (f"{name} is locked and nothing asks for it" for name in sorted(there) if name not in found.names)
+        yield from (f"{name} is locked and nothing requires it" for name in sorted(there) if name not in found.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _needs(
     elsewhere: Mapping[str, str],
     values: Mapping[str, str],
 ) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield what a wheel needs with one of its extras: a name, its extras, and what is wrong with what is there."""
+    """Yield the requirements of a wheel with one of its extras: name, extras, and the fault, if any."""
     for text in wheel.requires or ():
         requirement = _requirement(text)
         if requirement is None:
@@ -204,7 +204,7 @@ def _needs(
             continue
         if requirement.marker and not requirement.marker.evaluate({**values, "extra": extra}):
             continue
-        if extra and not requirement.marker:  # it counts without the extra already
+        if extra and not requirement.marker:  # already counted without the extra
             continue
         needed = normalize(requirement.name)
         version = there[needed].version if needed in there else elsewhere.get(needed)
@@ -233,7 +233,7 @@ def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterat
 
 @lru_cache(maxsize=4096)
 def _requirement(text: str) -> "Requirement | None":
-    """Return a requirement; None for one of the old forms that no standard has."""
+    """Return a parsed requirement; None for an old form outside the standard."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
@@ -243,6 +243,6 @@ def _requirement(text: str) -> "Requirement | None":
 
 
 def _first_name(text: str) -> str:
-    """Return the name at the beginning of a requirement that can't be read."""
+    """Return the name at the start of a requirement that can't be parsed."""
     length = next((number for number, sign in enumerate(text) if not (sign.isalnum() or sign in "-_.")), len(text))
     return normalize(text[:length])

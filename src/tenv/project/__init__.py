@@ -1,1 +1,1 @@
-"""What every verb is given: the caller's environment, its folders and its settings."""
+"""The context of a verb: the project, the caller's environment variables, the user's settings."""

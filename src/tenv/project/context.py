@@ -1,4 +1,4 @@
-"""What every verb is given: where things are found, the caller's environment, and who watches."""
+"""The context of a verb: search path, environment variables, progress, network settings."""
 
 import os
 import shlex
@@ -28,25 +28,25 @@ _WORDS |= {"1": True, "true": True, "yes": True, "on": True}
 
 
 def is_set(name: str) -> bool:
-    """Return whether a variable such as ``TENV_OFFLINE`` asks for what it names.
+    """Return whether a variable such as ``TENV_OFFLINE`` is on.
 
     Raises:
         UsageError: Its value is neither yes nor no.
     """
     value = os.environ.get(name, "")
     if (found := _WORDS.get(value.strip().lower())) is None:
-        raise UsageError(f"{name} is `{value}`", hint=f"`export {name}=1` asks for it, `unset {name}` does not")
+        raise UsageError(f"{name} is `{value}`", hint=f"`export {name}=1` turns it on, `unset {name}` turns it off")
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every verb is given.
+    """The context of a verb.
 
     Attributes:
-        places: Where targets and environments are found.
-        progress: Who watches.
-        environ: The environment of the calling process.
+        places: The search path for targets and environments.
+        progress: Receives progress.
+        environ: The environment variables of the calling process.
         offline: Never use the network; ``TENV_OFFLINE`` when a command does not say.
         locked: Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``.
     """
@@ -58,48 +58,48 @@ class Context:
     locked: bool = field(default_factory=lambda: is_set("TENV_LOCKED"))
 
     def uv(self) -> "Uv":
-        """Return uv with this user's index settings."""
-        from tenv.sources.wheels.uv import Uv  # late: 10 ms that most commands need not spend
+        """Return uv with the index settings of the user."""
+        from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
 
         return Uv(self.environ, Path.home(), offline=self.offline)
 
     def settings(self) -> "Settings":
-        """Return what the user's own ``config.toml`` says."""
+        """Return the user's settings from ``config.toml``."""
         from tenv.targets.config import read_settings
 
         return read_settings(settings_folder())
 
     def project_settings(self) -> "ProjectSettings":
-        """Return what the ``tenv.toml`` of the project says; nothing outside a project."""
-        from tenv.targets.config import ProjectSettings, read_project_settings  # late: few commands ask
+        """Return the settings in the project's ``tenv.toml``; empty outside a project."""
+        from tenv.targets.config import ProjectSettings, read_project_settings  # late: few commands read it
 
         return read_project_settings(self.places.project) if self.places.project else ProjectSettings()
 
     def syncs(self) -> bool:
-        """Return whether `tenv run` brings an environment up to date first, as the project or the user wants it."""
+        """Return whether `tenv run` updates an environment first, by the settings of the project or the user."""
         sync = self.project_settings().sync
         return self.settings().sync if sync is None else sync
 
     def network(self) -> "Network":
-        """Return how conda channels are reached for this user."""
-        from tenv.rattler_api.network import Network  # late: only those who use channels need it
+        """Return the network settings of the user for conda channels."""
+        from tenv.rattler_api.network import Network  # late: only commands that use channels need it
 
         return Network(self.settings().mirrors, offline=self.offline, authorities=self.http().authorities)
 
     def http(self) -> "HttpSettings":
-        """Return how tenv's own requests are made for this user."""
-        from tenv.sources.wheels.index_settings import uv_settings  # late: only for those who connect
+        """Return the HTTP settings of the user for tenv's own requests."""
+        from tenv.sources.wheels.index_settings import uv_settings  # late: only commands that connect need it
 
         return uv_settings(self.environ, Path.home()).http
 
     def facts(self) -> "Facts":
-        """Return the tables with the rows of this user; raises FactsError when a file of theirs can't be used."""
+        """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
         from tenv.project.user_facts import user_facts
 
         return user_facts(self)
 
     def find_target(self, name: str | None) -> Target:
-        """Return a target by its name; without one, the default target."""
+        """Return a target by its name; None means the default target."""
         return self.places.find(name or self.default_target())
 
     def chosen_targets(self, name: str | None) -> list[str]:
@@ -119,14 +119,14 @@ class Context:
         """Return the default target: that of ``tenv.toml``, the only one of the project, or the only environment.
 
         Raises:
-            UsageError: There is none, or more than one.
+            UsageError: There is no environment, or more than one.
         """
         if name := self.project_settings().default:
             return name
         own = self.places.project_targets()
         if len(own) == 1:
             return own[0]
-        from tenv.environment.state import environments_in  # late: who only judges reads none
+        from tenv.environment.state import environments_in  # late: commands that only judge read no environment
 
         names = [environment.prefix.name for environment in environments_in(self.places.environments())]
         if len(names) == 1:
@@ -134,9 +134,9 @@ class Context:
         if names or own:
             several = f"several environments: {', '.join(names)}" if names else f"several targets: {', '.join(own)}"
             raise UsageError(
-                f"no target is named, and there are {several}", hint="`tenv default TARGET` sets one for the project"
+                f"no TARGET is given, and there are {several}", hint="`tenv default TARGET` sets one for the project"
             )
-        raise UsageError("no target is named, and no environment is here", hint="`tenv targets` lists the targets")
+        raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
 
     def registry(self) -> "Registry":
         """Return the marks of this user's environments."""
@@ -161,7 +161,7 @@ class Context:
         return find_fault(environment, self.registry(), f"tenv create {shlex.quote(name)}{where}")
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
-        """Return the environment of a target; `prefix` wins over the place that follows from the project."""
+        """Return the environment of a target; `prefix` replaces the default folder."""
         from tenv.environment.state import Environment
 
         if prefix is not None:

@@ -1,4 +1,4 @@
-"""Show the tables of facts, the user's rows among them."""
+"""The compatibility tables, with the user's rows."""
 
 from typing import Any
 
@@ -13,42 +13,42 @@ __all__ = ["list_tables", "show_table", "user_facts"]
 
 
 def user_facts(context: Context) -> Facts:
-    """Return the tables with the rows of this user; raises FactsError when a file of theirs can't be used."""
+    """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
     folder = next(place.folder for place in context.places.places if place.origin is Origin.USER)
     return load_facts(default_overrides(context.environ, folder))
 
 
 def list_tables(context: Context) -> list[dict[str, Any]]:
-    """Return every table: its name, what it is, its date, and how many rows it has, not confirmed ones and the user's.
+    """Return every table: name, content, date, and the number of rows, of unconfirmed rows and of the user's rows.
 
     Raises:
-        FactsError: A file of the user can't be used.
+        FactsError: A file of the user is not valid.
     """
     facts = user_facts(context)
     return [_summary(_data(facts, name)) for name in LAYOUTS]
 
 
 def show_table(context: Context, name: str) -> dict[str, Any]:
-    """Return a table with all its rows, each with its source.
+    """Return a table with all rows, each with its source.
 
     Args:
-        context: Where things are found.
+        context: The context of the verb.
         name: The name of the table.
 
     Raises:
-        UsageError: There is no table of that name.
-        FactsError: A file of the user can't be used.
+        UsageError: The table does not exist.
+        FactsError: A file of the user is not valid.
     """
     if name not in LAYOUTS:
         hint = nearest(name, LAYOUTS) or f"the tables are {', '.join(LAYOUTS)}"
-        raise UsageError(f"there is no table of facts `{name}`", hint=hint)
+        raise UsageError(f"there is no table `{name}`", hint=hint)
     data = _data(user_facts(context), name)
     sections = {section: [_plain(row) for row in rows] for section, rows in data.sections.items()}
     return {**_summary(data), "sections": sections}
 
 
 def _data(facts: Facts, name: str) -> Data:
-    """Return a table's rows; those of the user are read as a lookup would, so that a fault of theirs is told here."""
+    """Return a table's rows. The user's rows are parsed too, so an invalid row raises its error here."""
     data = facts.data(name)
     if any(row.origin for rows in (*data.sections.values(), data.tables.values()) for row in rows):
         getattr(facts, name)

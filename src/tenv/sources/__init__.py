@@ -1,1 +1,1 @@
-"""Where files come from: one module a kind of source, siblings behind one interface."""
+"""Where files come from: one folder per source, behind one interface."""

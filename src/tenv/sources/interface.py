@@ -1,8 +1,8 @@
-"""The port that every source of files stands behind, and the tuple of all sources.
+"""The interface of all sources, and the tuple of all sources.
 
-A source chooses what satisfies a manifest, says whether a lock still does, brings what a lock names, puts it into a
-prefix, and knows what there is its own. One more is a folder with a ``source.py`` that has a `SOURCE`, and a row in
-`tenv.targets.sections`; manifests, locks, states, counts and every verb then know of it.
+A source selects files for a manifest, judges whether a lock satisfies it, fetches and installs the files of a lock, and
+reports which files in a prefix are its own. A new source is a folder with a ``source.py`` that defines `SOURCE`, and a
+row in `tenv.targets.sections`. Manifests, locks, states, counts and all verbs then include it.
 """
 
 import datetime as dt
@@ -50,45 +50,45 @@ __all__ = [
 
 
 class Access(Protocol):
-    """What sources are given to reach what they need; `tenv.project.context.Context` is one."""
+    """The settings and services that a source uses; `tenv.project.context.Context` implements it."""
 
     @property
     def progress(self) -> "Progress":
-        """Who watches."""
+        """Receives progress."""
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment of the calling process."""
+        """The environment variables of the calling process."""
 
     @property
     def offline(self) -> bool:
-        """Whether the network is never used."""
+        """Whether the network is off."""
 
     def uv(self) -> "Uv":
-        """Return uv with this user's index settings."""
+        """Return uv with the index settings of the user."""
 
     def settings(self) -> "Settings":
-        """Return what the user's own ``config.toml`` says."""
+        """Return the user's settings from ``config.toml``."""
 
     def network(self) -> "Network":
-        """Return how conda channels are reached for this user."""
+        """Return the network settings of the user for conda channels."""
 
     def http(self) -> "HttpSettings":
-        """Return how tenv's own requests are made for this user."""
+        """Return the HTTP settings of the user for tenv's own requests."""
 
     def facts(self) -> "Facts":
-        """Return the tables with the rows of this user."""
+        """Return the tables with the user's rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolveOptions:
-    """What a choice of files is limited to.
+    """The options of a selection of files.
 
     Attributes:
-        seconds: How long reading the package lists of channels, and then solving, may take.
-        exclude_newer: Files that came later do not count; in UTC.
-        afresh: Conda packages are solved for even where the kept ones answer the manifest, since they may be a mixture.
-        trust_first_use: Whether a file whose digest nobody names may be taken as it is seen now.
+        seconds: The time limit for reading package lists, and for solving.
+        exclude_newer: Ignore files that are newer than this time, in UTC.
+        afresh: Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture.
+        trust_first_use: Record the digest of a download that has no published one.
     """
 
     seconds: float = 300.0
@@ -99,14 +99,14 @@ class SolveOptions:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be chosen.
+    """The problem that sources solve.
 
     Attributes:
-        access: What sources are given.
-        manifest: What the files must satisfy.
-        old: The lock whose files are kept where they still fit; None to keep nothing.
-        upgrade: Normalized names of packages whose version is chosen anew; None for all.
-        limits: What the choice is limited to.
+        access: The settings and services of the user.
+        manifest: The manifest to satisfy.
+        old: The lock whose files are kept if they still satisfy the manifest; None to keep nothing.
+        upgrade: Normalized names of packages to select anew; None for all.
+        limits: The options of the selection.
     """
 
     access: Access
@@ -116,17 +116,17 @@ class Problem:
     limits: SolveOptions
 
     def wants(self, key: str) -> bool:
-        """Tell whether the manifest asks anything of a source on any platform."""
+        """Return whether the manifest has requests for a source on any platform."""
         return any(self.manifest.on(platform).wanted(key) for platform in self.manifest.platforms)
 
 
 @dataclass(slots=True)
 class Chosen:
-    """What sources have chosen so far, each after those before it.
+    """The files that sources have selected, in their order.
 
     Attributes:
         files: The files, by the key of the source and by platform.
-        records: The descriptions of conda packages by platform, as rattler writes them into a lock.
+        records: The rattler records of conda packages, by platform.
     """
 
     files: dict[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
@@ -135,13 +135,13 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class SourceCache:
-    """A folder of a source whose content can be had again.
+    """A cache folder of a source.
 
     Attributes:
-        name: What it is, in words.
+        name: The kind of content.
         path: The folder.
-        clear: Empties it.
-        leftover: Whether it holds only what interrupted commands have left.
+        clear: Empties the folder.
+        leftover: Whether it holds only leftovers of interrupted commands.
     """
 
     name: str
@@ -151,62 +151,62 @@ class SourceCache:
 
 
 class Work:
-    """What one source does in one environment that is being made; each method is called in the order of this list.
+    """The work of one source for one environment. The methods are called in the order in which they stand here.
 
     Attributes:
-        job: The environment, and what is known about it.
+        job: The job of the environment.
         source: The source.
     """
 
     def __init__(self, job: "Job", source: "Source") -> None:
-        """Take the job; nothing is looked at yet."""
+        """Store the job; nothing is read yet."""
         self.job = job
         self.source = source
 
     def look(self) -> None:
-        """Look at what the machine has to offer; raises HostError where it lacks what the manifest asks for."""
+        """Probe the host; raises HostError if it lacks a system tool."""
 
     def is_current(self) -> bool:
-        """Tell whether the environment has what is wanted of this source, beside the files that its state names."""
+        """Return whether the environment is up to date for this source, beside the files that its state names."""
         return True
 
     def accept(self) -> None:
-        """Write down what has changed without a meaning, in an environment with which there is nothing else to do."""
+        """Record harmless changes in an environment that is up to date otherwise."""
 
     def has_harmless_changes(self) -> bool:
-        """Tell whether `accept` has something to do."""
+        """Return whether `accept` has harmless changes to record."""
         return False
 
     def begin(self) -> None:
-        """Begin to bring what is missing, beside the other work; nothing in the prefix is touched."""
+        """Start fetching missing files in the background; the prefix does not change."""
 
     def stage(self) -> Collection[str]:
-        """Have what is missing brought; nothing in the prefix is touched.
+        """Fetch missing files; the prefix does not change.
 
         Returns:
-            Unmanaged files of the prefix, relative to it, which this source's files replace.
+            Unmanaged files, relative to the prefix, that this source's files replace.
         """
         return ()
 
     def wait(self) -> None:
-        """Wait until all that `begin` has begun is there."""
+        """Wait for the downloads that `begin` started."""
 
     def prepare(self) -> None:
-        """Prepare the prefix before any source puts a file there: take away what would be in the way."""
+        """Prepare the prefix before any source installs: remove files that would be in the way."""
 
     def put(self) -> None:
-        """Bring what is in the prefix to what the lock says."""
+        """Install, replace and remove files in the prefix, as the lock says."""
 
     def toolkit_parts(self) -> tuple[Path, ...]:
-        """Return the folders of the prefix with parts of a CUDA toolkit that this source has put there."""
+        """Return the folders of the prefix in which this source installed parts of a CUDA toolkit."""
         return ()
 
     def brings_toolkit(self) -> bool:
-        """Tell whether the whole CUDA toolkit comes from outside the prefix."""
+        """Return whether the whole CUDA toolkit is outside the prefix."""
         return False
 
     def fit(self, toolchain: Toolchain) -> Toolchain:
-        """Return the toolchain with what this source supplies from outside the prefix."""
+        """Return the toolchain with the tools of this source that are outside the prefix."""
         return toolchain
 
     def python(self) -> Path | None:
@@ -214,91 +214,91 @@ class Work:
         return None
 
     def watches(self) -> "tuple[Watch, ...]":
-        """Return what shells look at when they activate the environment."""
+        """Return the files that a shell compares when it activates the environment."""
         return ()
 
     def notes(self) -> Iterator[str]:
-        """Yield what the user may want to know of what was done."""
+        """Yield notes for the user about the work."""
         yield from ()
 
     def close(self) -> None:
-        """End what has not ended."""
+        """Stop background work."""
 
 
 class Source(Protocol):
-    """Where files come from; a source that inherits from this says only what is different."""
+    """A source of files. A subclass overrides only what differs from the defaults."""
 
     section: SourceSection
     """Its row in `tenv.targets.sections`."""
 
     def check(self, manifest: Manifest) -> None:  # noqa: ARG002
-        """Refuse what can't be answered, before anything is chosen.
+        """Check the requests before any source selects files.
 
         Raises:
-            ManifestError: A request asks for what this source can't have.
+            ManifestError: This source can't satisfy a request.
         """
         return
 
     def choose(self, problem: Problem, chosen: Chosen) -> None:
-        """Add what satisfies the manifest on every platform to what the sources before have chosen.
+        """Select files that satisfy the manifest on every platform, and add them to `chosen`.
 
         Raises:
-            NoSolutionError: There is nothing that does.
-            NetworkError: A server does not answer.
+            NoSolutionError: No set of files satisfies the manifest.
+            NetworkError: A server does not respond.
         """
         raise NotImplementedError
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-        """Return what keeps a lock from satisfying a manifest on a platform, one sentence each."""
+        """Return why a lock does not satisfy a manifest on a platform, one sentence each."""
         raise NotImplementedError
 
     def files(self, lock: Lock, platform: str, minor: str) -> Sequence[LockedFile]:  # noqa: ARG002
-        """Return the files that an environment takes, with a Python minor; empty for none."""
+        """Return the files of an environment with a Python minor; `minor` is empty without Python."""
         return lock.files(self.section.key, platform)
 
     def note(self, file: LockedFile) -> tuple[str, ...]:
-        """Return what the state remembers of a file: its version, and last its digest."""
+        """Return the entry of a file in the state: its version first, its digest last."""
         return file.version, file.sha256
 
     def records(self, prefix: Path) -> Records:
-        """Return the records of what is in a prefix; asked of sources that bring files."""
+        """Return the records of a prefix, for a source that installs files."""
         raise NotImplementedError
 
     def work(self, job: "Job") -> Work:
-        """Return what brings its files into an environment."""
+        """Return the work of this source for an environment."""
         raise NotImplementedError
 
     def drifts(self, environment: "Environment", *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
-        """Return what an environment uses from outside its prefix and is no longer what it was."""
+        """Return the changed files outside the prefix that an environment uses."""
         return ()
 
     def damages(self) -> "Iterable[Damage]":
-        """Yield what in this source's own store is not what it was; every byte is read."""
+        """Yield the damaged files in this source's store; reads every byte."""
         return ()
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
-        """Yield the folders in which this source keeps what it has fetched."""
+        """Yield the cache folders of this source."""
         yield from ()
 
     def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:  # noqa: ARG002
-        """Return what `tenv show` reports of a file of the lock; None where the lock has none for a request.
+        """Return the values that `tenv show` prints for a request.
 
         Args:
-            file: The file.
+            file: The locked file; None if the lock has none for the request.
             prefix: The folder of the environment.
 
         Returns:
-            ``locked`` (the version), ``size``, and what else there is.
+            ``locked`` (the version), ``size``, and values of the source.
         """
         return {"locked": file.version, "size": file.size} if file else {"locked": "", "size": None}
 
     def asked(self, request: Any) -> str:
-        """Return the versions that a request of the manifest accepts, as text."""
+        """Return the accepted versions of a request, as text."""
         return str(request.version)
 
 
 def section_of(key: str) -> SourceSection:
-    """Return the row of a source."""
+    """Return the row of a source in the table of sections."""
     return next(section for section in SECTIONS if section.key == key)
 
 
@@ -309,12 +309,12 @@ def _source(key: str) -> Source:
 
 
 def sources() -> tuple[Source, ...]:
-    """Return every source, in the order in which files are chosen and installed."""
+    """Return every source, in the order of solving and installing."""
     return tuple(_source(section.key) for section in SECTIONS)
 
 
 def owned_by_lock(lock: Lock, platform: str, minor: str) -> dict[str, Owned]:
-    """Return what the state of an environment remembers of the files of a lock, by the key of the source."""
+    """Return the entries of a lock's files in the state of an environment, by the key of the source."""
     return {
         source.section.key: {file.name: source.note(file) for file in source.files(lock, platform, minor)}
         for source in sources()
@@ -323,7 +323,7 @@ def owned_by_lock(lock: Lock, platform: str, minor: str) -> dict[str, Owned]:
 
 
 def package_names(lock: Lock | None, manifest: Manifest) -> set[str]:
-    """Return the normalized names of all packages that a lock holds or a manifest asks for."""
+    """Return the normalized names of all packages in a lock or requested by a manifest."""
     keys = [section.key for section in SECTIONS if section.noun]
     locked = [file.name for key in keys for on in lock.platforms for file in lock.files(key, on)] if lock else []
     wanted = [name for on in manifest.platforms for key in keys for name in manifest.on(on).wanted(key)]

@@ -1,4 +1,4 @@
-"""One environment that is being made: what is known about it, and what is decided, for every source."""
+"""The job of making one environment, as sources see it."""
 
 import os
 from collections.abc import Mapping
@@ -24,18 +24,18 @@ __all__ = ["Job", "Plan"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the files of a prefix are brought to what the lock says.
+    """The plan for the files of a prefix.
 
     Attributes:
-        had: What tenv has put there, by the key of its source.
-        wanted: What shall be there.
-        scratch: Clear the prefix first, since what is in it is not known to be whole.
-        changed: The keys of the sources whose files are put there, replaced or removed.
-        unmanaged: Files, relative to the prefix, that are not tenv's and stay.
-        dropped: Whether packages that are not tenv's go, since they were for another Python.
-        damaged: Names of packages to bring again, trusting nothing of them that is in a cache.
-        python: The Python that the environment is made with; None when it needs none.
-        own_python: Whether that Python is one of the conda packages, and not the base of a virtual environment.
+        had: The packages that tenv installed, by the key of their source.
+        wanted: The packages of the lock, by the key of their source.
+        scratch: Clear the prefix first, since its content may be incomplete.
+        changed: The keys of the sources that install, replace or remove files.
+        unmanaged: The unmanaged files, relative to the prefix, that stay.
+        dropped: Whether unmanaged packages are removed, since they were for another Python.
+        damaged: Names of packages to reinstall without trusting any cache.
+        python: The Python of the environment; None if it needs none.
+        own_python: Whether that Python is a conda package, not the base of a virtual environment.
     """
 
     had: Mapping[str, Owned]
@@ -50,11 +50,11 @@ class Plan:
 
     @property
     def minor(self) -> str:
-        """The Python minor, empty when there is no Python."""
+        """The Python minor; empty without a Python."""
         return self.python.version.major_minor if self.python else ""
 
     def ours(self, key: str) -> Owned:
-        """Return what is tenv's of a source, before or after."""
+        """Return the packages of a source that tenv owns, before or after."""
         return {**self.had.get(key, {}), **self.wanted[key]}
 
     def broken(self, key: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Plan:
         return tuple(sorted(self.damaged & self.wanted[key].keys()))
 
     def other_files(self, key: str) -> tuple[str, ...]:
-        """Return the packages of a source that are there in the right version, but not from the right file."""
+        """Return the packages of a source that have the locked version, but were installed from another file."""
         had, wanted = self.had.get(key, {}), self.wanted[key]
         return tuple(
             name for name, row in wanted.items() if name in had and had[name] != row and had[name][:-1] == row[:-1]
@@ -70,7 +70,7 @@ class Plan:
 
 
 class Job:
-    """An environment to make; what is looked at for it is looked at once.
+    """The job of making one environment. Each fact is read once.
 
     Attributes:
         context: What sources are given.
@@ -79,8 +79,8 @@ class Job:
         platform: The platform of this host.
         manifest: The manifest as it reads on that platform.
         python_wanted: A Python minor or program; None to choose.
-        exact: Remove what tenv did not install.
-        repair: Look at every file, and fetch and install again what is not as it was put there.
+        exact: Remove unmanaged files.
+        repair: Verify every file, and reinstall packages with changed or missing files.
         lock: What the environment shall hold; from the step on that decides on it.
         plan: How that is reached; from the step on that decides on it.
         old: What is known about what is there; None when nothing is.
@@ -103,7 +103,7 @@ class Job:
         exact: bool = False,
         repair: bool = False,
     ) -> None:
-        """Take what is asked; nothing is looked at yet."""
+        """Store the request; nothing is read yet."""
         self.context = context
         self.target = target
         self.environment = environment
@@ -116,7 +116,7 @@ class Job:
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest as it reads on this platform."""
+        """The manifest for this platform."""
         return self.target.manifest.on(self.platform)
 
     @property
@@ -126,17 +126,17 @@ class Job:
 
     @property
     def ready(self) -> State | None:
-        """The state of an environment that can be used until it is changed; None when there is none."""
+        """The state of an environment that is ready before the change; None otherwise."""
         return self.old if self.old and self.old.status is Status.READY else None
 
     @cached_property
     def before(self) -> Toolchain:
-        """What is in the prefix before anything is changed."""
+        """The toolchain in the prefix before any change."""
         return discover(self.prefix)
 
     @cached_property
     def uv(self) -> "Uv":
-        """The program uv with this user's index settings."""
+        """The program uv with the index settings of the user."""
         return self.context.uv()
 
     @cached_property
@@ -145,10 +145,10 @@ class Job:
         return tuple(source.work(self) for source in sources())
 
     def has_python(self, minor: str = "") -> bool:
-        """Tell whether the environment has the Python that is asked for.
+        """Return whether the environment has the requested Python.
 
         Args:
-            minor: The minor that it has; empty when that is not asked.
+            minor: The minor to compare; empty to compare none.
         """
         wanted = self.python_wanted
         if not wanted:

@@ -1,4 +1,4 @@
-"""Whose the files of a prefix are, and whether they are intact, whichever source brought them."""
+"""The owners and the integrity of the files of a prefix, across all sources."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -23,16 +23,16 @@ def _records(prefix: Path) -> Iterator[tuple[str, Records]]:
 
 
 def holds(environment: Environment, owned: Mapping[str, Owned]) -> bool:
-    """Tell whether all that sources have brought is there, by the names of files alone."""
+    """Return whether all packages of all sources are installed, by file names alone."""
     return all(records.hold(owned.get(key, {})) for key, records in _records(environment.prefix))
 
 
 def find_faults(environment: Environment, state: State) -> Faults:
-    """Look at every file that tenv put into an environment.
+    """Verify every file that tenv installed or made in an environment.
 
     Args:
         environment: The environment.
-        state: What is known about it.
+        state: Its state.
     """
     return check(environment.prefix, _expected(environment, state))
 
@@ -59,11 +59,11 @@ def record_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> list[str
 
 
 def unmanaged_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Return the files in a prefix that tenv did not put there, relative to it, sorted.
+    """Return the unmanaged files of a prefix, relative to it, sorted.
 
     Args:
         prefix: The folder.
-        owned: By the key of a source, the names of its packages that are tenv's.
+        owned: The names of the packages that tenv owns, by the key of the source.
     """
     ours = {
         name
@@ -74,16 +74,16 @@ def unmanaged_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> tuple
 
 
 def unmanaged_while(state: State, prefix: Path, owned: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Return the files that are not tenv's and must survive.
+    """Return the unmanaged files that must stay.
 
-    While `creating`, they are those that were there before, and those of packages that are in no lock: anything else
-    may be the remains of an installation that was stopped. Of a broken state nothing is known, so that every file
-    counts that no record of a package of ours names.
+    In the state `creating`, they are the files from before, and those of packages that are in no lock: any other file
+    may be a leftover of an interrupted installation. A broken state has no data, so every file counts that no record of
+    an owned package names.
 
     Args:
-        state: What is known about the environment.
+        state: The state of the environment.
         prefix: Its folder.
-        owned: By the key of a source, the names of the packages that are tenv's, before or after.
+        owned: The names of the packages that tenv owns, before or after, by the key of the source.
     """
     if state.status is not Status.CREATING:
         return unmanaged_files(prefix, owned)
@@ -92,7 +92,7 @@ def unmanaged_while(state: State, prefix: Path, owned: Mapping[str, Collection[s
     theirs: set[str] = set()
     for key, records in _records(prefix):
         own = owned.get(key, ())
-        known |= {*map(normalize, own)}  # a later source must not take what an earlier one brought for another's
+        known |= {*map(normalize, own)}  # a later source must not count files of an earlier one as unmanaged
         if not records.SOLE:
             theirs |= {*records.files([name for name in records.names() if normalize(name) not in known])}
             ours |= {*records.files(own)}
@@ -104,7 +104,7 @@ _MADE_PROGRAMS = ("python", "activate", "deactivate", "pydoc")
 
 
 def _is_made(name: str) -> bool:
-    """Tell whether a file is one of those that making the environment writes, beside the packages' own."""
+    """Return whether tenv makes this file when it creates an environment, beside the files of packages."""
     first, _, rest = name.partition(os.sep)
     if name in _MADE_FILES or first in ("cuda", "__clobbers__") or "__pycache__" in name:
         return True

@@ -1,4 +1,4 @@
-"""Whether a lock satisfies its manifest, as each source sees it."""
+"""Whether a lock satisfies its manifest, by the judgment of each source."""
 
 from tenv.locks.lock import Lock
 from tenv.locks.satisfaction import host_differences
@@ -10,10 +10,10 @@ __all__ = ["differences"]
 
 
 def differences(lock: Lock, manifest: Manifest) -> list[str]:
-    """Return what keeps a lock from satisfying a manifest, one sentence each; an empty list when it satisfies it.
+    """Return why a lock does not satisfy a manifest, one sentence each; empty if it does.
 
-    What counts is whether the locked files answer what is asked now, not whether the question is the same text: a
-    looser range that the locked version still meets makes no lock stale.
+    The locked files are compared with the present requests: a looser range that the locked version satisfies does not
+    make a lock stale.
 
     Args:
         lock: The lock.

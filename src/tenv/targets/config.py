@@ -1,6 +1,6 @@
 """The user's own settings of tenv: ``config.toml`` in the configuration folder.
 
-It holds what belongs to a person or a machine and must not change what a lock says: where files are served from.
+It holds settings of one user or machine that must not change the content of a lock: mirrors.
 """
 
 import os
@@ -26,17 +26,17 @@ SAFE_FOLDERS = "TENV_SAFE_FOLDERS"
 """The variable that names safe folders, as PATH names folders, beside those of ``config.toml``."""
 
 PROJECT_FILE = "tenv.toml"
-"""The file of a project's settings; an empty one makes a folder a project."""
+"""The file of a project's settings; an empty file makes a folder a project."""
 
 _URL = re.compile(r"(https?|file)://\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What ``config.toml`` says.
+    """The content of ``config.toml``.
 
     Attributes:
-        mirrors: By the beginning of a URL, what to put in its place, best first.
+        mirrors: Replacements for a prefix of a URL, by the prefix, best first.
         sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
         safe_folders: Folders that are trusted whoever made what is in them.
     """
@@ -46,10 +46,9 @@ class Settings:
     safe_folders: tuple[Path, ...] = ()
 
     def served(self, url: str) -> tuple[str, ...]:
-        """Return where a file may be had: from its mirrors, best first, then from its own URL.
+        """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
 
-        The longest beginning that fits counts, as it does in pixi; once there are mirrors, the URL itself is asked
-        only when it is one of them.
+        The longest matching prefix counts, as in pixi. A URL with mirrors is itself used only if it is one of them.
         """
         for start in sorted(self.mirrors, key=len, reverse=True):
             if url == start or url.startswith(start.rstrip("/") + "/"):
@@ -60,7 +59,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """What ``tenv.toml`` of a project says.
+    """The content of a project's ``tenv.toml``.
 
     Attributes:
         default: The target that commands take when none is named; empty where it does not say.
@@ -72,10 +71,10 @@ class ProjectSettings:
 
 
 def read_project_settings(folder: Path) -> ProjectSettings:
-    """Read the settings of a project; without a file there are none.
+    """Read the settings of a project; a missing file means no settings.
 
     Raises:
-        UsageError: The file can't be read, or says something unknown.
+        UsageError: The file can't be read, or has an unknown key.
     """
     path = folder / PROJECT_FILE
     if not path.is_file():
@@ -86,10 +85,10 @@ def read_project_settings(folder: Path) -> ProjectSettings:
 
 
 def read_settings(folder: Path) -> Settings:
-    """Read the settings in a configuration folder; without a file there are none.
+    """Read the settings in a configuration folder; a missing file means no settings.
 
     Raises:
-        UsageError: The file can't be read, or says something unknown.
+        UsageError: The file can't be read, or has an unknown key.
     """
     path = folder / "config.toml"
     if not path.is_file():
@@ -101,7 +100,9 @@ def read_settings(folder: Path) -> Settings:
     for start, served in found.items():
         for url in (start, *served):
             if not _URL.fullmatch(url):
-                raise mirrors.fail(start, f"`{url}` is not a URL", hint='such as "https://mirror.example.com/conda"')
+                raise mirrors.fail(
+                    start, f"`{url}` is not a URL", hint='"https://mirror.example.com/conda" is an example'
+                )
     safe = tuple(_absolute(table.strings("safe-folders"), f"{path}: safe-folders"))
     return Settings(found, table.flag("sync"), safe)
 

@@ -10,7 +10,7 @@ __all__ = ["lay", "merge", "with_features"]
 
 
 def merge(above: Manifest, own: Manifest) -> Manifest:
-    """Lay a manifest over its parent, platform by platform: nothing of a parent wins over what its child says."""
+    """Merge a manifest with its parent, platform by platform; the child wins everywhere."""
     platforms = sorted({*above.by_platform, *own.by_platform})
     names = dict.fromkeys((*above.features, *own.features))
     empty = Manifest(own.name, own.file)
@@ -36,7 +36,7 @@ def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Man
 
 
 def lay(above: Manifest, own: Manifest) -> Manifest:
-    """Lay one manifest over another: single values replace, tables are joined key by key."""
+    """Merge two manifests: single values replace, tables merge key by key."""
     return Manifest(
         name=own.name,
         file=own.file,

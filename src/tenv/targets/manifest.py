@@ -1,4 +1,4 @@
-"""Manifests: one target as a person wrote it, as frozen values. `tenv.targets.manifest_file` reads them."""
+"""Manifests as frozen values. `tenv.targets.manifest_file` reads them."""
 
 import json
 from collections.abc import Mapping
@@ -45,23 +45,23 @@ _TOOLS = {
     "gxx": "gcc",
     "gxx-linux-64": "gcc",
 }
-"""Packages that supply a tool under another name than the tool's own."""
+"""The tool that a package supplies, for packages with another name than their tool."""
 
 
 def tool_of(name: str) -> str:
-    """Return the tool that a package supplies, by its normalized name; most have the name of their tool."""
+    """Return the tool that a package supplies; for most packages that is the normalized name itself."""
     return _TOOLS.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
 class CondaRequest:
-    """A conda package wanted.
+    """A request for a conda package.
 
     Attributes:
         version: The versions accepted.
-        channel: The channel that it must come from, by name, label or URL, or an empty string.
-        build: A pattern for the build string, or an empty string.
-        line: Where it stands, such as ``manifests/mine.toml:12``, for messages.
+        channel: Its channel, by name, label or URL; empty for any.
+        build: A pattern for the build string; empty for any.
+        line: Its file and line, such as ``manifests/mine.toml:12``, for messages.
     """
 
     version: CondaRange
@@ -77,11 +77,11 @@ class CondaRequest:
         return "{ " + ", ".join(f'{key} = "{value}"' for key, value in given.items() if value) + " }"
 
     def asked(self) -> list[str]:
-        """Return the request as plain values, as a lock records it."""
+        """Return the request as JSON values, as in a lock."""
         return [str(self.version), self.channel, self.build]
 
     def spec(self, name: str) -> str:
-        """Return the request as a match specification of conda."""
+        """Return the request as conda's match specification."""
         given = {
             "version": self.version.spec,
             "build": self.build,
@@ -92,11 +92,11 @@ class CondaRequest:
 
 @dataclass(frozen=True, slots=True)
 class WheelRequest:
-    """A wheel wanted.
+    """A request for a wheel.
 
     Attributes:
         version: The versions accepted.
-        extras: The extras wanted, sorted.
+        extras: The requested extras, sorted.
     """
 
     version: Range
@@ -105,16 +105,16 @@ class WheelRequest:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ArchiveRequest:
-    """A file wanted from outside any package manager.
+    """A request for an archive.
 
     Attributes:
-        version: A version, a range or ``auto`` of a known product; empty when a URL is given.
-        url: Where it is, or an empty string.
-        sha256: Its digest in hex, or an empty string.
-        strip: How many leading folders of the archive's names are dropped.
-        to: The folder in the prefix that it goes to; empty for the usual one, ``.`` for the prefix itself.
-        product: The product that it is a component of, when its name is that of the component.
-        components: The components of the product that are taken; empty for those that a build of PyTorch uses.
+        version: A version, a range or ``auto`` of a known product; empty for a request by URL.
+        url: Its URL; empty for a request by version.
+        sha256: Its digest in hex; empty if the manifest names none.
+        strip: The number of leading folders to remove from the names in the archive.
+        to: The destination folder in the prefix; empty for the default one, ``.`` for the prefix itself.
+        product: The product, if the name of the request is that of a component.
+        components: The requested components of the product; empty for those that a build of PyTorch uses.
     """
 
     version: str = ""
@@ -126,7 +126,7 @@ class ArchiveRequest:
     components: tuple[str, ...] = ()
 
     def asked(self) -> list[str | int]:
-        """Return the request as plain values, as a lock records it."""
+        """Return the request as JSON values, as in a lock."""
         values: list[str | int] = [self.version, self.url, self.sha256, self.strip, self.to]
         named = [self.product] if self.product or self.components else []
         return [*values, *named, *self.components]
@@ -134,31 +134,31 @@ class ArchiveRequest:
 
 @dataclass(frozen=True, slots=True)
 class OtherRequest:
-    """A request of a source whose requests have no type of their own.
+    """A request for a source without a request type of its own.
 
     Attributes:
-        values: Texts by the keys that the source's row in `tenv.targets.sections` allows.
+        values: The values, by the keys in the source's row of `tenv.targets.sections`.
     """
 
     values: Mapping[str, str]
 
     @property
     def version(self) -> str:
-        """What a person sees as asked for: the texts, in the order of the manifest."""
+        """The request as text: its values, in the order of the manifest."""
         return ", ".join(self.values.values())
 
     def asked(self) -> list[str]:
-        """Return the request as plain values, as a lock records it."""
+        """Return the request as JSON values, as in a lock."""
         return [f"{key}={value}" for key, value in sorted(self.values.items())]
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What the host must offer.
+    """The requirements on the host.
 
     Attributes:
-        cuda: The CUDA release that the target is built with; the minimum driver follows from it. None for no CUDA.
-        glibc: The oldest C library on which the environment must work. None for no statement.
+        cuda: The CUDA release, from which the minimum driver follows. None for a target without CUDA.
+        glibc: The minimum version of glibc. None if the manifest names none.
     """
 
     cuda: Version | None = None
@@ -167,7 +167,7 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One target as a person wrote it, its parents taken in.
+    """The manifest of a target, merged with its parents.
 
     Attributes:
         name: The target's name.
@@ -215,16 +215,16 @@ class Manifest:
         return self.cache_name or "ccache"
 
     def on(self, platform: str) -> "Manifest":
-        """Return the manifest as it reads on one platform."""
+        """Return the manifest for one platform."""
         return self.by_platform.get(platform, self)
 
     def wanted(self, key: str) -> Mapping[str, Any]:
-        """Return what is asked of a source, by name; of `tenv.targets.sections` each row has a key."""
+        """Return the requests for a source by name; the keys are those of `tenv.targets.sections`."""
         typed = {"conda": self.dependencies, "wheels": self.wheels, "archives": self.archives, "system": self.system}
         return typed[key] if key in typed else self.others.get(key, {})
 
     def sources(self, platform: str) -> tuple[str, ...]:
-        """Return the URLs of a platform's channels, best first; one that only a package names comes after all."""
+        """Return the URLs of a platform's channels, best first; a channel that only a request names comes last."""
         found = [url for word in self.channels for url in channel_urls(word, platform)]
         named = [(name, request.channel) for name, request in sorted(self.dependencies.items()) if request.channel]
         return tuple(dict.fromkeys((*found, *(channel_url(word, name) for name, word in named))))
@@ -233,11 +233,11 @@ class Manifest:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""
         if self.python is None:
             return ()
-        # 3.30 is far beyond any Python that a range written today can mean to name one by one.
+        # 3.30 is far beyond every Python that a range of today can mean.
         return tuple(minor for n in range(30) if f"{(minor := f'3.{n}')}.0" in self.python)
 
     def asked(self, platform: str) -> dict[str, Any]:
-        """Return what the manifest asks for on a platform, as plain values in a stable order."""
+        """Return the requests of the manifest for a platform, as JSON values in a stable order."""
         here = self.on(platform)
         return {
             "channels": list(here.channels),
@@ -251,7 +251,7 @@ class Manifest:
             **{
                 section.name: {name: r.asked() for name, r in sorted(here.others[section.key].items())}
                 for section in SECTIONS
-                if here.others.get(section.key)  # no lock of before has such a section, and none changes for it
+                if here.others.get(section.key)  # older locks lack this section and stay unchanged
             },
             **({"feature": self._asked_of_features(platform)} if self.features else {}),
         }
@@ -264,15 +264,15 @@ class Manifest:
         }
 
     def variables(self) -> dict[str, object]:
-        """Return ``[activation.env]`` as plain values."""
+        """Return ``[activation.env]`` as JSON values."""
         return {name: request.to_plain() for name, request in self.environment.items()}
 
     def digest(self) -> str:
-        """Return the sha256 of what the manifest asks for; its comments, order and description do not count."""
+        """Return the sha256 of the requests; comments, order and description do not count."""
         asked = {platform: self.asked(platform) for platform in sorted(self.platforms)}
         return digest_bytes(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode())
 
     def settings_digest(self) -> str:
-        """Return the sha256 of all that an environment is made from: what is asked for, and what activation sets."""
+        """Return the sha256 of the requests and of ``[activation.env]``."""
         variables = {platform: self.on(platform).variables() for platform in sorted(self.platforms)}
         return digest_bytes(json.dumps([self.digest(), variables], sort_keys=True).encode())

@@ -1,7 +1,7 @@
-"""The file of a manifest: read into a `Manifest`, its parents taken in.
+"""Reads the file of a manifest, with its parents, into a `Manifest`.
 
-The format reads like ``pixi.toml``; its page is ``docs/manifest.md``. Everything in it that the format does not know is
-an error with its path, its line and the nearest known word.
+The format resembles ``pixi.toml``; ``docs/manifest.md`` documents it. An unknown key is an error with its path, its
+line and the nearest known key.
 """
 
 import re
@@ -54,16 +54,16 @@ _MAX_DEPTH = 8
 
 
 def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str = "") -> Manifest:
-    """Read the manifest of a target, its parents taken in.
+    """Read the manifest of a target, and merge it with its parents.
 
     Args:
         name: The target's name.
         path: The manifest's file.
-        find: Returns the file of a parent by its name; raises a `TenvError` when there is none.
-        shown: How messages name the file; its path when empty.
+        find: Returns the file of a parent by its name; raises a `TenvError` if there is none.
+        shown: The name of the file in messages; empty for its path.
 
     Raises:
-        ManifestError: The file can't be read, says something unknown, or contradicts itself.
+        ManifestError: The file can't be read, has an unknown key, or contradicts itself.
     """
     table = read_toml(path, ManifestError, shown or str(path))
     manifest = _complete(_read_chain(name, table, find, (name,)), table)
@@ -75,7 +75,7 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
 
 
 _parents: dict[tuple[str, str, str], Manifest] = {}
-"""What parents say themselves, by name, file and text: one is read for each of its children."""
+"""Parsed parents without their own parents, by name, file and text: children share a parent."""
 
 
 def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tuple[str, ...]) -> Manifest:
@@ -87,8 +87,8 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
     if not parent:
         return own
     if parent in seen or len(seen) >= _MAX_DEPTH:
-        hint = "a manifest can't extend one of its own name: give it another" if parent == name else ""
-        raise table.fail("extends", f"goes round in a circle: {' → '.join((*seen, parent))}", hint=hint)
+        hint = "a manifest can't extend one of the same name; rename the file" if parent == name else ""
+        raise table.fail("extends", f"is a circle: {' → '.join((*seen, parent))}", hint=hint)
     try:
         path = find(parent)
     except TenvError as error:
@@ -113,7 +113,9 @@ def _read_one(name: str, table: Table) -> Manifest:
         raise table.fail("platforms", "names a platform twice")
     for platform in general.platforms:
         if platform not in PLATFORMS:
-            raise table.fail("platforms", f"unknown platform `{platform}`", hint=f"known: {', '.join(PLATFORMS)}")
+            raise table.fail(
+                "platforms", f"unknown platform `{platform}`", hint=f"known platforms: {', '.join(PLATFORMS)}"
+            )
     parts = {platform: _read_platform(name, part) for platform, part in _platforms(table)}
     features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
     by_platform = {platform: lay(general, part) for platform, part in parts.items()}
@@ -156,7 +158,7 @@ def _read_feature(name: str, table: Table) -> Manifest:
 
 
 def _read_sections(name: str, table: Table) -> Manifest:
-    """Read the sections that may also stand below ``[platform.NAME]``."""
+    """Read the sections that ``[platform.NAME]`` may have too."""
     activation = table.table("activation")
     activation.only(("env",))
     variables = activation.table("env")
@@ -211,14 +213,14 @@ def _package(table: Table, key: str) -> str:
 
 def _conda_package(table: Table, key: str) -> str:
     if not CONDA_NAME.fullmatch(key):
-        raise table.fail(key, f"`{key}` is not the name of a conda package (small letters, digits, `-`, `_`, `.`)")
+        raise table.fail(key, f"`{key}` is not the name of a conda package (lowercase letters, digits, `-`, `_`, `.`)")
     return key
 
 
 def _channel(table: Table, key: str, name: str) -> str:
-    """Return the name of a channel, which must be one: a name, a label of one, or a URL."""
+    """Return the name of a channel: a name, a label, or a URL."""
     if not is_channel(name):
-        raise table.fail(key, f"`{name}` is not a channel", hint="a name, NAME/label/LABEL, or a URL")
+        raise table.fail(key, f"`{name}` is not a channel", hint="a channel is NAME, NAME/label/LABEL or a URL")
     return name.rstrip("/")
 
 
@@ -285,7 +287,7 @@ def _read_archive(table: Table, key: str) -> ArchiveRequest:
     if archive.product and name_fault(archive.product):
         raise inner.fail("product", f"`{archive.product}` is not the name of a product")
     if bool(archive.version) == bool(archive.url):
-        raise table.fail(key, "needs either a version of a known product or a url")
+        raise table.fail(key, "needs either a `version` of a known product or a `url`")
     if archive.sha256 and not is_sha256(archive.sha256):
         raise inner.fail("sha256", "expected 64 hex digits")
     return archive
@@ -307,13 +309,13 @@ def _archive_version(table: Table, key: str) -> str:
 def _archive_url(table: Table) -> str:
     url = table.text("url")
     if url and (fault := address_fault(url)):
-        hint = "a user and a password belong into ~/.netrc, which `tenv` reads" if "@" in url else ""
+        hint = "put user and password into ~/.netrc, which tenv reads" if "@" in url else ""
         raise table.fail("url", fault, hint=hint)
     return url
 
 
 def _archive_place(table: Table) -> str:
-    """Return the folder in the prefix that an archive goes to, which must be one below it."""
+    """Return the destination folder of an archive, which must be inside the prefix."""
     to = table.text("to")
     if fault := place_fault(to):
         raise table.fail("to", fault)
@@ -326,23 +328,23 @@ def _read_requirements(table: Table) -> Requirements:
 
 
 def _complete(manifest: Manifest, table: Table) -> Manifest:
-    """Check what only the whole manifest can show."""
+    """Check the constraints between sections of a merged manifest."""
     if not manifest.platforms:
-        raise table.fail("platforms", "is required", hint='add for example platforms = ["linux-64"]')
-    for platform, _ in _platforms(table):  # a parent may know of more
+        raise table.fail("platforms", "is required", hint='`platforms = ["linux-64"]` is an example')
+    for platform, _ in _platforms(table):  # a parent may have more platforms
         if platform not in manifest.platforms:
             raise table.table("platform").fail(platform, f"`{platform}` is not one of the manifest's platforms")
     conda_python = any("python" in manifest.on(platform).dependencies for platform in manifest.platforms)
     whole = with_features(manifest)
     wheels = any(whole.on(platform).wheels for platform in manifest.platforms)
     if conda_python and manifest.python:
-        raise table.fail("python", "is given both here and in [dependencies]", hint="keep one of the two")
+        raise table.fail("python", "is set both here and in [dependencies]", hint="remove one of the two")
     if wheels and not conda_python and not manifest.python:
         raise table.fail(
             "python",
-            "is required, since [pypi-dependencies] need a Python and no conda package supplies one",
-            hint='add for example python = ">=3.11,<3.15"',
+            "is required for [pypi-dependencies], since no conda package supplies a Python",
+            hint='`python = ">=3.11,<3.15"` is an example',
         )
     if manifest.python and not manifest.python_minors():
-        raise table.fail("python", f"no Python 3 minor lies in `{manifest.python}`")
+        raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
     return manifest

@@ -1,4 +1,4 @@
-"""Where targets and their locks are found: the project, the user's configuration folder, the built-in ones."""
+"""The search for targets and their locks: project, the user's configuration folder, built-in targets."""
 
 import os
 import re
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 AUTO = "auto"
-"""The word that stands for the best target of the machine, and so can't be the name of one."""
+"""The word for the best target of the host, so no target can have this name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _CUDA_NAME = re.compile(r"cuda[-_]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
@@ -36,13 +36,13 @@ _PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def _cuda_of(name: str) -> tuple[int, int] | None:
-    """Return the CUDA release that the name of a target means: 12.2 for cuda122, any of 12 for cuda12."""
+    """Return the CUDA release in the name of a target: 12.2 for cuda122, any 12.x for cuda12."""
     match = _CUDA_NAME.match(name)
     return (int(match["major"]), int(match["minor"] or _ANY_MINOR)) if match else None
 
 
 class Origin(StrEnum):
-    """Where a manifest or a lock was found."""
+    """The origin of a manifest or lock."""
 
     PROJECT = "project"
     USER = "user"
@@ -50,7 +50,7 @@ class Origin(StrEnum):
 
     @property
     def owner(self) -> str:
-        """Whose it is, as people read it: `yours` for what is in the user's folder."""
+        """The owner as text: `yours` for the user's folder."""
         return "yours" if self is Origin.USER else self.value
 
 
@@ -59,7 +59,7 @@ class Place:
     """A folder with ``manifests/`` and ``locks/`` in it.
 
     Attributes:
-        origin: Whose folder it is.
+        origin: The kind of folder.
         folder: The folder.
     """
 
@@ -67,25 +67,25 @@ class Place:
     folder: Path
 
     def manifest_file(self, name: str) -> Path:
-        """Return where this place keeps the manifest of a target."""
+        """Return the manifest file of a target in this place."""
         return self.folder / "manifests" / f"{name}.toml"
 
     def lock_file(self, name: str) -> Path:
-        """Return where this place keeps the lock of a target."""
+        """Return the lock file of a target in this place."""
         return self.folder / "locks" / f"{name}.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target that was found.
+    """A found target.
 
     Attributes:
         name: Its name.
         file: Its manifest's file.
-        origin: Where the manifest was found.
-        manifest: What it says.
+        origin: The origin of the manifest.
+        manifest: The manifest.
         lock_file: The lock to read, whether or not it exists.
-        lock_home: The file to which `tenv lock` writes.
+        lock_home: The lock that `tenv lock` writes.
         lock_origin: Where the lock was found; None where there is none, or the command line names it.
         home_origin: Whose folder `lock_home` lies in.
     """
@@ -101,7 +101,7 @@ class Target:
 
     @property
     def owners(self) -> str:
-        """Whose manifest and whose lock counts, in words."""
+        """The owners of the manifest and of the lock in use, as text."""
         lock = self.lock_origin
         if lock is None or lock is self.origin:
             return self.origin.owner
@@ -110,10 +110,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class SearchPath:
-    """The places that are searched, nearest first.
+    """The places to search for targets, nearest first.
 
     Attributes:
-        project: The project's folder, or None outside one.
+        project: The project's folder; None outside a project.
         places: Every place.
         data: The user's data folder, for environments outside a project.
         refused: A folder that would be the project, were it not another user's; None mostly.
@@ -127,12 +127,12 @@ class SearchPath:
     checkout: Path | None = None
 
     def outside(self) -> "SearchPath":
-        """Return the places that count outside a project: the user's and the built-in ones."""
+        """Return the search path outside a project: the user's and the built-in targets."""
         others = tuple(place for place in self.places if place.origin is not Origin.PROJECT)
         return SearchPath(None, others, self.data)
 
     def find_parent(self, name: str) -> Path:
-        """Return the file of a manifest that another extends; one whose name begins with ``_`` is only a parent."""
+        """Return the file of a parent manifest; a name that begins with ``_`` is a parent only."""
         return self._find(name, _PARENT)[1]
 
     def _find(self, name: str, pattern: re.Pattern[str]) -> tuple[int, Path]:
@@ -152,7 +152,7 @@ class SearchPath:
 
     @staticmethod
     def _nearest_cuda(name: str, names: Sequence[str]) -> str:
-        """Return a suggestion for a name that means a CUDA release (cuda122, cuda12): by number, not by letters."""
+        """Return a suggestion for a name with a CUDA release (cuda122, cuda12): the nearest release."""
         wanted = _cuda_of(name)
         known = {other: found for other in names if (found := _cuda_of(other))}
         if not wanted or not known:
@@ -160,20 +160,20 @@ class SearchPath:
         same = sorted({found for found in known.values() if found[0] == wanted[0]}) or sorted({*known.values()})
         older = [found for found in same if found <= wanted]
         best = older[-1] if older else same[0]
-        said = ", ".join(f"`{other}`" for other, found in sorted(known.items()) if found == best)
+        listed = ", ".join(f"`{other}`" for other, found in sorted(known.items()) if found == best)
         number = ".".join(str(part) for part in wanted if part != _ANY_MINOR)
-        return f"nearest to CUDA {number}: {said}; `auto` is the newest that this host's driver runs"
+        return f"nearest to CUDA {number}: {listed}; `auto` selects the newest that this host's driver runs"
 
     def find(self, name: str) -> Target:
         """Find a target and read its manifest.
 
-        A lock counts only when it stands at the manifest's own place or nearer: the built-in lock of a name says
-        nothing about a project's own manifest of that name.
+        A lock belongs to the target only in the place of the manifest or a nearer one: a built-in lock does not belong
+        to a project's manifest of the same name.
 
         Raises:
             UnknownTargetError: No place has a manifest of that name.
-            UsageError: It is `auto`, for which this is not the place.
-            ManifestError: The manifest can't be read, or is called `auto`.
+            UsageError: The name is `auto`, which only `tenv create` takes.
+            ManifestError: The manifest can't be read, or its name is `auto`.
         """
         if name == AUTO:
             raise self._reserved()
@@ -187,7 +187,7 @@ class SearchPath:
         return Target(name, file, place.origin, manifest, lock, home, found.origin if found else None, near[0].origin)
 
     def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:
-        """Return the lock of a target without reading anything, and the files that would be the lock if they existed.
+        """Return the lock of a target without reading it, and the files that would replace it if they existed.
 
         Raises:
             UnknownTargetError: No place has a manifest of that name.
@@ -200,7 +200,7 @@ class SearchPath:
         return candidates[position], tuple(candidates[:position])
 
     def faults(self, read: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the targets, other than those that were read, whose manifest can't be, each with the reason."""
+        """Yield the targets whose manifest can't be read, with the reason; skip those in `read`."""
         for name in sorted({*self.names()}.difference(read)):
             try:
                 self.find(name)
@@ -210,11 +210,11 @@ class SearchPath:
     def _reserved(self) -> ManifestError | UsageError:
         file = next((file for place in self.places if (file := place.manifest_file(AUTO)).is_file()), None)
         if file is None:
-            hint = f"name the target, or `tenv create {AUTO}`, which says the name of what it takes"
-            return UsageError(f"`{AUTO}` is no target: only `tenv create` chooses one", hint=hint)
+            hint = f"`tenv targets` lists the targets; `tenv create {AUTO}` selects one and prints its name"
+            return UsageError(f"`{AUTO}` is not a target; only `tenv create` takes it", hint=hint)
         return ManifestError(
-            f"{_shown(file)}: a target can't be called `{AUTO}`: `tenv create {AUTO}` chooses one by itself",
-            hint="give the file another name",
+            f"{_shown(file)}: a target can't have the name `{AUTO}`, which means the best target",
+            hint="rename the file",
         )
 
     def names(self) -> Iterator[str]:
@@ -228,18 +228,18 @@ class SearchPath:
                     yield file.stem
 
     def project_targets(self) -> list[str]:
-        """Return the names of the project's own targets, sorted; none outside a project."""
+        """Return the names of the project's own targets, sorted; empty outside a project."""
         files = (self.project / "manifests").glob("*.toml") if self.project else ()
         return sorted(file.stem for file in files if _NAME.fullmatch(file.stem) and file.is_file())
 
     def environments(self) -> Path:
-        """Return the folder in which environments are created."""
+        """Return the default folder of environments."""
         own = self.checkout or self.project
         return (own / ".tenv" if own else self.data) / "envs"
 
 
 def _shown(file: Path) -> str:
-    """Return a file as people name it: relative when it lies below the working folder."""
+    """Return a file for messages: relative if it is below the working folder."""
     try:
         return str(file.relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -257,14 +257,14 @@ def target_name_of(text: str) -> str:
 
 
 def settings_folder() -> Path:
-    """Return the user's configuration folder of tenv."""
+    """Return the user's configuration folder."""
     from platformdirs import user_config_path  # late: 19 ms
 
     return user_config_path("tenv", appauthor=False)
 
 
 def find_places(start: Path | None = None) -> SearchPath:
-    """Return the places that count in a working folder; None means the current one."""
+    """Return the search path of a working folder; None means the current one."""
     from platformdirs import user_data_path  # late: 19 ms
 
     start = start or _working_folder()
@@ -279,21 +279,21 @@ def find_places(start: Path | None = None) -> SearchPath:
 
 
 def _working_folder() -> Path:
-    """Return the working folder by the name that the shell has for it, as long as that is true: links stay links."""
+    """Return the working folder by the shell's name for it (PWD) if that is valid, so symbolic links stay."""
     named = os.environ.get("PWD", "")
     try:
-        if named and os.path.samefile(named, "."):  # noqa: PTH121 (asks for no more than it needs)
+        if named and os.path.samefile(named, "."):  # noqa: PTH121 (one call to stat each)
             return Path(named)
         return Path.cwd()
-    except OSError:  # the folder is gone, or PWD names none
+    except OSError:  # the folder was removed, or PWD is not valid
         try:
             return Path.cwd()
         except OSError:
-            raise UsageError("the working folder is gone", hint="change to a folder that is there") from None
+            raise UsageError("the working folder was removed", hint="`cd` to an existing folder") from None
 
 
 def _built_in() -> Path:
-    """Return the folder with the built-in targets: inside the wheel, or the checkout of an editable install."""
+    """Return the folder of the built-in targets: inside the wheel, or the checkout of an editable install."""
     package = Path(__file__).parent.parent
     carried = package / "builtin"
     return carried if carried.is_dir() else package.parent.parent

@@ -1,6 +1,6 @@
-"""The sections of a manifest that name where files come from: one row for each source, in the order of their work.
+"""The sections of a manifest for sources: one row per source, in the order in which sources work.
 
-The row of a source says where the rest of it is: ``tenv.sources.KEY.source`` holds what the source does.
+The key of a row names the module of the source: ``tenv.sources.KEY.source``.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["SECTIONS", "SourceSection"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """One section, and the names that its source goes by.
+    """One section of a manifest, and the names of its source.
 
     Attributes:
         key: The folder of the source below ``tenv.sources``, its key in counts, locks and states.
@@ -41,7 +41,7 @@ SECTIONS: tuple[SourceSection, ...] = (
         cache="Empty the cache of conda packages, which pixi shares.",
         option="conda",
     ),
-    SourceSection(  # after conda, which may bring the Python
+    SourceSection(  # after conda, which may install the Python
         "wheels",
         "pypi-dependencies",
         "wheel",
@@ -59,4 +59,4 @@ SECTIONS: tuple[SourceSection, ...] = (
     ),
     SourceSection("system", "system", "system"),
 )
-"""Every source, in the order in which files are chosen and installed."""
+"""Every source, in the order of solving and installing."""

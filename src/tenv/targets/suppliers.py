@@ -31,7 +31,7 @@ def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:
 
 
 def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
-    """Refuse a manifest in which two sections supply one tool."""
+    """Raise ManifestError if two sections supply one tool."""
     supplier: dict[str, str] = {}
     for section in SECTIONS:
         for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
@@ -39,6 +39,6 @@ def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> No
                 raise table.fail(
                     section.name,
                     f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
-                    hint="keep it in one of the two",
+                    hint="remove it from one of the two",
                 )
             supplier[tool] = section.name

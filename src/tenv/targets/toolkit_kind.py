@@ -1,4 +1,4 @@
-"""Where a target's toolkit comes from."""
+"""The source of a target's toolkit."""
 
 from enum import Enum
 
@@ -8,7 +8,7 @@ __all__ = ["ToolkitKind", "toolkit_kind"]
 
 
 class ToolkitKind(Enum):
-    """Where the toolkit of a target comes from: the CUDA toolkit, or without CUDA the libraries that a build uses."""
+    """The source of a target's CUDA toolkit; for a target without CUDA, of the libraries that a build uses."""
 
     CONDA = "conda"
     ARCHIVES = "archives"
@@ -17,7 +17,7 @@ class ToolkitKind(Enum):
 
 
 def toolkit_kind(manifest: Manifest) -> ToolkitKind:
-    """Return where the toolkit of a target comes from; a manifest says it alike for all of its platforms."""
+    """Return the source of a target's toolkit, which is the same on all of its platforms."""
     views = [manifest, *(manifest.on(platform) for platform in manifest.platforms)]
     if any("cuda-toolkit" in view.system for view in views):
         return ToolkitKind.SYSTEM

@@ -1,6 +1,6 @@
-"""The variables of ``[activation.env]``: what a manifest wants of them, and what ``$NAME`` in a value stands for.
+"""The variables of ``[activation.env]``, and the expansion of ``$NAME`` in their values.
 
-A value is expanded once, when an environment is made, by tenv itself: no shell reads it.
+tenv expands a value once, when it creates an environment; no shell evaluates it.
 """
 
 import json
@@ -17,7 +17,7 @@ __all__ = ["DERIVED", "Action", "VariableRequest", "check_names", "is_list", "re
 
 
 class Action(StrEnum):
-    """What happens to a variable."""
+    """The change of a variable."""
 
     SET = "set"
     PREPEND = "prepend"
@@ -35,34 +35,34 @@ CONDA_BUILD_SYSROOT CPP GCC GXX GCC_AR GCC_NM GCC_RANLIB F77 F90 FC GFORTRAN ADD
 LD LD_GOLD NM OBJCOPY OBJDUMP RANLIB READELF SIZE STRINGS STRIP
 """
 DERIVED = frozenset((_BY_TENV + _BY_COMPILERS).split())
-"""What a value may name beside the manifest's own: what tenv and the scripts of conda's compilers set before it."""
+"""Variables that a value may name beside the manifest's own: those of tenv and of conda's compiler packages."""
 
 _LISTS = ("PATH", "LD_LIBRARY_PATH")
-"""Lists of folders that are never replaced: a shell with a PATH of one folder finds no program."""
+"""Lists of folders that are never replaced: a shell with a replaced PATH finds no programs."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>[A-Za-z_]\w*))|(?P<lone>\$)", re.ASCII)
 
 
 def is_list(name: str) -> bool:
-    """Tell whether a variable is a list of folders that is never replaced."""
+    """Return whether a variable is a list of folders that is never replaced."""
     return name.upper() in _LISTS
 
 
 def separator_of(name: str) -> str:
-    """Return what separates the parts of a variable: a blank for lists of options, else what separates folders."""
+    """Return the separator of a variable: a blank for a list of options, else the separator of PATH."""
     return " " if name.endswith("FLAGS") else os.pathsep
 
 
 @dataclass(frozen=True, slots=True)
 class VariableRequest:
-    """What a manifest wants of a variable.
+    """The request of a manifest for a variable.
 
     Attributes:
-        value: The value as it is written, or what comes before or after what is there.
-        action: What happens to the variable.
-        manifest: The name of the manifest that says so, which may be a parent.
-        line: Where it stands, such as ``manifests/mine.toml:12``.
+        value: The unexpanded value, or the part to prepend or append.
+        action: The change.
+        manifest: The name of its manifest, which may be a parent.
+        line: Its file and line, such as ``manifests/mine.toml:12``.
     """
 
     value: str = ""
@@ -72,16 +72,16 @@ class VariableRequest:
 
     @classmethod
     def literal(cls, name: str, text: str) -> "VariableRequest":
-        """Return a request for a value that is taken as it is; of a list that is never replaced it comes first."""
+        """Return a request for a literal value; it is prepended to a list that is never replaced."""
         return cls(text.replace("$", "$$"), Action.PREPEND if is_list(name) and text else Action.SET)
 
     @property
     def text(self) -> str | None:
-        """The value to which the variable is set, where it names no other; None for a list, or where there is none."""
+        """The literal value that the variable is set to; None for a list, an unset variable or a value with names."""
         return None if self.action is not Action.SET or self.names() else self.expanded({})
 
     def to_plain(self) -> object:
-        """Return the request as plain values, as a manifest writes it."""
+        """Return the request as TOML values, as in a manifest."""
         match self.action:
             case Action.SET:
                 return self.value
@@ -91,7 +91,7 @@ class VariableRequest:
                 return {action.value: self.value}
 
     def to_toml(self) -> str:
-        """Return the request as a manifest writes it."""
+        """Return the request as text, as in a manifest."""
         value = json.dumps(self.value, ensure_ascii=False).replace("\x7f", "\\u007f")
         match self.action:
             case Action.SET:
@@ -107,10 +107,10 @@ class VariableRequest:
         return tuple(name for name in found if name)
 
     def expanded(self, values: Mapping[str, str]) -> str:
-        """Return the value with each variable that it names as its value.
+        """Return the value with all variables expanded.
 
         Raises:
-            ManifestError: One of them is not set.
+            ManifestError: A variable is not set.
         """
         for name in self.names():
             if name not in values:
@@ -124,12 +124,14 @@ class VariableRequest:
 def read_variable(table: Table, key: str, manifest: str) -> VariableRequest:
     """Read one variable of ``[activation.env]``."""
     if not _NAME.fullmatch(key):
-        raise table.fail(key, f"`{key}` is not a name that a shell can hold")
+        raise table.fail(key, f"`{key}` is not a valid name for a variable")
     line = table.where(key)
     if not isinstance(table.data[key], dict):
         if is_list(key):
-            hint = f'{key} = {{ prepend = "FOLDER" }} keeps what is there, and so does {{ append = "FOLDER" }}'
-            raise table.fail(key, "would be replaced, and programs and libraries of the system not be found", hint=hint)
+            hint = f'{key} = {{ prepend = "FOLDER" }} keeps the present folders, and so does {{ append = "FOLDER" }}'
+            raise table.fail(
+                key, "can't be replaced, since a shell would then find no system programs and libraries", hint=hint
+            )
         return VariableRequest(_value(table, key, key), Action.SET, manifest, line)
     inner = table.table(key)
     inner.only(("prepend", "append", "unset"))
@@ -137,7 +139,11 @@ def read_variable(table: Table, key: str, manifest: str) -> VariableRequest:
         raise table.fail(key, "expected one of prepend, append and unset")
     if "unset" in inner.data:
         if not inner.flag("unset") or key.upper() in _LISTS[:1]:
-            raise inner.fail("unset", f"{key} can't be left out this way", hint="`unset = true` takes a variable away")
+            raise inner.fail(
+                "unset",
+                "must be true, and PATH can't be unset",
+                hint=f"`{key} = {{ unset = true }}` unsets the variable",
+            )
         return VariableRequest("", Action.UNSET, manifest, line)
     (side,) = inner.data
     if not inner.data[side]:
@@ -149,23 +155,23 @@ def _value(table: Table, key: str, name: str) -> str:
     parts = table.strings(key) if isinstance(table.data[key], list) else (table.text(key),)
     value = separator_of(name).join(parts)
     if "\0" in value or "\n" in value:
-        raise table.fail(key, "a variable can't hold a line break or a null byte")
+        raise table.fail(key, "has a line break or a null byte, which a variable can't hold")
     if any(match["lone"] for match in _REFERENCE.finditer(value)):
-        raise table.fail(key, "a `$` stands before no name", hint="`$$` is a dollar")
+        raise table.fail(key, "has a `$` without a name after it", hint="`$$` is a dollar sign")
     return value
 
 
 def check_names(variables: Mapping[str, VariableRequest], more: Sequence[str] = ()) -> None:
-    """Refuse a value that names what is not set before it.
+    """Check that each value names only variables that are set before it.
 
     Raises:
-        ManifestError: It names a variable that neither tenv nor the manifest sets before.
+        ManifestError: A value names a variable that neither tenv nor the manifest sets before it.
     """
     known = {*DERIVED, *more}
     for name, request in variables.items():
         for used in request.names():
             if used not in known:
-                own = " by itself; { prepend = … } puts something before what is there" if used == name else ""
+                own = "; { prepend = … } extends the present value" if used == name else ""
                 hint = nearest(used, known) or f"`$${used}` is the text ${used}"
                 where = f"{request.line}: " if request.line else ""
                 raise ManifestError(f"{where}activation.env.{name}: `${used}` is not set before it{own}", hint=hint)

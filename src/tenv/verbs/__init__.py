@@ -1,1 +1,1 @@
-"""One file a verb: each a short list of named steps that prints nothing and returns what happened."""
+"""One file per verb. A verb prints nothing and returns its result as a value."""

@@ -1,4 +1,4 @@
-"""Find what activates an environment."""
+"""Find the activation of an environment."""
 
 import os
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def find_environment(
     name = target or context.default_target()
     environment = context.environment(name, None)
     if environment.state() is None:
-        context.places.find(name)  # a misspelt name is told as such
+        context.places.find(name)  # reports a misspelled name as such
     check(environment, name)
     environment.require_ready(name)
     return name, environment
@@ -52,12 +52,12 @@ def find_environment(
 def _report(
     context: Context, environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool
 ) -> None:
-    """Report an environment that is stale, and what it takes from the machine and is no longer what it was."""
+    """Warn about a stale environment and about changed system tools."""
     if (say is not None or context.locked) and (state := environment.state()):
         report_standing(context, environment, state, say)
     if say is None or not (environment.meta / "system.json").is_file():
         return
-    from tenv.sources.system.taken import alarm  # late: most environments take nothing from the machine
+    from tenv.sources.system.taken import alarm  # late: most environments use no system tools
 
     for sentence in alarm(environment, name, beyond_shell=beyond_shell):
         say(f"warning: {sentence}")
@@ -70,14 +70,14 @@ def find_script(
     script: str,
     say: Callable[[str], None] | None = None,
 ) -> tuple[str, Path]:
-    """Return the target's name and the stored script that activates its environment; one that lacks is made.
+    """Return the target's name and the stored script that activates its environment; a missing script is made.
 
     Args:
-        context: What every verb is given.
-        target: The target; the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
+        context: The context of the verb.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
         script: The script's name.
-        say: Told of what the environment takes from the machine and has changed in a way that the script can't see.
+        say: Receives warnings about changed system tools that the script can't detect.
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
@@ -100,13 +100,13 @@ def find_script(
 def find_activation(
     context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None] | None = None
 ) -> Activation:
-    """Return the stored activation of an environment that is ready.
+    """Return the stored activation of a ready environment.
 
     Args:
-        context: What every verb is given.
-        target: The target; the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
-        say: Told of what the environment takes from the machine and has changed.
+        context: The context of the verb.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
+        say: Receives warnings about changed system tools.
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.

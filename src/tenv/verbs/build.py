@@ -69,7 +69,7 @@ class Built:
         return tuple(finding for step in self.steps for finding in step.done.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the diagnosis as JSON values."""
         return {
             "target": self.target,
             "prefix": self.prefix,

@@ -1,4 +1,4 @@
-"""Look at the caches, and empty them."""
+"""List the caches, and empty them."""
 
 import shutil
 from collections.abc import Collection
@@ -14,13 +14,13 @@ __all__ = ["Cache", "clean_caches"]
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A folder whose content can be had again.
+    """A folder with content that tenv can download or make again.
 
     Attributes:
-        name: What it is.
+        name: The kind of content.
         path: The folder.
-        bytes: What it holds, or held.
-        freed: Whether it was emptied now.
+        bytes: Its size, before it was emptied.
+        freed: Whether this call emptied it.
     """
 
     name: str
@@ -30,12 +30,12 @@ class Cache:
 
 
 def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool) -> list[Cache]:
-    """Return what the caches hold, and empty those that were named.
+    """Return the size of each cache, and empty the caches of some sources.
 
     Args:
-        context: What every verb is given.
-        keys: The sources whose caches are emptied.
-        leftovers: Remove what interrupted commands left behind.
+        context: The context of the verb.
+        keys: The keys of the sources whose caches are emptied.
+        leftovers: Remove the files that interrupted commands left.
     """
     rows = []
     for source in sources():

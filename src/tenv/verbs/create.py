@@ -1,4 +1,4 @@
-"""Create an environment from its lock, finish one that was interrupted, or find that there is nothing to do."""
+"""Create an environment from its lock, finish an interrupted one, or find that it is up to date."""
 
 import os
 import time
@@ -33,30 +33,30 @@ __all__ = ["CreateRequest", "Created", "LockMode", "create"]
 
 
 class LockMode(StrEnum):
-    """What `create` may do about the lock."""
+    """How `create` treats the lock."""
 
     UPDATE = "update"
     LOCKED = "locked"
     FROZEN = "frozen"
     KEPT = "kept"
-    """As `FROZEN`, of a lock that the environment was made from before: the manifest may ask for something else now."""
+    """Like `FROZEN`, for a lock kept in the environment, which need not satisfy the present manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """What is asked of `create`.
+    """The request for `create`.
 
     Attributes:
         target: The target's name.
-        prefix: Where to; the target's own place when None.
-        mode: What may be done about the lock.
-        lock_file: A lock to use instead of the one that is found.
-        python: A Python minor or program; None to choose.
-        exact: Remove what tenv did not install.
-        wait: Wait for another process that is at the same environment.
-        check: Stop where the rules say that the target can't be built here.
-        around: The machine and the PyTorch to judge by; None for this machine and the checkout here, if any.
-        repair: Look at every file, and fetch and install again what is not as it was put there.
+        prefix: The prefix; None for the target's default one.
+        mode: How to treat the lock.
+        lock_file: A lock to use in place of the target's own; None for its own.
+        python: A Python minor or program; None to select one.
+        exact: Remove unmanaged files.
+        wait: Wait for another process that uses the same environment.
+        check: Stop if a rule reports an error about building.
+        around: The host and PyTorch to judge by; None for this host and the checkout in the working folder, if any.
+        repair: Verify every file, and reinstall packages with changed or missing files.
         anew: Put aside what is there, and make the environment anew.
         features: The features of the target that the environment shall hold; None for those that it holds.
     """
@@ -77,16 +77,16 @@ class CreateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What `create` did.
+    """The result of `create`.
 
     Attributes:
         found: The target, with the lock that was installed.
-        prefix: Where the environment is.
-        state: Its state now.
-        changed: Whether anything was done.
-        seconds: How long it took.
-        notes: What a person should know.
-        findings: What the rules had to say; nothing when there was nothing to do.
+        prefix: The folder of the environment.
+        state: Its state after the call.
+        changed: Whether the call changed the environment.
+        seconds: The duration.
+        notes: Notes for the user, one sentence each.
+        findings: The findings of the rules; empty if the environment was up to date.
     """
 
     found: Target
@@ -109,20 +109,20 @@ class Created:
 
 
 def _ignore(findings: "Sequence[Finding]") -> None:
-    """Take findings that nobody wants to hear."""
+    """Ignore findings."""
 
 
 def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]" = _ignore) -> Created:
-    """Create the environment of a target, or bring it up to date with its lock.
+    """Create the environment of a target, or update it to its lock.
 
     Args:
-        context: What every verb is given.
-        request: What is asked.
-        tell: Told what the rules have to say, before anything is done.
+        context: The context of the verb.
+        request: The request.
+        tell: Receives the findings of the rules before any change.
 
     Raises:
-        UnfitHostError: The target can't be built on this machine.
-        TenvError: Anything on the way went wrong; the environment is then as it was, or marked as not ready.
+        UnfitHostError: The target can't be built on this host.
+        TenvError: A step failed. The environment is then unchanged, or its state is not `ready`.
     """
     start = time.monotonic()
     job = _job(context, request, tell)
@@ -133,7 +133,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         _check_owner(job)
     if job.manifest.system:
         _check_platform(job)
-    for work in job.works:  # what the machine lacks ends the command before anything is written
+    for work in job.works:  # a missing system tool ends the command before any write
         work.look()
     notes: tuple[str, ...] = ()
     changed = not is_current(job) or request.anew
@@ -144,14 +144,18 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
             if request.anew:
                 job.aside = put_aside(job.environment)
                 job.forget_prefix()
+<<<<<<< HEAD
             changed = not is_current(job) or request.anew  # another process may have been faster
+=======
+            changed = request.anew or not is_current(job)  # another process may have made it meanwhile
+>>>>>>> words-b
             _check_owner(job)
             if changed:
                 notes = _make(job)
     else:
         _catch_up(job, request)
     state = job.state or job.old
-    assert state is not None  # noqa: S101 (one of the two was found or written)
+    assert state is not None  # noqa: S101 (`_is_current` found it or `_make` wrote it)
     if request.lock_file is None and isinstance(job.lock_read, bytes):
         note_current(context, job.environment, state, job.lock_read)
     seconds = time.monotonic() - start
@@ -214,21 +218,21 @@ def _check_owner(job: Creation) -> None:
     if state and state.status is not Status.BROKEN and state.target != job.target.name:
         raise ForeignFolderError(
             f"{job.prefix} is an environment of `{state.target}`",
-            hint="name another folder with `--prefix`, or remove that environment first",
+            hint="`--prefix FOLDER` names another folder; `tenv remove` removes that environment",
         )
 
 
 def _check_prefix(prefix: Path) -> None:
-    """Refuse a folder whose name can't stand in PATH or in the first line of a script."""
+    """Raise an error for a prefix that PATH or the first line of a script can't hold."""
     if any(os.pathsep in part or not part.isprintable() for part in prefix.parts):
         raise UsageError(
-            f"{str(prefix)!r} can't hold an environment: PATH and scripts can't name it",
-            hint=f"choose a folder whose path has no `{os.pathsep}` and no control characters",
+            f"{str(prefix)!r} can't be a prefix: PATH and scripts can't name it",
+            hint=f"`--prefix FOLDER` with no `{os.pathsep}` and no control characters in its path",
         )
 
 
 def _check_platform(job: Creation) -> None:
-    """Refuse a platform for which there is nothing to install, whatever the rules are told to overlook."""
+    """Raise an error for a platform that the target does not serve, even with ``--no-check``."""
     manifest = job.target.manifest
     if job.platform not in manifest.platforms:
         raise HostError(
@@ -238,8 +242,8 @@ def _check_platform(job: Creation) -> None:
 
 
 def _check(job: Creation) -> None:
-    """Ask the rules, before a lock is made: a machine that can't build should not take the minutes."""
-    from tenv.checks.lock_verdict import judge_lock  # late: a create with nothing to do judges nothing
+    """Apply the rules before locking: a host that can't build must not spend the minutes."""
+    from tenv.checks.lock_verdict import judge_lock  # late: an environment that is up to date is not judged
 
     job.judged = judge_lock(job.target, job.lock_read, features=job.features)
     lock = job.judged.usable(job.target, frozen=job.frozen, written=job.written, kept=job.kept)
@@ -249,7 +253,7 @@ def _check(job: Creation) -> None:
 
 
 def _lock(job: Creation) -> None:
-    """Lock the target anew, and ask the rules about the new lock."""
+    """Lock the target, and apply the rules to the new lock."""
     from tenv.checks.lock_verdict import judge_lock  # late: as above
     from tenv.locks.lock_features import take
     from tenv.verbs.lock import lock_target
@@ -257,7 +261,7 @@ def _lock(job: Creation) -> None:
     # The lock is solved with every feature, so it is judged with every feature too.
     judged = judge_lock(job.target, job.lock_read) if job.target.manifest.features else job.judged
     locked = lock_target(job.context, job.target, judged=judged)
-    job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked anew")
+    job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked again")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
     job.take_lock(take(locked.lock, job.features), target)
     job.ask_rules(job.lock)
@@ -267,12 +271,12 @@ _DECIDING = (
     Step("checking", _check, named=False),
     Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
 )
-"""What is done before the environment is touched: whether it can be built here, and from which lock."""
+"""The steps before the environment changes: apply the rules, then lock if needed."""
 
 
 @contextmanager
 def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
-    """Hold the environment; what was known of it is forgotten when another process had to be waited for."""
+    """Hold the lock on the environment. After waiting for another process, forget what was read of it."""
     if job.fault is None and not request.anew:
         job.environment.check_ours()
     make_folder(job.prefix.parent)
@@ -291,7 +295,7 @@ def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
 
 
 def _make(job: Creation) -> tuple[str, ...]:
-    """Make the environment from its lock; return what a person should know."""
+    """Make the environment from its lock; return notes for the user."""
     from tenv.install import make  # late: as above
 
     make.make(job)

@@ -1,4 +1,4 @@
-"""Compare two locks: files, targets, or what git has of them."""
+"""Compare two locks: files, targets, or files of git revisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ _HEAD = "HEAD"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two locks and what lies between them.
+    """Two locks and their difference.
 
     Attributes:
-        old: What was named first.
-        new: What was named second.
-        difference: What lies between them.
+        old: The name of the first lock.
+        new: The name of the second lock.
+        difference: Their difference.
     """
 
     old: str
@@ -38,18 +38,18 @@ def diff(
     """Compare two locks.
 
     Args:
-        context: What every verb is given.
-        old: A lock file, a target, or ``REVISION:PATH``; without `new`, the one whose past is asked for.
-        new: The same; None to compare what git has with what is there now.
-        revision: The git revision to compare with where `new` is None; the last commit when None.
-        platforms: The platforms to look at; empty for all that both serve.
+        context: The context of the verb.
+        old: A lock file, a target, or ``REVISION:PATH``.
+        new: The same; None to compare a git revision of `old` with its present file.
+        revision: The git revision to use where `new` is None; None for the last commit.
+        platforms: The platforms to compare; empty for all that both locks serve.
 
     Raises:
-        UsageError: The words name no lock, or there is no git repository to look into.
-        LockMissingError, LockCorruptError: One of them is not there, or can't be read.
+        UsageError: A name is not a lock, or there is no git repository.
+        LockMissingError, LockCorruptError: A lock is missing or can't be read.
     """
     if new is not None and revision is not None:
-        raise UsageError("`--rev` stands in for OLD: name one lock with it, not two")
+        raise UsageError("`--rev` replaces OLD, so it takes one lock, not two")
     if new is None:
         before, now = _past(context, old, revision or _HEAD), _read(context, old)
     else:
@@ -59,7 +59,7 @@ def diff(
 
 
 def difference_of(context: Context, old: Lock, new: Lock, platforms: Sequence[str] = ()) -> Difference:
-    """Compare two locks by the tables of this user."""
+    """Compare two locks with the tables of the user."""
     return compare(old, new, user_facts(context), platforms)
 
 
@@ -67,11 +67,11 @@ def _check_platforms(old: Lock, new: Lock, platforms: Sequence[str]) -> None:
     both = [name for name in old.platforms if name in new.platforms]
     for name in platforms:
         if name not in both:
-            raise UsageError(f"`--platform {name}`: both locks serve {', '.join(both) or 'no platform in common'}")
+            raise UsageError(f"`--platform {name}`: the locks have in common {', '.join(both) or 'no platform'}")
 
 
 def _read(context: Context, name: str) -> tuple[str, Lock]:
-    """Return a lock, and what it is called: a file, a target, or a file of a git revision."""
+    """Return a lock and its name: a file, a target, or a file of a git revision."""
     if Path(name).is_file():
         return name, parse_lock(Path(name).read_bytes(), name)
     revision, colon, path = name.partition(":")
@@ -85,12 +85,12 @@ def _read(context: Context, name: str) -> tuple[str, Lock]:
 
 
 def _past(context: Context, name: str, revision: str) -> tuple[str, Lock]:
-    """Return what a git revision has of a lock file, or of a target's."""
+    """Return the lock file NAME, or the lock of target NAME, of a git revision."""
     file = Path(name) if Path(name).is_file() else context.places.find(name).lock_file
     try:
         repository = find_repository(file.resolve().parent, context.environ)
     except TenvError as error:
-        raise UsageError(error.message, hint="name two: `tenv diff OLD NEW`") from None
+        raise UsageError(error.message, hint="`tenv diff OLD NEW` compares two files or targets") from None
     path = repository.relative(file)
     return f"{revision}:{path}", _read_revision(repository, revision, str(path))
 
@@ -98,8 +98,10 @@ def _past(context: Context, name: str, revision: str) -> tuple[str, Lock]:
 def _read_revision(repository: Repository, revision: str, path: str) -> Lock:
     shown = f"{revision}:{path}"
     if repository.commit(revision) is None:
-        raise UsageError(f"git knows no revision `{revision}`", hint="`git log --oneline -- locks` lists some")
+        raise UsageError(f"git has no revision `{revision}`", hint="`git log --oneline -- locks` lists revisions")
     raw = repository.read(revision, path)
     if raw is None:
-        raise LockMissingError(f"revision {revision} has no {path}", hint=f"`git log --oneline -- {path}` lists some")
+        raise LockMissingError(
+            f"revision {revision} has no {path}", hint=f"`git log --oneline -- {path}` lists revisions that have it"
+        )
     return parse_lock(raw, shown)

@@ -16,7 +16,7 @@ class Page:
 
     Attributes:
         code: The rule's code.
-        title: What it is about.
+        title: Its title.
         text: The whole page, in Markdown.
     """
 
@@ -25,7 +25,7 @@ class Page:
     text: str
 
     def to_json(self) -> dict[str, str]:
-        """Return the page as plain values."""
+        """Return the page as JSON values."""
         return asdict(self)
 
 
@@ -35,7 +35,7 @@ def codes() -> tuple[str, ...]:
 
 
 def explain(code: str) -> Page:
-    """Return the page of a rule; raises UsageError when there is no rule of that code."""
+    """Return the page of a rule; raises UsageError for an unknown code."""
     pages = {page.stem: page for page in sorted(_folder().glob("TE*.md"))}
     if code.upper() not in pages:
         hint = nearest(code.upper(), pages) or f"the rules are {', '.join(pages)}"
@@ -46,7 +46,7 @@ def explain(code: str) -> Page:
 
 
 def _folder() -> Path:
-    """Return the folder with the pages: inside the wheel, or the checkout of an editable install."""
+    """Return the folder of the pages: inside the wheel, or in the checkout of an editable install."""
     package = Path(tenv.__file__).parent
     carried = package / "builtin" / "rules"
     return carried if carried.is_dir() else package.parent.parent / "docs" / "rules"

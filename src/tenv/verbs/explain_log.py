@@ -1,4 +1,4 @@
-"""Say why a build failed, by its log."""
+"""Explain why a build failed, from its log."""
 
 import sys
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ __all__ = ["ExplainedLog", "explain_log"]
 
 @dataclass(frozen=True, slots=True)
 class ExplainedLog:
-    """What a log says of a build.
+    """The diagnosis of a build log.
 
     Attributes:
-        log: What was read.
-        diagnosis: What it says.
-        known: How many causes the table has.
+        log: The name of the log.
+        diagnosis: The diagnosis.
+        known: The number of causes in the table.
     """
 
     log: str
@@ -32,11 +32,11 @@ class ExplainedLog:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The cause as a finding, none where there is none."""
+        """The cause as a finding; empty without a cause."""
         return (self.diagnosis.cause.finding(),) if self.diagnosis.cause else ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the diagnosis as JSON values."""
         found = self.diagnosis
         return {
             "log": self.log,
@@ -51,21 +51,21 @@ class ExplainedLog:
 
 
 def explain_log(context: Context, name: str) -> ExplainedLog:
-    """Return what a log says.
+    """Return the diagnosis of a log.
 
     Args:
-        context: Where the user's own facts are.
-        name: The file, ``-`` for standard input.
+        context: The context of the verb, for the tables.
+        name: The file; ``-`` for standard input.
 
     Raises:
-        UsageError: It can't be read.
+        UsageError: The file can't be read.
     """
     shown = "standard input" if name == "-" else name
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        hint = "name the log of a build, or `-`: `ninja 2>&1 | tee build.log`"
+        hint = "`ninja 2>&1 | tee build.log` writes the log of a build"
         raise UsageError(f"{shown}: can't be read: {reason}", hint=hint) from error
     table = user_facts(context).build_failures
     return ExplainedLog(shown, diagnose(decode(raw).split("\n"), table), len(table.failures))

@@ -25,20 +25,20 @@ __all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is to be exported.
+    """The request for an export.
 
     Attributes:
         format: The format's name.
-        target: The target; None for that of the only environment here.
+        target: The target; None for that of the only environment.
         lock_file: The lock; None for the target's own.
-        platforms: The platforms; empty for all of the lock's.
-        python: The Python minor whose wheels are taken, where Python is no conda package; empty for all.
-        requests: Write what the manifest asks for, not what the lock holds.
-        md5: Give MD5 rather than sha256.
-        folder: The folder that the files are for.
-        prefix: The environment's folder, when it is not the usual one, for a format that names the environment.
+        platforms: The platforms; empty for all platforms of the lock.
+        python: The Python minor whose wheels are exported, where Python is not a conda package; empty for all.
+        requests: Write the requests of the manifest, not the locked packages.
+        md5: Write MD5 in place of sha256.
+        folder: The destination folder of the files.
+        prefix: The environment's folder, for a format that names the environment; None for the default one.
         tenv: The words that start tenv, for files that start it.
-        base: The image that a container is made from; empty for the one that fits.
+        base: The base image of a container; empty for the first that fits.
     """
 
     format: str
@@ -56,11 +56,11 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was exported.
+    """The result of an export.
 
     Attributes:
         target: The target.
-        exported: The files and what they can't hold.
+        exported: The files, and what they can't hold.
         format: The format.
     """
 
@@ -70,16 +70,16 @@ class Written:
 
 
 def export(context: Context, request: ExportRequest) -> Written:
-    """Return the files of another tool that say what a target's lock says.
+    """Return a target's lock as files of another tool.
 
     Raises:
-        FormatError: There is no such format, or it can't hold the lock.
-        LockStaleError: The lock no longer satisfies the manifest.
-        NetworkError: The format names wheels by URL, and the indexes in use do not have one of them.
+        FormatError: The format is unknown, or can't hold the lock.
+        LockStaleError: The lock does not satisfy the manifest.
+        NetworkError: The format needs URLs of wheels, and the indexes in use lack one.
     """
     chosen = find_format(request.format)
     if chosen.export is None:
-        raise FormatError(f"`{chosen.name}` can be imported, but not exported")
+        raise FormatError(f"`{chosen.name}` has no export, only an import")
     target = context.find_target(request.target)
     subject = _subject(target, request)
     if chosen.needs_environment:
@@ -106,7 +106,7 @@ def _with_lost(exported: Exported, subject: Subject) -> Exported:
         lost = f"features {names}: what is written is the target alone"
         exported = replace(exported, lost=(*exported.lost, lost))
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
-        lost = f"wheels that others can get: {local} of them are named as files of this machine, where the indexes are"
+        lost = f"URLs of {local} wheels: the index is a folder of this machine, so they are local paths"
         exported = replace(exported, lost=(*exported.lost, lost))
     return exported
 
@@ -150,16 +150,20 @@ def _subject(
     if stale := differences(lock, target.manifest):
         listed = "".join(f"\n  {line}" for line in stale)
         raise LockStaleError(
-            f"{file} no longer satisfies the manifest:{listed}", hint=f"`tenv lock {target.name}` brings it up to date"
+            f"{file} does not satisfy its manifest:{listed}", hint=f"`tenv lock {target.name}` updates the lock"
         )
     platforms = tuple(name for name in target.manifest.platforms if name in lock.platforms)
     if unknown := [name for name in request.platforms if name not in platforms]:
-        raise UsageError(f"{target.name} has no platform `{unknown[0]}`", hint=f"it has {', '.join(platforms)}")
+        raise UsageError(
+            f"{target.name} has no platform `{unknown[0]}`", hint=f"its platforms are {', '.join(platforms)}"
+        )
     platforms = tuple(name for name in platforms if name in request.platforms) if request.platforms else platforms
     minors = {minor for name in platforms for minor in lock.python_minors(name)}
     if request.python and request.python not in minors:
         listed = ", ".join(sorted(minors)) or "no Python"
-        raise UsageError(f"the lock of {target.name} does not serve Python {request.python}", hint=f"it has {listed}")
+        raise UsageError(
+            f"the lock of {target.name} does not serve Python {request.python}", hint=f"the lock serves {listed}"
+        )
     return Subject(
         target.manifest,
         take(lock),
@@ -173,14 +177,14 @@ def _subject(
 
 
 def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], list[str]]:
-    """Write the files of an export into a folder, or add them to those that are there where the format can.
+    """Write the files of an export into a folder, or merge them into existing files if the format can.
 
     Returns:
-        The files, and what else they hold and is kept, a line each.
+        The files, and the kept values, one line each.
 
     Raises:
-        FileExistsAlreadyError: One of them is there, and `force` is not given.
-        FormatError: One of them is there and can't be read.
+        FileExistsAlreadyError: A file exists, and `force` is not set.
+        FormatError: An existing file can't be read.
     """
     paths = {folder / name: data for name, data in written.exported.files.items()}
     kept: list[str] = []
@@ -207,7 +211,7 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def refuse_existing(paths: Sequence[Path] | dict[Path, bytes], *, force: bool) -> None:
-    """Raise an error when one of some files is there and `force` is not given."""
+    """Raise an error if one of the files exists and `force` is not set."""
     existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if existing and not force:
-        raise FileExistsAlreadyError(f"{', '.join(existing)}: exists already", hint="`--force` overwrites it")
+        raise FileExistsAlreadyError(f"{', '.join(existing)}: already exists", hint="`--force` overwrites it")

@@ -33,7 +33,7 @@ class GdbRequest:
 
     Attributes:
         target: The target; None for that of the only environment here.
-        prefix: The environment's folder, when it is not the usual one.
+        prefix: The environment's folder, if it is not the default one.
         words: The program and its arguments; empty for the environment's Python.
         attach: A process id or a name to attach to; None to start `words`.
         cuda: Take cuda-gdb, which also stops in kernels.
@@ -163,11 +163,11 @@ def _binary(words: Sequence[str], path: str | None) -> tuple[str, ...]:
     """Return a command line whose first word is no script: gdb reads binaries alone.
 
     Raises:
-        UsageError: There is no such program.
+        UsageError: The program does not exist.
     """
     found = process.find(words[0], path)
     if found is None:
-        raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
+        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
     line = (found, *words[1:])
     for _ in range(_ATTEMPTS):
         before = interpreter_of(Path(line[0]))

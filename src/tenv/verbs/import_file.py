@@ -1,4 +1,4 @@
-"""Make a target of a file of another tool: its manifest, and its lock where the file has the hashes for one."""
+"""Make a target from a file of another tool: the manifest, and the lock if the file has hashes."""
 
 import re
 import tempfile
@@ -30,16 +30,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What is to be imported.
+    """The request for an import.
 
     Attributes:
         file: The file.
-        format: Its format; None to tell it by its name and its beginning.
-        name: The target's name; None for the name that the file has for it, or that of its folder.
-        environment: The environment to take where the file holds several; empty for the usual one.
-        platforms: The platforms to take; empty for all that the file names.
-        force: Overwrite what is there.
-        lock: Write a lock, too, where the file has the hashes for one.
+        format: Its format; None to detect it from its name and first lines.
+        name: The target's name; None for the name in the file, or that of its folder.
+        environment: The environment to import if the file holds several; empty for the default one.
+        platforms: The platforms to import; empty for all in the file.
+        force: Overwrite existing files.
+        lock: Also write a lock if the file has hashes.
     """
 
     file: Path
@@ -53,15 +53,15 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportedTarget:
-    """What an import made.
+    """The result of an import.
 
     Attributes:
         target: The target's name.
-        format: The format that was read.
+        format: The format of the file.
         manifest: The manifest's file.
-        lock: The lock's file; None where none could be made.
-        counts: How many conda packages and wheels the lock has, by platform.
-        lost: What was in the file and is not in the target, a sentence each.
+        lock: The lock's file; None without a lock.
+        counts: The number of conda packages and wheels in the lock, by platform.
+        lost: What the file has and the target lacks, one sentence each.
     """
 
     target: str
@@ -73,7 +73,7 @@ class ImportedTarget:
 
 
 def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
-    """Make a target of a file of another tool.
+    """Make a target from a file of another tool.
 
     Args:
         context: What every verb is given.
@@ -82,17 +82,17 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
 
     Raises:
         UsageError: There is no project, and `user` is not given.
-        FormatError: The file is of no format that tenv reads, or has nothing that a target can hold.
-        LockCorruptError, ManifestError: It can't be read.
-        LockStaleError: Its packages are not those that it asks for.
-        FileExistsAlreadyError: The target is there, and `force` is not given.
+        FormatError: tenv does not read the format of the file, or the file has nothing that a target can hold.
+        LockCorruptError, ManifestError: The file can't be read.
+        LockStaleError: Its packages do not satisfy its requests.
+        FileExistsAlreadyError: The target exists, and `force` is not set.
     """
     if unknown := [name for name in request.platforms if name not in PLATFORMS]:
-        raise UsageError(f"unknown platform `{unknown[0]}`", hint=f"known: {', '.join(PLATFORMS)}")
+        raise UsageError(f"unknown platform `{unknown[0]}`", hint=f"known platforms: {', '.join(PLATFORMS)}")
     source = read_source(request.file, request.environment, request.platforms)
     chosen = find_format(request.format) if request.format else recognize(source)
     if chosen.read is None:
-        raise FormatError(f"`{chosen.name}` can be exported, but not imported")
+        raise FormatError(f"`{chosen.name}` has no import, only an export")
     found = chosen.read(source)
     name = _name(request, found)
     place = context.places.places[0]
@@ -109,18 +109,20 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
 def _name(request: ImportRequest, found: Imported) -> str:
     if request.name is not None:
         if not _NAME.fullmatch(request.name):
-            raise UsageError(f"`{request.name}` is no name for a target", hint="use letters, digits, `.`, `_` and `-`")
+            raise UsageError(
+                f"`{request.name}` is not a name for a target", hint="`--name` takes letters, digits, `.`, `_` and `-`"
+            )
         return request.name
     for name in (found.name, request.file.absolute().parent.name):
         if word := re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._"):
             return word
-    raise UsageError(f"{request.file}: has no name for a target", hint="give one with `--name`")
+    raise UsageError(f"{request.file}: names no target", hint="`--name NAME` names the target")
 
 
 def _write(
     chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path
 ) -> ImportedTarget:
-    draft, told = with_cuda(found.draft, found.part)
+    draft, doubts = with_cuda(found.draft, found.part)
     draft, more = without_doubles(draft)
     text = render_draft(draft, request.file.name)
     raw, part = b"", found.part if request.lock else None
@@ -139,16 +141,16 @@ def _write(
     if part:
         write_atomic(lock, raw)
     counts = _counts(asked, part) if part else {}
-    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, (*found.lost, *told, *more))
+    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, (*found.lost, *doubts, *more))
 
 
 def _require_answers(file: Path, lock: Lock, asked: Manifest) -> None:
-    """Refuse a file whose packages are not those that it asks for: nobody has ever installed them together."""
+    """Raise an error for a file whose packages do not satisfy its requests: no tool installed that set."""
     if faults := differences(lock, asked):
         listed = "".join(f"\n  {fault}" for fault in faults)
         raise LockStaleError(
-            f"{file}: its packages do not answer what it asks for, so nothing is written:{listed}",
-            hint="the tool that wrote it brings it up to date; `--no-lock` writes the manifest alone",
+            f"{file}: its packages do not satisfy its requests:{listed}",
+            hint="`--no-lock` writes the manifest alone; the tool that wrote the file updates it",
         )
 
 
@@ -177,7 +179,7 @@ def _read_back(file: Path, name: str, trial: Path) -> Manifest:
     try:
         return read_manifest(name, trial, none, trial.name)
     except TenvError as error:
-        raise ManifestError(f"{file}: no manifest can be made of it: {error.message}", hint=error.hint) from error
+        raise ManifestError(f"{file}: can't be converted to a manifest: {error.message}", hint=error.hint) from error
 
 
 def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
@@ -187,5 +189,5 @@ def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
     try:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
-        raise LockCorruptError(f"{file}: no lock can be made of it: {error}") from error
+        raise LockCorruptError(f"{file}: can't be converted to a lock: {error}") from error
     return render_lock(from_manifest(manifest, {"wheels": wheels}), conda)

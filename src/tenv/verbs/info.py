@@ -49,7 +49,7 @@ class About:
     others: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the description as plain values."""
+        """Return the description as JSON values."""
         return {
             "version": __version__,
             "commit": self.commit,

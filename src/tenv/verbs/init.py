@@ -78,7 +78,9 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     folder = context.places.project or Path.cwd()
     target = name or target_name_of(folder.name)
     if not is_target_name(target) or target == AUTO:
-        raise UsageError(f"`{target}` is no name for a target", hint="use letters, digits, `.`, `_` and `-`")
+        raise UsageError(
+            f"`{target}` is not a name for a target", hint="`--name` takes letters, digits, `.`, `_` and `-`"
+        )
     if extends:
         context.places.find_parent(extends)
         if extends == target:

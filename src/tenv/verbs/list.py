@@ -14,7 +14,7 @@ __all__ = ["ListedEnvironment", "find_environments", "state_word"]
 
 @dataclass(frozen=True, slots=True)
 class ListedEnvironment:
-    """An environment as `tenv list` shows it.
+    """A row of `tenv list`.
 
     Attributes:
         environment: The environment.
@@ -35,7 +35,7 @@ class ListedEnvironment:
 
     @property
     def reason(self) -> str:
-        """Why it is not fit; empty where its state says all."""
+        """Why it is not usable; empty if its state is enough."""
         return self.fault.reason.value if self.fault else self.standing.reason
 
     @property
@@ -46,7 +46,7 @@ class ListedEnvironment:
         return self.standing.sentence(self.state.target)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the environment as plain values."""
+        """Return the row as JSON values."""
         return {
             "target": self.state.target,
             "prefix": str(self.environment.prefix),
@@ -59,7 +59,7 @@ class ListedEnvironment:
 
 
 def state_word(state: State, standing: LockStanding, fault: Fault | None) -> str:
-    """Return the state of an environment in a word: ``stale`` for one that is ready and lacks files of its lock."""
+    """Return the state of an environment as one word: ``stale`` for a ready one that differs from its lock."""
     if fault:
         return Status.BROKEN.value
     return Standing.STALE.value if standing.word is Standing.STALE else state.status.value

@@ -1,4 +1,4 @@
-"""Lock a target: keep the lock that is there, or write one with other files, as `tenv.solve.solve` chooses them."""
+"""Lock a target: keep the existing lock, or write a new one with the files that `tenv.solve.solve` selects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,20 +20,20 @@ from tenv.targets.sections import SECTIONS
 
 __all__ = ["Locked", "check_target_lock", "counts", "lock_target"]
 
-_NAMED = 8  # findings that an error lists
+_NAMED = 8  # the number of findings that an error lists
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """What `lock_target` did.
+    """The result of `lock_target`.
 
     Attributes:
-        lock: The lock, as it now stands on disk.
+        lock: The lock, as it is on disk.
         path: Its file.
-        changed: Whether the file's bytes are new.
-        differences: Why the lock that was there did not do.
-        findings: What the rules say of the lock.
-        before: The lock that was there; None when there was none that could be read.
+        changed: Whether the file's bytes changed.
+        differences: Why the existing lock did not satisfy the manifest.
+        findings: The findings of the rules about the lock.
+        before: The previous lock; None if there was none that tenv can read.
     """
 
     lock: Lock
@@ -45,17 +45,17 @@ class Locked:
 
 
 def counts(lock: Lock) -> dict[str, dict[str, int]]:
-    """Return how many files of each source a lock holds for each platform."""
+    """Return the number of files in a lock, by platform and source."""
     keys = [section.key for section in SECTIONS if section.noun]
     return {platform: {key: len(lock.files(key, platform)) for key in keys} for platform in lock.platforms}
 
 
 def check_target_lock(target: Target) -> Locked:
-    """Return the lock of a target if it satisfies the manifest.
+    """Return the lock of a target; it must satisfy the manifest.
 
     Raises:
-        LockMissingError, LockCorruptError: There is none that can be read.
-        LockStaleError: It no longer satisfies the manifest.
+        LockMissingError, LockCorruptError: The lock is missing or can't be read.
+        LockStaleError: The lock does not satisfy the manifest.
     """
     return Locked(judge_lock(target).require(target), target.lock_file, changed=False)
 
@@ -71,34 +71,33 @@ def lock_target(
     dry_run: bool = False,
     judged: JudgedLock | None = None,
 ) -> Locked:
-    """Bring the lock of a target up to date, keeping what still fits.
+    """Update the lock of a target, keeping files that still satisfy the manifest.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         target: The target.
-        upgrade: Packages whose version is chosen anew; None for all.
-        path: The file to write; the target's own place when None.
-        limits: What the choice is limited to.
-        start: What is kept where it fits, in place of the lock that is there; the files are then chosen anew in any
-            case.
+        upgrade: Packages to select anew; None for all.
+        path: The file to write; None for the target's own.
+        limits: The limits of the selection.
+        start: A lock to start from in place of the existing one; the solver then always runs.
         dry_run: Write nothing.
-        judged: The lock that is there, where the caller has judged it.
+        judged: The existing lock, if the caller has judged it.
 
     Raises:
-        NoSolutionError: No set of files satisfies the manifest, or the one found breaks a rule.
-        NetworkError: An index or a channel does not answer.
+        NoSolutionError: No set of files satisfies the manifest, or the found set violates a rule.
+        NetworkError: An index or a channel does not respond.
     """
     from tenv.solve.solve import solve  # late: a lock that is up to date needs no solver
 
     home = path or target.lock_home
     limits = limits or SolveOptions()
-    # A question about a day in the past is not answered with what was chosen on a later one.
+    # With `--exclude-newer`, files of the existing lock may be too new.
     upgrade = None if upgrade is None or limits.exclude_newer else tuple(map(normalize, upgrade))
     if judged is None and start is None:
         judged = judge_lock(target, path=home if home.is_file() else None)
-    old, stale = _old(judged) if judged else (start, ["it is chosen anew"])
+    old, stale = _old(judged) if judged else (start, ["all files are selected anew"])
     if old and not stale and upgrade == () and path is None and context.places.project is None:
-        return Locked(old, target.lock_file, changed=False, before=old)  # no copy hides the built-in's successors
+        return Locked(old, target.lock_file, changed=False, before=old)  # a copy would hide newer built-in locks
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
@@ -115,17 +114,17 @@ def lock_target(
 
 
 def _is_changed(path: Path, text: bytes, judged: JudgedLock | None) -> bool:
-    if judged and judged.lock and judged.path == path:  # its bytes need not be read again
+    if judged and judged.lock and judged.path == path:  # the caller has read its bytes
         return judged.lock.text != text
     return not path.is_file() or path.read_bytes() != text
 
 
 def _old(judged: JudgedLock) -> tuple[Lock | None, list[str]]:
-    """Return the lock that is there and why it does not do; a damaged one is no obstacle to making a new one."""
+    """Return the existing lock and why it does not satisfy the manifest. A corrupt lock is replaced."""
     if isinstance(judged.error, LockMissingError):
-        return None, ["there is no lock yet"]
+        return None, ["it is missing"]
     if judged.error is not None:
-        if type(judged.error) is not LockCorruptError:  # a conflict or a newer tenv's: not ours to overwrite
+        if type(judged.error) is not LockCorruptError:  # a merge conflict or a newer schema: never overwritten
             raise judged.error
         return None, [judged.error.message]
     return judged.lock, list(judged.faults)
@@ -135,7 +134,7 @@ def _check_names(names: Sequence[str], target: Target, lock: Lock | None) -> Non
     known = package_names(lock, target.manifest)
     for name in names:
         if name not in known:
-            hint = nearest(name, known) or f"`tenv show {target.name}` lists its packages"
+            hint = nearest(name, known) or f"`tenv show {target.name}` lists the packages"
             raise UsageError(f"{target.name} has no package `{name}`", hint=hint)
 
 
@@ -146,7 +145,7 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
         lines = [f"\n  {finding.code} {finding.subject}: {finding.message}" for finding in errors]
         more = f"\n  … and {len(lines) - _NAMED} more (`--verbose` has all)" if len(lines) > _NAMED else ""
         raise NoSolutionError(
-            f"the packages found for {lock.target} do not fit together:{''.join(lines[:_NAMED])}{more}",
+            f"the packages found for {lock.target} violate a rule:{''.join(lines[:_NAMED])}{more}",
             hint=errors[0].fix,
             detail="".join(lines).lstrip("\n") if more else "",
         )

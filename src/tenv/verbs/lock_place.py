@@ -1,4 +1,4 @@
-"""Into which folder a lock is written, and the way back to the lock that counted before."""
+"""The folder that a lock is written to, and the return to the lock beside the manifest."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +11,17 @@ __all__ = ["Reset", "replaces_built_in", "require_user", "reset_lock", "with_use
 
 
 def with_user(context: Context, *, user: bool) -> Context:
-    """Return the context in which what is written is the user's own, where that is asked for."""
+    """Return the context with `user`: one that writes to the user's configuration folder."""
     return replace(context, places=context.places.outside()) if user else context
 
 
 def replaces_built_in(target: Target) -> bool:
-    """Return whether a lock that is written for a target counts in place of a built-in one wherever no project is."""
+    """Return whether writing the lock of a target would replace a built-in lock everywhere outside projects."""
     return target.origin is Origin.BUILT_IN and target.home_origin is Origin.USER
 
 
 def require_user(target: Target, command: str, *, user: bool) -> None:
-    """Refuse to put a lock in the place of a built-in one everywhere, unless that is asked for.
+    """Raise an error before a lock replaces a built-in one everywhere, unless the user requests that.
 
     Args:
         target: The target, whose lock is about to be written.
@@ -42,7 +42,7 @@ def require_user(target: Target, command: str, *, user: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A lock that was removed, and the one that counts now.
+    """A removed lock, and the lock in use after it.
 
     Attributes:
         removed: The file that was removed.
@@ -54,7 +54,7 @@ class Reset:
 
 
 def reset_lock(context: Context, name: str) -> Reset:
-    """Remove the lock that takes the place of the one beside the manifest.
+    """Remove the lock that replaces the one beside the manifest.
 
     Raises:
         LockMissingError: There is none: the lock beside the manifest is the one that counts.
@@ -62,8 +62,7 @@ def reset_lock(context: Context, name: str) -> Reset:
     target = context.places.find(name)
     if target.lock_origin is None or target.lock_origin is target.origin:
         raise LockMissingError(
-            f"there is nothing to reset: no lock takes the place of the one beside the manifest of {name} "
-            f"({target.owners})",
+            f"there is nothing to reset: no lock replaces the one beside the manifest of {name} ({target.owners})",
             hint=f"`tenv show {name}` names both files",
         )
     target.lock_file.unlink()

@@ -1,4 +1,4 @@
-"""Whether an environment still has the files that its lock names for this platform and Python."""
+"""Whether an environment has the files of its lock for this platform and Python."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class LockStanding:
     lock: Path | None = None
 
     def sentence(self, target: str) -> str:
-        """Return one line about an environment that is not current; empty for one that is."""
+        """Return one line about an environment that is not current; empty for a current one."""
         match self.word:
             case Standing.CURRENT:
                 return ""
@@ -58,7 +58,7 @@ class LockStanding:
 
 
 def standing_of(context: Context, environment: Environment, state: State) -> LockStanding:
-    """Return how an environment stands to its lock; one that is not ready counts as current: it has its own state.
+    """Compare an environment with its lock. One that is not ready counts as current, since its state reports that.
 
     The lock is read only where its size or time differ from those that were noted, and then its digest from that in
     the state.
@@ -78,7 +78,7 @@ def standing_of(context: Context, environment: Environment, state: State) -> Loc
 
 
 def note_current(context: Context, environment: Environment, state: State, lock: bytes) -> None:
-    """Note that an environment has the files of a lock, so that the next shell need not ask.
+    """Note that an environment has the files of a lock, so the next shell need not compare.
 
     Args:
         context: What every verb is given.
@@ -104,7 +104,7 @@ def note_current(context: Context, environment: Environment, state: State, lock:
 def report_standing(
     context: Context, environment: Environment, state: State, say: Callable[[str], None] | None
 ) -> LockStanding:
-    """Report an environment that is stale, in one line.
+    """Report a stale environment in one line.
 
     Args:
         context: What every verb is given.
@@ -126,7 +126,7 @@ def report_standing(
 
 
 def _places(context: Context, environment: Environment) -> SearchPath:
-    """Return the places that count for an environment: those outside a project for one in the user's data folder."""
+    """Return the search path for an environment; for one in the user's data folder, that outside projects."""
     places = context.places
     return places.outside() if environment.prefix.parent == places.data / "envs" else places
 
@@ -136,7 +136,7 @@ def _unknown(reason: str, hint: str, lock: Path | None = None) -> LockStanding:
 
 
 def _look(context: Context, environment: Environment, state: State, path: Path) -> LockStanding:
-    from tenv.locks.lock_features import take  # late: a lock that was looked at is not read
+    from tenv.locks.lock_features import take  # late: a noted lock is not read again
     from tenv.locks.lock_file import parse_lock, read_lock_bytes
 
     where = "" if environment == context.environment(state.target, None) else f" --prefix {environment.prefix}"
@@ -156,7 +156,7 @@ def _look(context: Context, environment: Environment, state: State, path: Path) 
 
 
 def _changes(lock: "Lock", state: State) -> Iterator[str]:
-    """Yield what differs between the files of a lock and those that tenv put into an environment."""
+    """Yield the differences between the files of a lock and the installed ones."""
     from tenv.sources.interface import owned_by_lock  # late: as above
 
     wanted: Mapping[str, Owned] = owned_by_lock(lock, state.platform, state.python)
@@ -183,7 +183,7 @@ def _note(environment: Environment, found: LockStanding, target: str, nearer: tu
         return
     try:
         info = found.lock.stat()
-    except OSError:  # there is none to look at: the next command asks again
+    except OSError:  # no file to compare: the next command compares again
         return
     note = LockNote(found.lock, info.st_size, found.sentence(target), nearer)
     write_note_of_lock(environment, note, info.st_mtime_ns)

@@ -1,4 +1,4 @@
-"""Merge two locks of one target by solving again, for git or after it."""
+"""Merge two locks of one target by solving again, as git's merge driver or after a conflict."""
 
 import re
 import shlex
@@ -25,7 +25,7 @@ from tenv.verbs.lock import lock_target
 __all__ = ["ATTRIBUTES", "Installed", "Merged", "install_driver", "merge_for_git", "merge_in_conflict"]
 
 ATTRIBUTES = "locks/*.lock merge=tenv"
-"""The line of ``.gitattributes`` by which git leaves the merging of locks to tenv."""
+"""The line of ``.gitattributes`` that makes git merge locks with tenv."""
 
 _MARKS = re.compile(rb"^(<<<<<<<|>>>>>>>) ", re.MULTILINE)
 _BROKEN = b"<<<<<<< in conflict\n"
@@ -34,12 +34,12 @@ _HEADS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "REVERT_HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What became of two locks.
+    """The result of a merge.
 
     Attributes:
-        path: The lock's file, as it is called in the repository.
-        lock: The lock.
-        difference: What changes by it for our side.
+        path: The lock's path in the repository.
+        lock: The merged lock.
+        difference: Its difference from our side.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The three texts of a lock; an ancestor that is not there is empty."""
+    """The three versions of a lock file; a missing ancestor is empty."""
 
     base: bytes
     ours: bytes
@@ -57,17 +57,17 @@ class _Sides:
 
 
 def merge_for_git(context: Context, base: Path, ours: Path, theirs: Path, path: str) -> Merged:
-    """Merge as git's merge driver: write the result over `ours`; on failure, both sides with the marks of a conflict.
+    """Merge as git's merge driver: write the result to `ours`; on failure, both sides with conflict markers.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         base: The file with the common ancestor (``%O``); it may be empty.
-        ours: The file with our side (``%A``), which takes the result.
+        ours: The file with our side (``%A``), which receives the result.
         theirs: The file with their side (``%B``).
-        path: What the lock is called in the repository (``%P``).
+        path: The lock's path in the repository (``%P``).
 
     Raises:
-        TenvError: They could not be merged; any status but 0 tells git that there is a conflict.
+        TenvError: The merge failed. Git reports a conflict on any status other than 0.
     """
     sides = _Sides(base.read_bytes(), ours.read_bytes(), theirs.read_bytes())
     try:
@@ -75,7 +75,7 @@ def merge_for_git(context: Context, base: Path, ours: Path, theirs: Path, path: 
         with _merged_manifests(repository, path, sides) as (folder, conflicts):
             merged = _merge(context, folder, path, sides, conflicts)
     except BaseException as error:
-        # Whole sides, not lines: nobody puts a lock together by hand, and no command takes it for a lock.
+        # Whole sides, not lines: a lock is never merged by hand, and no command reads this file as a lock.
         marked = (b"<<<<<<< ours\n", sides.ours, b"=======\n", sides.theirs, b">>>>>>> theirs\n")
         ours.write_bytes(b"".join(marked))
         if isinstance(error, TenvError):
@@ -86,19 +86,19 @@ def merge_for_git(context: Context, base: Path, ours: Path, theirs: Path, path: 
 
 
 def merge_in_conflict(context: Context, file: Path) -> Merged:
-    """Merge a lock that git has left in conflict, by the manifests as they are in the work tree now.
+    """Merge a lock in conflict, with the manifests of the work tree.
 
     Raises:
-        UsageError: git knows of no conflict in that file.
-        TenvError: The sides could not be merged; the file stays as it is.
+        UsageError: The file is not in conflict.
+        TenvError: The merge failed; the file is unchanged.
     """
     repository = find_repository(file.absolute().parent, context.environ)
     path = repository.relative(file) or str(file)
     ours, theirs = repository.read(":2", path), repository.read(":3", path)
     if ours is None or theirs is None:
         raise UsageError(
-            f"git has no two sides of {path}: it is not in conflict, or one side has removed it",
-            hint="`git status` lists what is in conflict",
+            f"{path} is not in conflict, or one side has removed it",
+            hint="`git status` lists the files in conflict",
         )
     project = (repository.folder / path).parent.parent
     conflicts = [
@@ -112,10 +112,12 @@ def merge_in_conflict(context: Context, file: Path) -> Merged:
 
 
 def _merge(context: Context, project: Path, path: str, sides: _Sides, conflicts: list[str]) -> Merged:
-    """Solve again, beginning with what the sides hold, for the manifests of a folder."""
+    """Solve again for the manifests of a folder, starting from the packages of both sides."""
     ours, theirs = parse_lock(sides.ours, f"{path} (ours)"), parse_lock(sides.theirs, f"{path} (theirs)")
     if ours.target != theirs.target:
-        raise LockCorruptError(f"{path}: one side is the lock of `{ours.target}`, the other of `{theirs.target}`")
+        raise LockCorruptError(
+            f"{path}: one side is the lock of `{ours.target}`, the other is the lock of `{theirs.target}`"
+        )
     others = [place for place in context.places.places if place.origin is not Origin.PROJECT]
     places = SearchPath(project, (Place(Origin.PROJECT, project), *others), context.places.data)
     target = _find(places, ours.target, path, conflicts)
@@ -129,7 +131,7 @@ def _merge(context: Context, project: Path, path: str, sides: _Sides, conflicts:
 
 
 def _base(text: bytes, path: str) -> Lock | None:
-    """Return the common ancestor; one that can't be read is as good as none."""
+    """Return the common ancestor; None if it is empty or can't be read."""
     try:
         return parse_lock(text, path) if text.strip() else None
     except LockCorruptError:
@@ -143,17 +145,17 @@ def _find(places: SearchPath, name: str, path: str, conflicts: list[str]) -> Tar
         if not conflicts:
             raise
         raise LockConflictError(
-            f"{path} can't be merged yet: {', '.join(conflicts)} is itself in conflict, so nobody knows what to lock",
+            f"{path} can't be merged while {', '.join(conflicts)} is in conflict",
             hint=f"resolve {conflicts[0]} first",
         ) from error
 
 
 @contextmanager
 def _merged_manifests(repository: Repository, path: str, sides: _Sides) -> Iterator[tuple[Path, list[str]]]:
-    """Yield a folder with the manifests of a project as git will merge them, and the names of those in conflict.
+    """Yield a folder with the merged manifests of a project, and the names of those in conflict.
 
-    While git merges, the work tree still holds our side (since 2.34, merges are made in memory), so that what will be
-    there has to be worked out from the commits.
+    While git merges, the work tree still holds our side (git 2.34 and later merge in memory). So this function merges
+    the manifests of the two commits.
     """
     project = Path(path).parent.parent
     folder = (project / "manifests").as_posix()
@@ -178,20 +180,20 @@ def _merged_manifests(repository: Repository, path: str, sides: _Sides) -> Itera
 
 
 def _commits(repository: Repository, path: str, sides: _Sides) -> tuple[str, str, str]:
-    """Return the commits that the three texts of a lock are of.
+    """Return the commits of the three versions of a lock.
 
-    git names them to no merge driver (before 2.44 not even their labels), so they are looked for: what git merges into
-    is HEAD; the other side is a head that has just this text, or any commit that brought it.
+    Git passes no commits to a merge driver (before 2.44 not even their labels), so this function searches: our side is
+    HEAD; the other side is a head with the same text, or the commit that added it.
 
     Raises:
-        UsageError: They are not found.
+        UsageError: The search found no commits.
     """
     theirs = _holder(repository, path, sides.theirs, repository.heads(_HEADS))
     ours = _holder(repository, path, sides.ours, ("HEAD",))
     if ours is None or theirs is None:
         raise UsageError(
-            f"git does not tell which commits the two sides of {path} are of, so their manifests can't be read",
-            hint="end the merge of the other files",
+            f"git does not report the commits of the two sides of {path}, so tenv can't read their manifests",
+            hint="finish the merge of the other files",
         )
     fork = (repository.ask("merge-base", ours, theirs) or "").strip()
     near = [commit for commit in (f"{theirs}^", fork) if commit]
@@ -199,7 +201,7 @@ def _commits(repository: Repository, path: str, sides: _Sides) -> tuple[str, str
 
 
 def _holder(repository: Repository, path: str, text: bytes, candidates: Sequence[str]) -> str | None:
-    """Return a commit that has a text at a path: one of the candidates, else the latest that brought it."""
+    """Return a commit with a text at a path: one of the candidates, else the latest commit that added it."""
     for commit in candidates:
         if repository.read(commit, path) == text:
             return commit
@@ -208,12 +210,12 @@ def _holder(repository: Repository, path: str, text: bytes, candidates: Sequence
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What `install_driver` did.
+    """The result of `install_driver`.
 
     Attributes:
-        driver: The command that git will run.
-        attributes: The file that tells git for which files.
-        written: Whether its line was not there before.
+        driver: The command that git runs.
+        attributes: The ``.gitattributes`` file.
+        written: Whether this call added the line.
     """
 
     driver: str
@@ -222,10 +224,10 @@ class Installed:
 
 
 def install_driver(context: Context) -> Installed:
-    """Tell the repository here to leave the merging of locks to tenv.
+    """Configure the git repository of the working folder to merge locks with tenv.
 
     Raises:
-        UsageError: Here is no git repository, or its settings can't be written.
+        UsageError: There is no git repository, or its configuration can't be written.
     """
     repository = find_repository(Path.cwd(), context.environ)
     own = "tenv" if process.find("tenv", context.environ.get("PATH")) else f"{shlex.quote(sys.executable)} -m tenv"
@@ -233,11 +235,11 @@ def install_driver(context: Context) -> Installed:
     settings = {
         "merge.tenv.name": "tenv: solve a lock again instead of merging its lines",
         "merge.tenv.driver": driver,
-        "merge.tenv.recursive": "binary",  # two ancestors are not worth a solve
+        "merge.tenv.recursive": "binary",  # an ancestor of two merge bases needs no solve
     }
     for name, value in settings.items():
         if repository.ask("config", "--local", name, value) is None:
-            raise UsageError(f"git can't write `{name}` into the settings of {repository.folder}")
+            raise UsageError(f"git can't write `{name}` to the configuration of {repository.folder}")
     project = context.places.project or repository.folder
     file = project / ".gitattributes"
     there = repository.ask("check-attr", "merge", "--", str(project.resolve() / "locks" / "any.lock")) or ""

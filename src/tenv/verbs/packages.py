@@ -31,7 +31,7 @@ class PackageRow:
     Attributes:
         name: Its name.
         version: Its version.
-        kind: ``conda``, ``wheel``, ``archive``, or what the row of a further source says.
+        kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
         source: Where it comes from: a channel, ``index``, or a URL.
         bytes: The size of its file; None where the lock does not say.
         requires: The packages of the same set that it requires, sorted.

@@ -17,11 +17,11 @@ __all__ = ["Removed", "remove_environment"]
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was removed.
+    """The result of `remove_environment`.
 
     Attributes:
         prefix: The folder.
-        bytes: The bytes that it held, by its own account.
+        bytes: Its size, from its state.
     """
 
     prefix: Path
@@ -34,18 +34,19 @@ def remove_environment(
     """Remove an environment that tenv made.
 
     Raises:
-        EnvironmentMissingError: There is none.
-        ForeignFolderError: The folder is not tenv's.
+        EnvironmentMissingError: There is no environment.
+        ForeignFolderError: tenv did not create the folder.
     """
     environment = context.environment(target, prefix)
     missing = EnvironmentMissingError(f"there is no environment `{target}` ({environment.prefix})")
     if not environment.prefix.is_dir():
         if prefix is None:
-            context.places.find(target)  # a misspelt name is told as such
+            context.places.find(target)  # reports a misspelled name as such
         raise missing
     if environment.prefix.is_symlink():
-        hint = f"name the folder itself: {environment.prefix.resolve()}"
-        raise ForeignFolderError(f"{environment.prefix} is a link, so nothing is removed", hint=hint)
+        folder = shlex.quote(str(environment.prefix.resolve()))
+        hint = f"`tenv remove --prefix {folder} {target}` removes the folder itself"
+        raise ForeignFolderError(f"{environment.prefix} is a symbolic link, so tenv does not remove it", hint=hint)
     fault = context.fault_of(environment, target)
     if fault and fault.reason is not Reason.GUTTED:
         error = fault.error()
@@ -57,7 +58,7 @@ def remove_environment(
         lambda sentence: say(f"waiting: {sentence}"),
         None if wait else 0,
     ):
-        if not environment.prefix.is_dir():  # another process has removed it while we waited
+        if not environment.prefix.is_dir():  # another process removed it during the wait
             raise missing
         state = environment.state()
         if state and state.status is not Status.BROKEN and state.target != target:

@@ -1,4 +1,4 @@
-"""Go back to the lock that an environment was made from before."""
+"""Restore the previous lock of an environment."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,13 @@ __all__ = ["RollbackPoint", "find_way", "go_back"]
 
 @dataclass(frozen=True, slots=True)
 class RollbackPoint:
-    """A way back.
+    """The previous lock of an environment.
 
     Attributes:
         target: The target.
         environment: Its environment.
-        lock: The kept lock to go back to.
-        difference: What changes by that; None when the lock that it is made from is not known.
+        lock: The kept lock to restore.
+        difference: The difference from the present lock; None if that is unknown.
     """
 
     target: str
@@ -34,26 +34,28 @@ class RollbackPoint:
 
 
 def find_way(context: Context, name: str | None, prefix: Path | None) -> RollbackPoint:
-    """Return the way back to the lock before.
+    """Return the previous lock of an environment.
 
     Raises:
         EnvironmentMissingError: There is no environment.
-        LockMissingError: It has been made from no other lock before.
+        LockMissingError: The environment keeps no previous lock.
     """
     name = name or (context.default_target() if prefix is None else prefix.name)
     environment = context.environment(name, prefix)
     fault = context.fault_of(environment, name)
     if fault and fault.reason is not Reason.GUTTED:
         raise fault.error()
-    state = environment.state() or environment.require_ready(name)  # one that is not ready can be brought back, too
+    state = environment.state() or environment.require_ready(
+        name
+    )  # an environment that is not ready can be rolled back
     target = state.target
     kept = environment.kept_locks()
     now = _current(kept, state)
     earlier = kept[: kept.index(now)] if now else kept
     if not earlier:
         raise LockMissingError(
-            f"there is nothing to go back to: {environment.prefix} keeps no lock from before this one",
-            hint=f"`tenv create {target} --lock-file FILE --frozen` installs a lock that you have, from git say",
+            f"{environment.prefix} keeps no previous lock",
+            hint=f"`tenv create {target} --lock-file FILE --frozen` installs a lock from a file",
         )
     before = read_lock(earlier[-1], target)
     difference = difference_of(context, read_lock(now, target), before, [state.platform]) if now else None
@@ -61,11 +63,11 @@ def find_way(context: Context, name: str | None, prefix: Path | None) -> Rollbac
 
 
 def _current(kept: list[Path], state: State) -> Path | None:
-    """Return the kept lock that an environment is made from; None when the last installation did not end well."""
+    """Return the kept lock of the present environment; None if the last installation failed."""
     return next((path for path in reversed(kept) if state.lock and digest(path) == state.lock), None)
 
 
 def go_back(context: Context, way: RollbackPoint, prefix: Path | None, *, wait: bool) -> Created:
-    """Install the lock before; the lock of the project stays as it is."""
+    """Install the previous lock; the lock of the project does not change."""
     request = CreateRequest(way.target, prefix, LockMode.KEPT, way.lock, wait=wait)
     return create(context, request)

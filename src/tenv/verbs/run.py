@@ -22,29 +22,28 @@ def plan_run(
     words: Sequence[str],
     say: Callable[[str], None] | None = None,
 ) -> StartPlan:
-    """Return what runs a program in an environment.
+    """Return the plan to run a program in an environment.
 
     Raises:
-        UsageError: There is no such program.
+        UsageError: The program does not exist.
     """
     activation = find_activation(context, target, prefix, say)
     environment = activation.apply(context.environ)
     program = process.find(words[0], environment.get("PATH"))
     if program is None:
-        raise UsageError(f"there is no program `{words[0]}` in the environment or on PATH")
+        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
     return StartPlan(activation.target, (program, *words[1:]), environment)
 
 
 def plan_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> StartPlan:
-    """Return what starts the user's shell with an environment active; its files are written already.
+    """Return the plan to start the user's shell with an active environment; its files are already written.
 
-    A shell that tenv knows reads its start files first and activates after them; another one gets the variables before
-    it starts.
+    A supported shell runs its start files, then activates. Any other shell gets the variables before it starts.
     """
     shell = context.environ.get("SHELL") or process.find("bash") or "/bin/sh"
     program = process.find(shell, context.environ.get("PATH"))
     if program is None:
-        raise UsageError(f"the shell `{shell}` ($SHELL) is not there")
+        raise UsageError(f"the shell `{shell}` ($SHELL) does not exist")
     environment = dict(context.environ)
     for kind in SHELLS:
         name, script = find_script(context, target, prefix, kind.SCRIPT)

@@ -1,4 +1,4 @@
-"""Describe a target: what it asks for, what its lock holds, and what is on the disk."""
+"""Describe a target: its requests, its lock, its environment."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ __all__ = ["Shown", "describe"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A target, described.
+    """The description of a target.
 
     Attributes:
         target: The target.
@@ -58,7 +58,7 @@ class Shown:
         return state_word(self.state, self.standing, None) if self.state else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the description as plain values."""
+        """Return the description as JSON values."""
         manifest = self.target.manifest
         return {
             "name": self.target.name,
@@ -109,7 +109,7 @@ def _lock_state(target: Target) -> tuple[Lock | None, str]:
 def _packages(
     target: Target, lock: Lock | None, platform: str, state: State | None, prefix: Path
 ) -> list[dict[str, Any]]:
-    """Return a row for each package; wheels in the Python minor of the environment or the newest of the lock."""
+    """Return a row for each package; wheels are those of the environment's Python minor, else of the highest."""
     manifest = with_features(target.manifest).on(platform)
     minors = lock.python_minors(platform) if lock else ()
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
@@ -123,7 +123,7 @@ def _packages(
 
 
 def _rows(source: Source, manifest: Manifest, files: Sequence[LockedFile], prefix: Path) -> Iterator[dict[str, Any]]:
-    """Yield a row for each package of a source that is wanted or locked."""
+    """Yield a row for each requested or locked package of a source."""
     wanted = {name: source.asked(request) for name, request in manifest.wanted(source.section.key).items()}
     locked = {file.name: file for file in files}
     for name in {**wanted, **locked}:

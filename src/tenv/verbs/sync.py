@@ -1,4 +1,4 @@
-"""Bring an environment up to date with its lock before it is used."""
+"""Update an environment to its lock before it is used."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,12 @@ __all__ = ["sync"]
 def sync(
     context: Context, target: str | None, prefix: Path | None, tell: "Callable[[Sequence[Finding]], None]"
 ) -> Created:
-    """Create the environment of a target, or bring it up to date; no lock is written.
+    """Create or update the environment of a target; never write a lock.
 
     Args:
         context: What every verb is given.
         target: The target; where None, that of the environment in `prefix`, or the default target.
-        prefix: The environment's folder, when it is not the usual one.
+        prefix: The environment's folder, if it is not the default one.
         tell: Takes what the rules have to say.
 
     Raises:

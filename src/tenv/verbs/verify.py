@@ -1,4 +1,4 @@
-"""Verify an environment: is every file what it was, and does the toolchain work?"""
+"""Verify an environment: compare every file with its digest, then run the tools."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -29,16 +29,16 @@ __all__ = ["Verified", "verify"]
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found.
+    """The result of a verification.
 
     Attributes:
         target: The target.
         prefix: The environment's folder.
-        faults: The files that are not as they were put there.
-        extra: The files that tenv did not put there, sorted; they are nobody's fault.
-        outcomes: How the probes ended; None when they were not asked for.
-        machine: What the environment takes from the machine and is no longer what it was.
-        store: What in the store of archives is not what it was; None when that was not asked for.
+        faults: The missing and changed files.
+        extra: The unmanaged files, sorted; they are no error.
+        outcomes: The results of the smoke tests; None if they did not run.
+        machine: The changed files of system tools.
+        store: The damaged files in the store of archives; None if the store was not verified.
         standing: How the environment stands to its lock.
         fault: Why the environment can't be used, None when it can.
     """
@@ -55,16 +55,16 @@ class Verified:
 
     @property
     def whole(self) -> bool:
-        """Whether every file is what it was, those of the machine included."""
+        """Whether every file is intact, including those of system tools."""
         return not (self.faults.missing or self.faults.changed or self.machine or self.store or self.fault)
 
     @property
     def works(self) -> bool:
-        """Whether no probe failed."""
+        """Whether all smoke tests passed."""
         return all(outcome.ok for outcome in self.outcomes or ())
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was found as plain values."""
+        """Return the result as JSON values."""
         faults = {"missing": list(self.faults.missing), "changed": list(self.faults.changed)}
         return {
             "target": self.target,
@@ -83,49 +83,49 @@ class Verified:
 def verify(
     context: Context, target: str | None, prefix: Path | None, *, with_probes: bool, with_store: bool = False
 ) -> Verified:
-    """Look at every file of an environment, and try its tools.
+    """Verify every file of an environment, and run its tools.
 
     Args:
-        context: What every verb is given.
-        target: The target; the one of the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
-        with_probes: Whether to compile and run something.
-        with_store: Whether to read the store of archives, too, all of it.
+        context: The context of the verb.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
+        with_probes: Whether to run the smoke tests.
+        with_store: Whether to verify the store of archives too.
 
     Raises:
-        EnvironmentMissingError, EnvironmentBrokenError: There is no environment, or it is not ready.
+        EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
     name, environment = find_environment(context, target, prefix, gutted=True)
     fault = context.fault_of(environment, name)
     state = environment.require_ready(name)
     standing = report_standing(context, environment, state, None)
-    context.progress.step(f"looking at the files of {name}", 1)
+    context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
     extra = unmanaged_files(environment.prefix, state.owned)
     machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
     store = None
     if with_store:
-        context.progress.step("looking at the store of archives")
+        context.progress.step("verifying the store of archives")
         store = tuple(damage for source in sources() for damage in source.damages())
     outcomes = tuple(_try(context, name, environment, state)) if with_probes and not fault else None
     return Verified(name, environment.prefix, faults, extra, outcomes, machine, store, standing, fault)
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:
-    """Run the probes that fit, in the environment as activating it makes it."""
+    """Run the smoke tests that apply, in the active environment."""
     active = find_activation(context, name, environment.prefix).apply(context.environ)
     toolchain = fit(discover(environment.prefix), read_fingerprints(environment.meta))
     parts = _parts(context, name, toolchain, active)
     planned = list(probes.plan(toolchain, active, _modules(environment, state), sees_gpu(), parts))
-    context.progress.step("trying its tools", len(planned))
+    context.progress.step("running its tools", len(planned))
     for probe in planned:
         yield probes.run(probe, active)
         context.progress.advance()
 
 
 def _parts(context: Context, name: str, toolchain: Toolchain, active: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what CMake must find of the toolkit; nothing where the target is not known here any more."""
+    """Return the toolkit parts that CMake must find; empty if no place has the target any more."""
     try:
         target = context.find_target(name)
     except TenvError:
@@ -136,7 +136,7 @@ def _parts(context: Context, name: str, toolchain: Toolchain, active: Mapping[st
 
 
 def _modules(environment: Environment, state: State) -> tuple[str, ...]:
-    """Return the modules at the top of the packages that tenv installed, sorted; private ones are their packages'."""
+    """Return the top-level modules of the installed packages, sorted, without private modules."""
     site = discover(environment.prefix).site_packages
     found = set()
     for name in Wheels(environment.prefix).files(state.of("wheels")):

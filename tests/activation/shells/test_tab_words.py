@@ -108,4 +108,4 @@ def test_zsh_reads_the_script_and_asks_with_the_words_of_its_line(project: Proje
 
 def test_a_shell_without_completion_is_told(project: Project) -> None:
     err = project.fails(2, "usage", "completion", "cmd")
-    assert f"these can: {', '.join(COMPLETIONS)}" in err
+    assert f"shells with completion: {', '.join(COMPLETIONS)}" in err

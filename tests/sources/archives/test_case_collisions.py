@@ -58,9 +58,9 @@ def test_a_prefix_whose_file_system_does_not_gets_none(tmp_path: Path, monkeypat
     with pytest.raises(ArchiveRefusedError) as caught:
         place(prefix, ARCHIVE, unpacked)
     assert caught.value.message == (
-        f"headers: its files 'net/xt_MARK.h' and 'net/xt_mark.h' would be one and the same in {prefix}, "
-        "where upper and lower case are not told apart"
+        f"headers: its files 'net/xt_MARK.h' and 'net/xt_mark.h' clash in {prefix}, "
+        "whose file system does not distinguish case"
     )
-    assert caught.value.hint == "make the environment on another file system: `--prefix`"
+    assert caught.value.hint == "`--prefix FOLDER` names a folder on another file system"
     assert not (prefix / "opt").exists()
     assert placed(prefix) == {}

@@ -24,8 +24,8 @@ def test_a_name_is_taken_apart() -> None:
         ("a\\b", "is a name with a backslash in it"),
         ("a\nb", "is a name with a control character in it"),
         ("a\udcff", "is a name that is not UTF-8"),
-        ("x" * 256, "is too long a name"),
-        ("/".join("x" * 2000), "is too long a name"),
+        ("x" * 256, "is longer or deeper than the limit"),
+        ("/".join("x" * 2000), "is longer or deeper than the limit"),
         ("aux.h", "is a name that Windows can't hold"),
         ("a /b", "is a name that Windows can't hold"),
     ],
@@ -39,12 +39,12 @@ def test_a_name_that_must_not_be_used_is_told(name: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("target", "fault"),
     [
-        ("", "is a link to nowhere, or to too long a name"),
-        ("x" * 256, "is a link to nowhere, or to too long a name"),
+        ("", "is a link with an empty or too long target"),
+        ("x" * 256, "is a link with an empty or too long target"),
         ("/etc", "is a link that leads out of the archive, to '/etc'"),
         ("a\udcff", "is a link to a name that is not UTF-8"),
         (f"a{chr(0xD800)}", "is a link to a name that is not UTF-8"),
-        ("/".join("x" * 5000), "is a link to nowhere, or to too long a name"),
+        ("/".join("x" * 5000), "is a link with an empty or too long target"),
     ],
 )
 def test_a_target_that_must_not_be_is_told(target: str, fault: str) -> None:

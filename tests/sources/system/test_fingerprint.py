@@ -60,7 +60,7 @@ def test_a_byte_of_nvcc(root: Path, taken: Fingerprint) -> None:
         False,
         False,
     )
-    assert describe([drift]) == [f"cuda-toolkit 99.1.1 of this machine ({root}): bin/nvcc has changed"]
+    assert describe([drift]) == [f"cuda-toolkit 99.1.1 of the system ({root}): bin/nvcc has changed"]
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -91,7 +91,7 @@ def test_many_files_are_told_in_short(root: Path, taken: Fingerprint) -> None:
     (root / "bin/nvcc").unlink()
     (root / "lib64/libcublas.so.99.1.3.1").unlink()
     assert describe(differences([taken])) == [
-        f"cuda-toolkit 99.1.1 of this machine ({root}): bin/nvcc is gone, nvvm/bin/cicc has changed, "
+        f"cuda-toolkit 99.1.1 of the system ({root}): bin/nvcc is missing, nvvm/bin/cicc has changed, "
         "version.json has changed and 1 more"
     ]
 
@@ -100,7 +100,7 @@ def test_a_tool_that_is_not_there_any_more(root: Path, taken: Fingerprint) -> No
     shutil.rmtree(root)
     found = differences([taken])
     assert len(found) == 4
-    assert describe(found) == [f"cuda-toolkit 99.1.1 of this machine ({root}) is not there any more"]
+    assert describe(found) == [f"cuda-toolkit 99.1.1 of the system ({root}) is missing"]
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path, taken: Fingerprint) -> None:

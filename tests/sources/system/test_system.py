@@ -85,7 +85,7 @@ def test_a_toolkit_without_nvcc(tmp_path: Path) -> None:
     said = error(tmp_path, cuda_toolkit="99.1.*")
     assert said.message.splitlines()[:2] == [
         "t takes cuda-toolkit 99.1.* from this machine, which has none that fits",
-        f"  {root}: it has no bin/nvcc",
+        f"  {root}: it there is no bin/nvcc in it",
     ]
     assert said.message.splitlines()[2].startswith("  looked at: CUDA_HOME, CUDA_PATH and the variables of")
     assert said.hint.startswith("apt install cuda-toolkit-99-1 (NVIDIA's repository")
@@ -233,7 +233,7 @@ def test_each_library_that_falls_out_has_its_reason(tmp_path: Path) -> None:
     odd = put(tmp_path / "opt/cudnn-odd/include/cudnn.h", "/* moved */\n")
     said = error(tmp_path, cudnn=">=9", variables={"CUDNN_ROOT": str(tmp_path / "gone")}).message
     assert said.splitlines()[1:5] == [
-        f"  {tmp_path}/gone (CUDNN_ROOT): it is not there",
+        f"  {tmp_path}/gone (CUDNN_ROOT): does not exist",
         f"  {odd}: does not define CUDNN_MAJOR",
         f"  {bare}: there is cudnn_version.h of 9.2.0, but no libcudnn.so to link",
         f"  {old}: 8.1.0 is not >=9",
@@ -315,7 +315,9 @@ def test_all_that_lacks_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_a_name_that_tenv_does_not_know(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"manifests/t\.toml: system\.cuda-tolkit: tenv can't take that") as raised:
+    with pytest.raises(
+        ManifestError, match=r"manifests/t\.toml: system\.cuda-tolkit: tenv can't resolve this"
+    ) as raised:
         check_names(asks(cuda_tolkit="*"))
     assert raised.value.hint == "did you mean `cuda-toolkit`?"
 

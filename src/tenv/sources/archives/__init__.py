@@ -1,1 +1,1 @@
-"""Files outside any package manager: NVIDIA's redist archives, and files named by URL and sha256."""
+"""Files outside package managers: NVIDIA's redist archives, and files by URL and sha256."""

@@ -1,7 +1,7 @@
-"""Whether the archives of a lock are those that a manifest asks for, with bytes that somebody vouches for.
+"""Whether the archives of a lock satisfy a manifest, with trusted digests.
 
-A digest is vouched for by the manifest or by the facts. Where neither has one, the file lies at the manifest's address
-or below NVIDIA's; nothing else that a lock names is asked.
+The manifest or the facts must have the digest. If neither has one, the URL must be that of the manifest or below
+NVIDIA's. tenv fetches from no other URL of a lock.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,25 +19,25 @@ __all__ = ["archive_faults", "place_of"]
 
 
 def place_of(request: ArchiveRequest, name: str, component: str = "") -> str:
-    """Return the folder in a prefix that an archive goes to; empty for the prefix itself.
+    """Return the destination folder of an archive in a prefix; empty for the prefix itself.
 
     Args:
-        request: What is asked for.
+        request: The request.
         name: Its name in ``[archives]``.
-        component: The component of a product of several, or an empty string.
+        component: The component, if the product has several; else empty.
     """
     home = request.to.strip("/").removeprefix(".").strip("/") if request.to else f"opt/{name}"
     return "/".join(filter(None, (home, component)))
 
 
 def archive_faults(lock: Lock, manifest: Manifest, platform: str, facts: Facts) -> Iterator[str]:
-    """Yield where the archives of a platform do not answer a manifest, a sentence each.
+    """Yield why the archives of a platform do not satisfy a manifest, one sentence each.
 
     Args:
         lock: The lock.
-        manifest: The manifest as it reads on the platform.
+        manifest: The manifest for the platform.
         platform: The platform.
-        facts: The tables, with the rows of this user.
+        facts: The tables, with the user's rows.
     """
     left = list(lock.archives.get(platform, ()))
     for name, request in manifest.archives.items():
@@ -52,11 +52,11 @@ def archive_faults(lock: Lock, manifest: Manifest, platform: str, facts: Facts) 
             yield from _layout(row, name, request, rows)
             if not request.url:
                 yield from _vouched(row, name, request, manifest, platform, facts)
-    yield from (f"{row.name} is locked and nothing asks for it" for row in left)
+    yield from (f"{row.name} is locked and nothing requires it" for row in left)
 
 
 def _lacking(rows: Sequence[Archive], name: str, request: ArchiveRequest, platform: str, facts: Facts) -> Iterator[str]:
-    """Yield the components of a release of CUDA that are asked for and not there, and those that nobody asks for."""
+    """Yield the missing components of a CUDA release, and those that nothing requires."""
     release = next((row.release for row in rows if row.part_of), "")
     if not release:
         return
@@ -65,11 +65,11 @@ def _lacking(rows: Sequence[Archive], name: str, request: ArchiveRequest, platfo
     )
     there = {row.name for row in rows}
     yield from (f"{one} of {name} {release} is not in the lock" for one in wanted if one not in there)
-    yield from (f"{one} is locked and nothing asks for it" for one in sorted(there - set(wanted)))
+    yield from (f"{one} is locked and nothing requires it" for one in sorted(there - set(wanted)))
 
 
 def _layout(row: Archive, name: str, request: ArchiveRequest, rows: Sequence[Archive]) -> Iterator[str]:
-    """Yield what is wrong with how an archive is unpacked and where it goes."""
+    """Yield differences in how an archive is unpacked and in its destination."""
     several = len(rows) > 1 or row.name != name
     place = place_of(request, name, row.name if several else "")
     strip = request.strip if request.url else request.strip or 1
@@ -79,21 +79,21 @@ def _layout(row: Archive, name: str, request: ArchiveRequest, rows: Sequence[Arc
         ("is packed as", row.kind, kind_of(urlsplit(row.url).path)),
     ):
         if locked != wanted:
-            yield f"{row.name} {what} {locked} in the lock, {wanted} is wanted"
+            yield f"{row.name} {what} {locked} in the lock, the manifest requests {wanted}"
 
 
 def _by_address(row: Archive, request: ArchiveRequest) -> Iterator[str]:
     if row.url != request.url:
-        yield f"{row.name} is locked from {row.url}, {request.url} is wanted"
+        yield f"{row.name} is locked from {row.url}, the manifest requests {request.url}"
     if request.sha256 and row.sha256 != request.sha256:
         yield f"{row.name} is locked with the sha256 {row.sha256}, the manifest pins {request.sha256}"
     if row.version:
-        yield f"{row.name} {row.version} is locked, a file by its address has no version"
+        yield f"{row.name} {row.version} is locked with a version, a request by URL has none"
 
 
 def _by_version(row: Archive, name: str, request: ArchiveRequest, platform: str) -> Iterator[str]:
     if not answers(row.release or row.version, request.version):
-        yield f"{name} {row.release or row.version} is locked, {request.version} is wanted"
+        yield f"{name} {row.release or row.version} is locked, the manifest requests {request.version}"
     file = row.url.rpartition("/")[2]
     if not row.version or f"-{row.version}" not in file or NVIDIA_PLATFORMS[platform] not in file:
         yield f"{row.name} {row.version} is locked, and {file} is not that version for {platform}"
@@ -102,7 +102,7 @@ def _by_version(row: Archive, name: str, request: ArchiveRequest, platform: str)
 def _vouched(
     row: Archive, name: str, request: ArchiveRequest, manifest: Manifest, platform: str, facts: Facts
 ) -> Iterator[str]:
-    """Yield what is wrong with the origin of an archive that is asked for by its version."""
+    """Yield faults in the origin of an archive that is requested by version."""
     asked = product(request.product or name)
     known = [
         fact
@@ -112,7 +112,7 @@ def _vouched(
     if known and row.sha256 not in {fact.sha256 for fact in known if _fits(fact.cuda_major, manifest)}:
         yield f"{row.name} {row.version} is locked with the sha256 {row.sha256}, which the facts do not have"
     if not row.url.startswith(asked.base) and row.url not in {fact.url for fact in known}:
-        yield f"{row.name} is locked from {row.url}, which does not lie below {asked.base}"
+        yield f"{row.name} is locked from {row.url}, which is not below {asked.base}"
 
 
 def _fits(cuda_major: int | None, manifest: Manifest) -> bool:

@@ -1,7 +1,7 @@
-"""Names that may be one and the same to a file system: `xt_MARK.h` and `xt_mark.h`, an `é` of one character or of two.
+"""Names that a file system may not distinguish: `xt_MARK.h` and `xt_mark.h`, or two Unicode forms of `é`.
 
-Linux tells them apart, and honest trees such as the kernel's headers count on it. Windows, macOS and some mounted disks
-do not: there one file would silently become the other.
+Linux distinguishes them, and valid trees such as the kernel's headers rely on it. Windows, macOS and some mounted disks
+do not: there one file would silently replace the other.
 """
 
 import os
@@ -14,27 +14,27 @@ __all__ = ["Clashes", "first_clash"]
 
 
 class Clashes:
-    """Finds names that a file system does not tell apart.
+    """Finds names that a file system does not distinguish.
 
-    Names that differ by case or by the form of a letter alone are tried out, side by side, on the file system itself.
+    Names that differ only by case or Unicode form are tested on the file system itself.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Look for clashes on the file system of a folder.
+        """Detect clashes on the file system of a folder.
 
         Args:
-            folder: Where names are tried out; what is made there is for the caller to remove. None takes it that no
-                such names are told apart, as on Windows.
+            folder: The folder for test files, which the caller removes. None assumes a file system that does not
+                distinguish case, as on Windows.
         """
         self._folder = folder
         self._first: dict[str, str] = {}
         self._tried: dict[str, Path] = {}
 
     def add(self, path: str) -> str:
-        """Return an earlier path that this one would be the same as, an empty string when there is none.
+        """Return an earlier path that clashes with this one; empty without one.
 
         Raises:
-            OSError: The folder can't be written.
+            OSError: The folder is not writable.
         """
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
         first = self._first.setdefault(folded, path)
@@ -49,11 +49,11 @@ class Clashes:
 
 
 def first_clash(names: Iterable[str], folder: Path) -> tuple[str, str] | None:
-    """Return two of some paths that would be one and the same below a folder, None when all are told apart.
+    """Return two paths that clash below a folder; None without a clash.
 
     Args:
         names: Relative paths.
-        folder: The folder, or one on the same file system; nothing stays in it.
+        folder: The folder, or one on the same file system; test files are removed.
     """
     with tempfile.TemporaryDirectory(prefix=".names.", dir=folder) as aside:
         clashes = Clashes(Path(aside))
@@ -64,7 +64,7 @@ def first_clash(names: Iterable[str], folder: Path) -> tuple[str, str] | None:
 
 
 def _with_folders(names: Iterable[str]) -> Iterator[str]:
-    """Yield paths, each after the folders that it is in, and those once."""
+    """Yield paths, each after its parent folders; a folder is yielded once."""
     seen = set()
     for name in names:
         folder, above = name.rpartition("/")[0], []
@@ -77,7 +77,7 @@ def _with_folders(names: Iterable[str]) -> Iterator[str]:
 
 
 def _make(path: Path) -> bool:
-    """Make an empty file; tell whether none of that name was there."""
+    """Create an empty file; return whether the name was free."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

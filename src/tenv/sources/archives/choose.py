@@ -1,4 +1,4 @@
-"""Files from outside any package manager: chosen for a lock, by NVIDIA's redist manifests or by their address."""
+"""Selects archives for a lock, from NVIDIA's redist manifests or by URL."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,14 +31,14 @@ __all__ = ["ArchiveChooser"]
 
 @dataclass(slots=True)
 class ArchiveChooser:
-    """Chooses the archives of a manifest.
+    """Selects the archives of a manifest.
 
     Attributes:
-        facts: What is known without asking anybody.
-        fetcher: Asks.
-        store: Keeps what had to be fetched to be known.
-        trust: Whether a file whose digest nobody names may be taken as it is seen now.
-        say: Told what a person should know.
+        facts: The compatibility tables.
+        fetcher: Downloads files.
+        store: Keeps the downloads that were needed for a digest.
+        trust: Whether to record the digest of a download that has no published one.
+        say: Receives messages for the user.
     """
 
     facts: Facts
@@ -51,24 +51,24 @@ class ArchiveChooser:
     def lock(
         self, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None
     ) -> dict[str, tuple[Archive, ...]]:
-        """Choose the archives of every platform, keeping what still fits.
+        """Select the archives of every platform, keeping those that still satisfy the manifest.
 
         Args:
             manifest: The manifest.
-            old: The lock before.
-            upgrade: Names whose version is chosen anew; None for all.
+            old: The old lock.
+            upgrade: Names to select anew; None for all.
 
         Raises:
-            NoSolutionError: There is no archive that answers a request.
-            HashMismatchError: NVIDIA lists other bytes than it did under the same name.
-            NetworkError: A server does not answer, or not with what was asked.
-            UsageError: A file has no digest, and nobody has said that it may be trusted.
+            NoSolutionError: No archive satisfies a request.
+            HashMismatchError: NVIDIA now lists other bytes under the same name.
+            NetworkError: A server does not respond, or responds with something else.
+            UsageError: A file has no digest, and `trust` is not set.
         """
         found: dict[str, list[Archive]] = {platform: [] for platform in manifest.platforms}
         for name, request, platforms in _requests(manifest):
             kept = old if old and upgrade is not None and name not in upgrade else None
             if request.url:
-                # An address has no newer version: what is recorded of it stays, or an update could never be done.
+                # A URL has no newer version, so its recorded digest stays.
                 one = self._by_address(manifest, name, request, kept if self.trust else old)
                 for platform in platforms:
                     found[platform].append(one)
@@ -83,14 +83,14 @@ class ArchiveChooser:
             platform: tuple(sorted(archives, key=lambda archive: archive.name)) for platform, archives in found.items()
         }
 
-    # A file by its address
+    # A file by its URL
 
     def _by_address(self, manifest: Manifest, name: str, request: ArchiveRequest, old: Lock | None) -> Archive:
         kind = kind_of(urlsplit(request.url).path)
         if not kind:
             raise ManifestError(
-                f"{manifest.file}: archives.{name}.url: the name of the file does not tell how it is packed",
-                hint=f"it has to end in {', '.join(f'.{known}' for known in KINDS)}",
+                f"{manifest.file}: archives.{name}.url: the name of the file has no known extension",
+                hint=f"known extensions: {', '.join(f'.{known}' for known in KINDS)}",
             )
         archive = Archive(name, "", request.url, request.sha256, None, kind, request.strip, place_of(request, name))
         same = [
@@ -106,9 +106,9 @@ class ArchiveChooser:
             return archive
         if not self.trust:
             raise UsageError(
-                f"{manifest.file}: archives.{name}: nobody says which bytes {request.url} has: it has no sha256",
-                hint=f"put its sha256 into the manifest, or let `tenv lock {manifest.name} --trust-first-use` "
-                "record what it sees now",
+                f"{manifest.file}: archives.{name}: {request.url} has no sha256",
+                hint=f"add its `sha256` to the manifest, or `tenv lock {manifest.name} --trust-first-use` "
+                "records the sha256 of the download",
             )
         fetched = self.store.fetch(self.fetcher, RemoteFile(name, request.url))
         self.say(f"{name}: {request.url} was trusted on first use: sha256 {fetched.sha256}")
@@ -133,7 +133,7 @@ class ArchiveChooser:
         return found
 
     def _manifest(self, asked: Product, choice: VersionChoice, question: VersionQuery) -> RedistManifest | None:
-        """Return the live manifest of a release; None when the facts have to do."""
+        """Return the live manifest of a release; None if only the facts are available."""
         if self.fetcher.offline and choice.known:
             return None
         what = f"{question.name} {choice.version}"
@@ -145,35 +145,35 @@ class ArchiveChooser:
                 except NetworkError as error:
                     if not choice.known:
                         raise
-                    self.say(f"{what}: taken from the facts, not compared with NVIDIA's list: {error.message}")
+                    self.say(f"{what}: resolved from the facts, not compared with NVIDIA's list: {error.message}")
                     return None
-                self._manifests[url] = parse_manifest(raw, self._told(url)) if raw is not None else None
+                self._manifests[url] = parse_manifest(raw, self._served(url)) if raw is not None else None
             if (manifest := self._manifests[url]) is not None:
                 return manifest
         if choice.known:
-            where = self._told(asked.manifest_url(labels(choice.version)[0]))
-            self.say(f"{what}: taken from the facts, not compared with NVIDIA's list: there is no {where}")
+            where = self._served(asked.manifest_url(labels(choice.version)[0]))
+            self.say(f"{what}: resolved from the facts, not compared with NVIDIA's list: {where} does not exist")
             return None
         raise self._unknown(asked, choice, question)
 
-    def _told(self, url: str) -> str:
-        """Return the address that was asked, which is a mirror's where there is one, for messages."""
+    def _served(self, url: str) -> str:
+        """Return the address in use for a URL, which may be that of a mirror, for messages."""
         return shown(self.fetcher.settings.served(url)[-1])
 
     def _unknown(self, asked: Product, choice: VersionChoice, question: VersionQuery) -> NoSolutionError:
         rows = rows_of(self.facts, question.name)
         known = [str(version) for version in sorted({row.version for row in rows})]
         return NoSolutionError(
-            f"archives.{question.name}: there is no {asked.name} {choice.version} in NVIDIA's redist",
-            hint=f"the newest known ones are {', '.join(known[-6:])}"
+            f"archives.{question.name}: NVIDIA's redist has no {asked.name} {choice.version}",
+            hint=f"the newest known versions are {', '.join(known[-6:])}"
             if known
-            else f"asked at {self._told(asked.base)}",
+            else f"{self._served(asked.base)} has no such release",
         )
 
     def _offers(
         self, question: VersionQuery, choice: VersionChoice, asked: Product, live: RedistManifest | None, platform: str
     ) -> list[Offer]:
-        """Return the archives to take on a platform, the facts and the live list compared."""
+        """Return the archives for a platform, after a comparison of the facts with the live list."""
         theirs = NVIDIA_PLATFORMS[platform]
         cuda = question.manifest.on(platform).requirements.cuda
         if live and asked.name == CUDA:
@@ -196,7 +196,7 @@ class ArchiveChooser:
     def _of_release(
         self, question: VersionQuery, choice: VersionChoice, asked: Product, live: RedistManifest, theirs: str
     ) -> list[Offer]:
-        """Return the components of a release of CUDA: those that are named, else those that a build of PyTorch uses."""
+        """Return the requested components of a CUDA release, else those that a build of PyTorch uses."""
         if not asked.components:
             asked = replace(asked, components=toolkit(self.facts.cuda_redist, question, choice.version, live, theirs))
         check_components(question, asked.components, live, theirs)
@@ -205,7 +205,7 @@ class ArchiveChooser:
 
 
 def _requests(manifest: Manifest) -> Iterator[tuple[str, ArchiveRequest, tuple[str, ...]]]:
-    """Yield every request with the platforms that make it."""
+    """Yield every request with its platforms."""
     seen: dict[tuple[str, ArchiveRequest], list[str]] = {}
     for platform in manifest.platforms:
         for name, request in manifest.on(platform).archives.items():
@@ -225,7 +225,7 @@ def _kept_version(old: Lock | None, name: str, platforms: Sequence[str]) -> str:
 
 
 def _listed(asked: Product, live: RedistManifest, platform: str, question: VersionQuery) -> Iterator[Offer]:
-    """Yield what a live manifest offers for a platform."""
+    """Yield the archives of a live manifest for a platform."""
     for component in _components(asked, live, platform, question):
         for file in live.files(component, platform):
             yield from_file(asked, file)
@@ -241,18 +241,18 @@ def _components(asked: Product, live: RedistManifest, platform: str, question: V
         return named or here
     raise NoSolutionError(
         f"archives.{question.name}: {asked.name} has several components: {', '.join(here) or 'none for ' + platform}",
-        hint=f'ask for one: `COMPONENT = {{ product = "{asked.name}", version = "{question.wanted}" }}`',
+        hint=f'request one: `COMPONENT = {{ product = "{asked.name}", version = "{question.wanted}" }}`',
     )
 
 
 def _check_version(question: VersionQuery, live: RedistManifest | None, offers: Sequence[Offer]) -> None:
-    """Refuse a manifest whose label fits and whose archives are of another version than the one asked for."""
+    """Raise an error if the label matches and the archives have another version than the requested one."""
     label = live.label if live else ""
     found = sorted({offer.version for offer in offers if not answers(offer.version, question.wanted)})
     if found and question.wanted != label:
         raise NoSolutionError(
             f"archives.{question.name}: NVIDIA's release {label} holds {', '.join(found)}, not {question.wanted}",
-            hint=f'ask for "{label}" or for "{found[0]}"',
+            hint=f'request "{label}" or "{found[0]}"',
         )
 
 
@@ -263,7 +263,7 @@ def _order(offers: Sequence[Offer]) -> list[str]:
 def _archive(name: str, request: ArchiveRequest, offer: Offer, several: bool) -> Archive:
     kind = kind_of(urlsplit(offer.url).path)
     if not kind:
-        raise NoSolutionError(f"archives.{name}: {offer.url}: its name does not tell how it is packed")
+        raise NoSolutionError(f"archives.{name}: {offer.url}: its name has no known extension")
     return Archive(
         name=offer.component if several else name,
         version=offer.version,

@@ -1,4 +1,4 @@
-"""A release of CUDA in NVIDIA's redist: which components are taken of it, and that they are of one release."""
+"""A CUDA release in NVIDIA's redist: selects its components, and checks that they are of one release."""
 
 import difflib
 from collections.abc import Sequence
@@ -20,31 +20,31 @@ def toolkit(
 
     Args:
         table: The components and the releases that have them.
-        question: The request, for messages.
+        question: The query, for messages.
         release: The release.
         live: NVIDIA's manifest of it.
         platform: NVIDIA's name of the platform.
 
     Raises:
-        NoSolutionError: The release lacks one of them, or has none for the platform.
+        NoSolutionError: The release lacks a component, or has none for the platform.
     """
     parts = table.components_of(Version(release), platform)
     lacking = [part for part in parts if not live.files(part.name, platform)]
     if len(lacking) == len(parts):
         raise NoSolutionError(
             f"archives.{question.name}: NVIDIA has no CUDA {release} for {platform}",
-            hint="leave the platform out of `platforms`, or put the request below its [platform.NAME.archives]",
+            hint="remove the platform from `platforms`, or move the request to [platform.NAME.archives]",
         )
     if lacking:
         raise NoSolutionError(
             f"archives.{question.name}: CUDA {release} lacks {lacking[0].name} for {platform}: {lacking[0].use}",
-            hint=f'name the components to take: `{question.name} = {{ version = "{release}", components = [...] }}`',
+            hint=f'name the components: `{question.name} = {{ version = "{release}", components = [...] }}`',
         )
     return tuple(part.name for part in parts)
 
 
 def check_components(question: VersionQuery, names: Sequence[str], live: RedistManifest, platform: str) -> None:
-    """Refuse a component that a release does not have for a platform."""
+    """Raise an error for a component that a release lacks on a platform."""
     lacking = next((name for name in names if not live.files(name, platform)), "")
     if not lacking:
         return
@@ -57,7 +57,7 @@ def check_components(question: VersionQuery, names: Sequence[str], live: RedistM
 
 
 def check_one_release(file: str, platform: str, archives: Sequence[Archive]) -> None:
-    """Refuse components of two releases of CUDA: compiler, headers and libraries of one release are one set."""
+    """Raise an error for components of two CUDA releases, since compiler, headers and libraries must match."""
     releases: dict[str, str] = {}
     for archive in archives:
         if archive.release:
@@ -67,5 +67,5 @@ def check_one_release(file: str, platform: str, archives: Sequence[Archive]) -> 
         newest = max(releases, key=Version)
         raise NoSolutionError(
             f"{file}: [archives] mixes releases of CUDA on {platform}: {parts}",
-            hint=f'ask for one release: `version = "{newest}"` for each',
+            hint=f'request one release: `version = "{newest}"` for each',
         )

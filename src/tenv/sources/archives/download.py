@@ -1,6 +1,6 @@
-"""Download files over HTTP: in parallel, resumed where they broke off, hashed while they are written.
+"""Downloads files over HTTP: in parallel, resumable, hashed while they are written.
 
-What a server sends is trusted in nothing: a file counts when its digest is the one that was asked for.
+No response of a server is trusted: a file is accepted if its digest is the requested one.
 """
 
 import itertools
@@ -36,12 +36,12 @@ _PROGRESS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that has arrived.
+    """A downloaded file.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         sha256: Its digest in hex.
-        size: Its bytes.
+        size: Its size in bytes.
     """
 
     path: Path
@@ -50,21 +50,21 @@ class Fetched:
 
 
 def _local(address: str) -> Path:
-    """Return the file that a ``file:`` address of a mirror names."""
-    from urllib.request import url2pathname  # late: 20 ms, since it brings all of HTTP along
+    """Return the path of a ``file:`` URL of a mirror."""
+    from urllib.request import url2pathname  # late: 20 ms, since it imports all of HTTP
 
     return Path(url2pathname(urlsplit(address).path))
 
 
 @dataclass(slots=True)
 class Fetcher:
-    """Brings files from their servers or from mirrors of these.
+    """Downloads files from their servers or mirrors.
 
     Attributes:
-        settings: The user's settings: mirrors.
-        http: What makes the requests.
+        settings: The user's settings, for mirrors.
+        http: The HTTP client.
         offline: Never use the network.
-        on_bytes: Called with the name of a file, the bytes that are there of it, and its total.
+        on_bytes: Receives the name of a file, its present size and its total size.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -74,18 +74,18 @@ class Fetcher:
 
     @property
     def stopped(self) -> threading.Event:
-        """Set to end all downloads."""
+        """The event that stops all downloads."""
         return self.http.stopped
 
     def text(self, url: str, what: str) -> bytes | None:
-        """Return a small file whole, None when the server has none of that name.
+        """Return the content of a small file; None if the server does not have it.
 
         Args:
-            url: Its canonical address.
-            what: What messages call it.
+            url: Its canonical URL.
+            what: Its name in messages.
 
         Raises:
-            NetworkError: No server answers, or not with what was asked.
+            NetworkError: No server responds, or the response is not valid.
         """
         self._check_online(what)
         errors = []
@@ -119,18 +119,18 @@ class Fetcher:
             parts.append(piece)
             size += len(piece)
             if size > _MAX_TEXT:
-                raise NetworkError(f"{what}: {shown(answer.url)} sends more than {_MAX_TEXT} bytes")
+                raise NetworkError(f"{what}: {shown(answer.url)} sent more than {_MAX_TEXT} bytes")
             if time.monotonic() - start > limit:
                 raise Interrupted(f"it took longer than {limit:g} s")
         return b"".join(parts)
 
     def file(self, wanted: RemoteFile, path: Path) -> Fetched:
-        """Bring a file to `path`, going on with what is there of it.
+        """Download a file to `path`, resuming a partial file.
 
         Raises:
-            HashMismatchError: The bytes are not those that were asked for.
-            NetworkError: No server sends it.
-            StorageError: The disk is full, or `path` can't be written.
+            HashMismatchError: The bytes have another digest.
+            NetworkError: No server sends the file.
+            StorageError: The disk is full, or `path` is not writable.
         """
         self._check_online(wanted.name)
         errors: list[NetworkError] = []
@@ -146,32 +146,32 @@ class Fetcher:
     def _file(self, wanted: RemoteFile, address: str, path: Path) -> Fetched:
         if address.startswith("file:"):
             if not _local(address).is_file():
-                raise NetworkError(f"{wanted.name}: there is no {_local(address)}")
+                raise NetworkError(f"{wanted.name}: {_local(address)} does not exist")
             shutil.copyfile(_local(address), path)
         with path.open("ab"):
-            pass  # it may be there in part
+            pass  # a partial file may exist
         with path.open("r+b") as file:
             part = PartialFile(file, wanted, ResumeNote(path.with_name(path.name + ".from"), address))
             part.resume()
             again = part.done > 0
             self._complete(part, address)
             if wanted.sha256 and part.digest.hexdigest() != wanted.sha256 and again:
-                part.begin()  # what was there before may have been of another file: once more, from its first byte
+                part.begin()  # the partial file may be of another version: restart from the first byte
                 self._complete(part, address)
         found = part.digest.hexdigest()
         if wanted.sha256 and found != wanted.sha256:
             path.unlink()
             part.mark.forget()
             raise HashMismatchError(
-                f"{wanted.name}: {shown(address)} has another sha256 than the one that is wanted\n"
-                f"  wanted {wanted.sha256}\n  found  {found} ({part.done} bytes)",
-                hint="the file was changed where it is published or on the way; nothing of it was used",
+                f"{wanted.name}: {shown(address)} has another sha256 than expected\n"
+                f"  expected {wanted.sha256}\n  received {found} ({part.done} bytes)",
+                hint="the file was replaced by its publisher or changed by a proxy; tenv has used none of it",
             )
         part.mark.forget()
         return Fetched(path, found, part.done)
 
     def _complete(self, part: PartialFile, address: str) -> None:
-        """Ask until the file is whole; an attempt that brings something is followed by another one at once."""
+        """Retry until the file is complete; an attempt that received bytes is retried at once."""
         if address.startswith("file:"):
             return
         fruitless = 0
@@ -195,7 +195,7 @@ class Fetcher:
             self._check_status(answer, wanted.name, (_OK, PARTIAL, UNSATISFIABLE))
             total = part.accept(answer)
             if total is not None and total > MAX_FILE:
-                raise NetworkError(f"{wanted.name}: {shown(address)} says that it has {total} bytes")
+                raise NetworkError(f"{wanted.name}: {shown(address)} reports a size of {total} bytes")
             drip = Drip(self.http.settings.patience)
             for piece in answer.pieces():
                 part.write(piece, total)
@@ -209,16 +209,16 @@ class Fetcher:
         if status in good:
             return
         if status in LATER:
-            raise Unanswered(f"the server answered {status}")
-        hint = "its address may have changed" if status in (404, 410) else ""
+            raise Unanswered(f"the server responded with status {status}")
+        hint = "the file may have another address now" if status in (404, 410) else ""
         if status in (401, 403, 407):
-            hint = "the server or the proxy wants to know who asks: put a user and a password into ~/.netrc"
-        raise NetworkError(f"{what}: {shown(answer.url)} answered {status}", hint=hint)
+            hint = "the server or proxy requires credentials: put user and password into ~/.netrc"
+        raise NetworkError(f"{what}: {shown(answer.url)} responded with status {status}", hint=hint)
 
     def _check_online(self, what: str) -> None:
         if self.offline:
             raise NetworkError(
-                f"{what} is not in the store, and the network is not to be used",
+                f"{what} is not in the store, and `--offline` turns off the network",
                 hint="run the same command without `--offline`",
             )
 
@@ -227,11 +227,11 @@ class Fetcher:
         if attempt >= patience.attempts:
             raise _silence(what, address, error) from error
         if self.stopped.wait(patience.pause * 2 ** (attempt - 1)):
-            raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
+            raise CancelledError("interrupted", hint="run the same command again to continue")
 
 
 def _silence(what: str, address: str, error: Interrupted | Unanswered) -> NetworkError:
     return NetworkError(
-        f"{what}: {shown(address)} does not send it: {error}",
-        hint="the same command goes on where this one stopped; `[mirrors]` in config.toml names other servers",
+        f"{what}: {shown(address)} does not send the file: {error}",
+        hint="run the same command again to continue; `[mirrors]` in config.toml names other servers",
     )

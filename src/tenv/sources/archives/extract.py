@@ -1,7 +1,7 @@
-"""The folder aside that an archive is unpacked into, which takes nothing that an archive must not hold.
+"""The staging folder that an archive is unpacked into, with checks of every entry.
 
-Every name, link, mode and size is checked here before a byte is written, whatever the format and whatever its library
-checks by itself. Links come last, so that no file can go through one.
+This module checks every name, link, mode and size before it writes a byte, for all formats, whatever the library of the
+format checks. Links are made last, so no file can be written through one.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ class File:
     """An unpacked file.
 
     Attributes:
-        size: Its bytes.
-        sha256: The digest of them in hex.
-        executable: Whether it is a program.
+        size: Its size in bytes.
+        sha256: Its digest in hex.
+        executable: Whether it is executable.
     """
 
     size: int
@@ -42,11 +42,11 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an archive was found to hold, by path below its folder.
+    """The content of an unpacked archive, by path below its folder.
 
     Attributes:
         files: Its files.
-        links: Its symbolic links, with what they lead to.
+        links: Its symbolic links, with their targets.
     """
 
     files: Mapping[str, File]
@@ -54,7 +54,7 @@ class Contents:
 
     @property
     def licence(self) -> str:
-        """The file that holds its licence: the one nearest to the top, or an empty string."""
+        """The license file nearest to the top; empty without one."""
         named = [path for path in (*self.files, *self.links) if _LICENCE.fullmatch(path.rpartition("/")[2])]
         named += [path for path in self.files if path.startswith("info/licenses/")]
         return min(named, key=lambda path: (path.count("/"), path), default="")
@@ -62,15 +62,15 @@ class Contents:
 
 @dataclass
 class Staging:
-    """Takes the entries of one archive into a folder, and refuses what must not be in it.
+    """Writes the entries of one archive to a folder, and refuses unsafe ones.
 
     Attributes:
         folder: The folder, which must not exist yet.
-        archive: How messages call the archive.
-        packed: The archive's own bytes.
-        strip: How many leading folders of its names are dropped.
+        archive: The name of the archive in messages.
+        packed: The size of the archive in bytes.
+        strip: The number of leading folders to remove from its names.
         windows: Refuse names that Windows can't hold.
-        given: What the archive may hold; None for the usual limits.
+        given: The limits; None for the default ones.
     """
 
     folder: Path
@@ -95,20 +95,20 @@ class Staging:
         self.clashes = Clashes(None if self.windows else self.folder.parent)
 
     def refuse(self, entry: str, reason: str) -> ArchiveRefusedError:
-        """Return (not raise) an error about an entry."""
+        """Return the error for an entry."""
         shown = entry if len(entry) <= 80 else f"{entry[:77]}..."  # noqa: PLR2004 (what fits on a line)
         return ArchiveRefusedError(
             f"{self.archive}: {shown!r} {reason}",
-            hint="nothing of it is kept; if the file is what its maker publishes, report it to them",
+            hint="tenv keeps none of it; if the publisher distributes this file, report it to them",
         )
 
-    # What the readers call
+    # Called by readers
 
     def file(self, entry: Entry) -> Sink | None:
-        """Return what takes the bytes of a file; None for one that is not kept."""
+        """Return the sink for the bytes of a file; None for a file that is dropped."""
         parts = self._register(entry)
         if entry.mode & _SPECIAL_BITS:
-            raise self.refuse(entry.name, "would run with the rights of its owner (setuid, setgid or sticky)")
+            raise self.refuse(entry.name, "has the setuid, setgid or sticky bit")
         if entry.size is not None and entry.size < 0:
             raise self.refuse(entry.name, "declares a negative size")
         self.declared += entry.size or 0
@@ -118,7 +118,7 @@ class Staging:
         return _Writer(self, parts, entry)
 
     def other(self, entry: Entry) -> None:
-        """Take a folder or a link."""
+        """Add a folder or a link."""
         if entry.kind is Kind.OTHER:
             raise self.refuse(entry.name, "is a device, a pipe or a socket")
         if entry.kind in (Kind.LINK, Kind.SAME):
@@ -133,23 +133,23 @@ class Staging:
         else:
             source = self._parts(entry.target, entry.target)[self.strip :]
             if self.kinds.get(source) is not Kind.FILE:
-                raise self.refuse(entry.name, "is a hard link to a file that does not come before it")
+                raise self.refuse(entry.name, "is a hard link to a file that does not precede it")
             self.same.append((parts, source, entry.name))
 
     def passed(self, count: int) -> None:
-        """Know how many bytes have come out of the decompressor so far."""
+        """Set the number of decompressed bytes so far."""
         self._check_volume(count)
 
     # Checks
 
     def _register(self, entry: Entry) -> tuple[str, ...]:
-        """Return where an entry goes, after all that can be said against its name."""
+        """Return the destination of an entry, after all checks of its name."""
         self.count += 1
         if self.count > self.limits.entries:
-            raise self.refuse(entry.name, f"is one entry too many: more than {self.limits.entries}")
+            raise self.refuse(entry.name, f"exceeds the limit of {self.limits.entries} entries")
         parts = self._parts(entry.name, entry.name)
         if not parts and entry.kind is not Kind.FOLDER:
-            raise self.refuse(entry.name, "is no name of a file")
+            raise self.refuse(entry.name, "is not a name of a file")
         parts = parts[self.strip :]
         for length in range(1, len(parts)):
             self._claim(parts[:length], Kind.FOLDER, entry.name)
@@ -162,10 +162,10 @@ class Staging:
         if had is Kind.FOLDER and kind is Kind.FOLDER:
             return
         if had is not None:
-            what = f"goes through a {had.value}" if kind is Kind.FOLDER else "is there twice"
+            what = f"goes through a {had.value}" if kind is Kind.FOLDER else "occurs twice"
             raise self.refuse(name, what)
         if other := self.clashes.add("/".join(parts)):
-            raise self.refuse(name, f"differs from {other!r} by upper and lower case alone, and would replace it here")
+            raise self.refuse(name, f"differs from {other!r} only by case or Unicode form, and would replace it")
         self.kinds[parts] = kind
 
     def _parts(self, name: str, shown: str) -> tuple[str, ...]:
@@ -185,17 +185,17 @@ class Staging:
     def _check_volume(self, volume: int) -> None:
         if volume > self.limits.bytes or (volume > self.limits.free and volume > self.packed * self.limits.ratio):
             raise ArchiveRefusedError(
-                f"{self.archive}: is an archive bomb: {self.packed} bytes that unpack to {volume} or more",
-                hint="nothing of it is kept",
+                f"{self.archive}: is an archive bomb: {self.packed} bytes unpack to {volume} or more",
+                hint="tenv keeps none of it",
             )
 
     def count_written(self, count: int) -> None:
-        """Count bytes before they are written."""
+        """Count bytes before writing them."""
         self.written += count
         self._check_volume(self.written)
 
     def make_folder(self, parts: tuple[str, ...]) -> None:
-        """Make a folder and those above it; none of them can be a link, since links are made last."""
+        """Create a folder and its parents; none of them can be a link, since links are made last."""
         if parts and parts not in self.made:
             self.folder.joinpath(*parts).mkdir(parents=True, exist_ok=True)
             self.made.update(parts[:length] for length in range(1, len(parts) + 1))
@@ -203,15 +203,15 @@ class Staging:
     # The end
 
     def close(self) -> None:
-        """Close the files that a refused archive has left open."""
+        """Close the open files of a refused archive."""
         for file in tuple(self.open):
             file.abandon()
 
     def finish(self) -> Contents:
-        """Make the links and return what there is."""
+        """Create the links and return the content."""
         if not (self.files or self.links or self.same):
-            below = f" below the {self.strip} folders that are dropped of its names" if self.strip else ""
-            hint = "`strip` in the manifest says how many folders are dropped" if self.strip else ""
+            below = f" after removal of {self.strip} leading folders" if self.strip else ""
+            hint = "`strip` in the manifest sets the number of leading folders to remove" if self.strip else ""
             raise ArchiveRefusedError(f"{self.archive}: holds no file{below}", hint=hint)
         for link, target in self.links.items():
             try:
@@ -228,7 +228,7 @@ class Staging:
     def _make_same(self, parts: tuple[str, ...], source: tuple[str, ...], name: str) -> None:
         file = self.files.get("/".join(source))
         if file is None:
-            raise self.refuse(name, "is a hard link to a file that is not there")
+            raise self.refuse(name, "is a hard link to a missing file")
         self.make_folder(parts[:-1])
         here, there = self.folder.joinpath(*parts), self.folder.joinpath(*source)
         with contextlib.suppress(OSError):
@@ -240,7 +240,7 @@ class Staging:
 
 
 class _Writer:
-    """Writes one file, and knows its digest when it is closed."""
+    """Writes one file and computes its digest."""
 
     def __init__(self, staging: Staging, parts: tuple[str, ...], entry: Entry) -> None:
         self._staging = staging
@@ -270,7 +270,7 @@ class _Writer:
         self._staging.open.add(self)
 
     def abandon(self) -> None:
-        """Let go of the file."""
+        """Close the file without a digest."""
         self._staging.open.discard(self)
         os.close(self._handle)
 

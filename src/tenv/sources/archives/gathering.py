@@ -1,4 +1,4 @@
-"""The archives of a lock: fetched and unpacked beside the other work, then brought into the prefix."""
+"""Fetches and unpacks the archives of a lock in the background, then installs them into the prefix."""
 
 import queue
 import sys
@@ -24,18 +24,18 @@ _CONNECTIONS = 5
 
 
 def fetcher_of(access: Access) -> Fetcher:
-    """Return what fetches archives for this user."""
+    """Return the downloader with the user's settings."""
     return Fetcher(access.settings(), Http(access.http()), offline=access.offline)
 
 
 @dataclass
 class Gathering:
-    """Archives that are being fetched and unpacked, in threads of their own.
+    """Archives that background threads fetch and unpack.
 
     Attributes:
-        archives: Those archives.
-        wanted: All that the prefix shall hold.
-        damaged: Names of those whose files in the prefix are not what they were.
+        archives: The archives to fetch and unpack.
+        wanted: All archives of the lock.
+        damaged: Names of archives with damaged files in the prefix.
     """
 
     archives: Sequence[Archive]
@@ -50,11 +50,11 @@ class Gathering:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for archive in sorted(self.archives, key=lambda archive: -(archive.size or 0)):
             self._waiting.put(archive)
         for _ in range(min(_CONNECTIONS, len(self.archives))):
-            # Daemons: a thread that waits for a server must not keep an interrupted command from ending.
+            # Daemon threads, since a thread that waits for a server must not delay an interrupted command.
             thread = threading.Thread(target=self._work, daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -70,7 +70,7 @@ class Gathering:
                 self._trees[archive.name] = self._store.unpacked(
                     archive, fetch, windows=windows, thorough=self._thorough
                 )
-            except BaseException as error:  # noqa: BLE001 (raised where somebody waits for it)
+            except BaseException as error:  # noqa: BLE001 (raised in the thread that calls `wait`)
                 self._errors.append(error)
                 self._fetcher.stopped.set()
 
@@ -80,20 +80,20 @@ class Gathering:
         ).path
 
     def wait(self) -> Mapping[str, Tree]:
-        """Return the unpacked archives by name, when all are there.
+        """Wait for all archives and return their trees by name.
 
         Raises:
-            TenvError: One could not be had.
+            TenvError: An archive can't be fetched or unpacked.
         """
         for thread in self._threads:
             while thread.is_alive():
-                thread.join(0.1)  # so that Ctrl-C is heard
+                thread.join(0.1)  # a timeout, so Ctrl-C is handled
         if self._errors:
             raise self._errors[0]
         return self._trees
 
     def stop(self) -> None:
-        """End what has not ended; what is there of a download stays for the next command."""
+        """Stop the threads. Partial downloads stay for the next command."""
         self._fetcher.stopped.set()
 
 
@@ -106,22 +106,23 @@ def gather(
     damaged: Collection[str] = (),
     thorough: bool = False,
 ) -> Gathering:
-    """Return what brings the archives of a lock that are not in a prefix yet.
+    """Return the gathering of the archives that a prefix lacks.
 
     Args:
-        access: What sources are given.
+        access: The settings and services of the user.
         prefix: The prefix.
-        archives: Those that it shall hold.
-        afresh: Whether the prefix will be cleared before.
-        damaged: The names of those that are brought there again, whatever is there of them.
-        thorough: Whether to trust nothing that was unpacked before without looking at every byte.
+        archives: The archives of the lock.
+        afresh: Whether the prefix is cleared first.
+        damaged: The names of the archives to reinstall.
+        thorough: Whether to verify every byte of unpacked trees.
     """
     there = placed(prefix)
     missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
     fetcher, progress = fetcher_of(access), access.progress
     if missing:
         size = sum(archive.size or 0 for archive in missing)
-        progress.step(f"fetching {len(missing)} archives, {size / 1e9:.2f} GB, or taking them from the store")
+        noun = "archive" if len(missing) == 1 else "archives"
+        progress.step(f"fetching {len(missing)} {noun} ({size / 1e9:.2f} GB) from their servers or the store")
     if isinstance(progress, Joined):
         progress.expected = sum(archive.size or 0 for archive in missing)
         fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))
@@ -134,11 +135,11 @@ def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bo
 
 
 def settle_archives(prefix: Path, gathering: Gathering) -> None:
-    """Bring the archives of a prefix to what a lock says: take away what is not in it, put there what is.
+    """Install the archives of a lock into a prefix, and remove others.
 
     Raises:
-        NetworkError: One could not be had.
-        ForeignFolderError: One would replace a file that is not its own.
+        NetworkError: An archive can't be fetched.
+        ForeignFolderError: An archive would overwrite a file that it does not own.
     """
     trees = gathering.wait()
     there = placed(prefix)
@@ -147,10 +148,10 @@ def settle_archives(prefix: Path, gathering: Gathering) -> None:
         if name in trees or name not in names:
             remove(prefix, record)
     for archive in gathering.archives:
-        if archive.name in gathering.damaged and archive.name not in there:  # its record is what was lost
+        if archive.name in gathering.damaged and archive.name not in there:  # its record is missing
             remove(prefix, describe(archive, trees[archive.name]))
     for archive in gathering.wanted:
         if archive.name in trees:
             place(prefix, archive, trees[archive.name])
-        elif not _is_whole(prefix, archive, there):  # cleared away since it was looked at
-            raise NetworkError(f"{archive.name} has gone from {prefix}", hint="run the same command again")
+        elif not _is_whole(prefix, archive, there):  # removed since the plan
+            raise NetworkError(f"{archive.name} was removed from {prefix} meanwhile", hint="run the same command again")

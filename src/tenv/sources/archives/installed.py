@@ -1,4 +1,4 @@
-"""The archives of a prefix, as the note that tenv wrote for each tells."""
+"""The archives of a prefix, from their records in ``tenv-meta``."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,11 +17,11 @@ class InstalledArchives(Records):
     SOLE = True
 
     def names(self) -> Collection[str]:
-        """Return the names of the archives that are there."""
+        """Return the names of the installed archives."""
         return self._records().keys()
 
     def files(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the files and links that the records of archives name; the records are among tenv's own notes."""
+        """Yield the files and links in the records of archives; the records themselves are in ``tenv-meta``."""
         known = self._records()
         for name in names:
             yield from _placed(known.get(name, {}))
@@ -32,7 +32,7 @@ class InstalledArchives(Records):
         yield from (f"{ARCHIVES}/{name}.json" for name in packages if name in known)
 
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
-        """Tell whether archives are there, by their records and by the names of their files."""
+        """Return whether archives are installed, by their records and the names of their files."""
         if not packages:
             return True
         known = self._records()
@@ -44,7 +44,7 @@ class InstalledArchives(Records):
         )
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
-        """Yield the files and links of archives, with the digests and targets that their records have."""
+        """Yield the files and links of archives, with the digests and targets in their records."""
         known = self._records() if packages else {}
         for name, (version, sha256) in packages.items():
             record = known.get(name, {})

@@ -1,6 +1,6 @@
-"""Archives in a prefix: brought there from the store, recorded, and taken away again.
+"""Installs archives from the store into a prefix, records them, and removes them.
 
-Each has a record ``tenv-meta/archives/NAME.json``: which archive it was, and every file with its digest.
+Each has a record ``tenv-meta/archives/NAME.json``: its identity, and the digest of every file.
 """
 
 import json
@@ -27,16 +27,16 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An archive that is in a prefix.
+    """An installed archive.
 
     Attributes:
         name: Its name in the lock.
         version: Its version.
-        sha256: The digest of its bytes in hex.
-        to: The folder that it went to.
+        sha256: The sha256 of the archive in hex.
+        to: Its folder.
         files: The digest of each of its files, by path relative to the prefix.
-        links: Its links, with what they lead to.
-        licence: The file in the prefix that holds its licence, or an empty string.
+        links: Its links, with their targets.
+        licence: Its license file in the prefix; empty without one.
     """
 
     name: str
@@ -48,25 +48,25 @@ class Placed:
     licence: str
 
     def is_of(self, archive: Archive) -> bool:
-        """Tell whether this is what a lock names, in the same place."""
+        """Return whether this is an archive of a lock, in the same folder."""
         return (self.sha256, self.to) == (archive.sha256, archive.to)
 
     def missing(self, prefix: Path) -> list[str]:
-        """Return those of its files that are not there any more."""
+        """Return its missing files."""
         return [name for name in (*self.files, *self.links) if not os.path.lexists(prefix / name)]
 
     def to_json(self) -> str:
-        """Return the text of its record."""
+        """Return its record as text."""
         return json.dumps({"schema": _SCHEMA, **{name: getattr(self, name) for name in self.__slots__}}) + "\n"
 
 
 def record_of(prefix: Path, name: str) -> Path:
-    """Return where the record of an archive is, or would be."""
+    """Return the path of the record of an archive."""
     return prefix / ARCHIVES / f"{name}.json"
 
 
 def placed(prefix: Path) -> dict[str, Placed]:
-    """Return the archives that are in a prefix by name; a record that can't be read counts as none."""
+    """Return the installed archives by name; a record that can't be read is skipped."""
     found = {}
     for path in sorted((prefix / ARCHIVES).glob("*.json")):
         try:
@@ -80,22 +80,22 @@ def placed(prefix: Path) -> dict[str, Placed]:
 
 
 def _is_record(data: Mapping[str, Any]) -> bool:
-    """Tell whether the values of a record have the types and the name that tenv writes."""
+    """Return whether the values of a record have valid types and a valid name."""
     texts = [data[key] for key in ("name", "version", "sha256", "to", "licence")]
     texts += [text for key in ("files", "links") for pair in data[key].items() for text in pair]
     return all(isinstance(text, str) for text in texts) and not name_fault(data["name"])
 
 
 def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
-    """Bring an unpacked archive into a prefix.
+    """Install an unpacked archive into a prefix.
 
-    A folder that is not there yet is filled aside and then renamed; into one that is, file goes beside file. What
-    is there with the very bytes of the archive's (its record was lost, say) becomes the archive's.
+    A new folder is filled aside and then renamed; an existing folder gets the files one by one. An existing file with
+    the same bytes (after a lost record) becomes a file of the archive.
 
     Raises:
-        ForeignFolderError: It would replace a file that is not its own.
-        ArchiveRefusedError: Two of its names are one and the same there.
-        StorageError: The disk is full, or the prefix can't be written.
+        ForeignFolderError: The archive would overwrite a file that it does not own.
+        ArchiveRefusedError: The file system does not distinguish two of its names.
+        StorageError: The disk is full, or the prefix is not writable.
     """
     home = prefix / archive.to
     record = describe(archive, tree)
@@ -105,11 +105,11 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
     taken = next((name for name in there if not _is_same(home / name, name, tree)), None)
     if taken is not None:
         raise ForeignFolderError(
-            f"{archive.name}: its file {PurePosixPath(archive.to) / taken} is already in {prefix} and not its own",
-            hint=f'give it a folder of its own in the manifest: `to = "opt/{archive.name}"`',
+            f"{archive.name}: {PurePosixPath(archive.to) / taken} exists in {prefix} and belongs to something else",
+            hint=f'`to = "opt/{archive.name}"` in the manifest sets another folder',
         )
     _check_parents(prefix, home, names, archive)
-    with storage_errors(f"can't put {archive.name} into {prefix}"):
+    with storage_errors(f"can't install {archive.name} into {prefix}"):
         _check_clashes(prefix, names, archive)
         for name in there:
             (home / name).unlink()
@@ -128,44 +128,44 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
 
 
 def _check_inside(prefix: Path, record: Placed) -> None:
-    """Refuse an archive that has, or whose record names, what is not below the prefix or is tenv's and conda's own."""
+    """Raise an error for an archive with a path that is outside the prefix or reserved for tenv and conda."""
     names = [*record.files, *record.links]
     note = os.path.relpath(record_of(prefix, record.name), prefix)
     require_inside(prefix, [*names, note, f"{record.to or '.'}/x"], f"the archive {record.name}")
     own = next((name for name in names if Path(os.path.normpath(name)).parts[0] in (*OWN, "conda-meta")), None)
     if own is not None:
         raise ArchiveRefusedError(
-            f"{record.name}: holds `{own}`, a name that belongs to the environment itself, so nothing is installed",
-            hint=f'give it a folder of its own in the manifest: `to = "opt/{record.name}"`',
+            f"{record.name}: has the file `{own}`, which is reserved for tenv and conda",
+            hint=f'`to = "opt/{record.name}"` in the manifest sets another folder',
         )
 
 
 def _is_same(path: Path, name: str, tree: Tree) -> bool:
-    """Tell whether what is at a path is what an archive has under a name."""
+    """Return whether a path holds the same file or link as an archive under a name."""
     if path.is_symlink():
-        return os.readlink(path) == tree.contents.links.get(name)  # noqa: PTH115 (as it was written)
+        return os.readlink(path) == tree.contents.links.get(name)  # noqa: PTH115 (the text of the link)
     return path.is_file() and name in tree.contents.files and digest(path) == tree.contents.files[name].sha256
 
 
 def _check_parents(prefix: Path, home: Path, names: Iterable[str], archive: Archive) -> None:
-    """Refuse to write through a link that stands in the prefix: what it leads to is not ours to fill."""
+    """Raise an error if a symbolic link in the prefix would redirect a file of the archive."""
     folders = {home / parent for name in names for parent in PurePosixPath(name).parents}
     folders |= {parent for parent in (home, *home.parents) if parent != prefix and prefix in parent.parents}
     through = min((folder for folder in folders if folder.is_symlink() or folder.is_file()), default=None)
     if through is not None and through != prefix:
         raise ForeignFolderError(
-            f"{archive.name}: {through} is no folder, so nothing is put below it",
-            hint=f'give it a folder of its own in the manifest: `to = "opt/{archive.name}"`',
+            f"{archive.name}: {through} is not a folder",
+            hint=f'`to = "opt/{archive.name}"` in the manifest sets another folder',
         )
 
 
 def _check_clashes(prefix: Path, names: Iterable[str], archive: Archive) -> None:
-    """Refuse what the file system of the prefix can't hold side by side, though that of the store could."""
+    """Raise an error for names that the file system of the prefix does not distinguish."""
     if found := first_clash(names, prefix):
         raise ArchiveRefusedError(
-            f"{archive.name}: its files {found[0]!r} and {found[1]!r} would be one and the same in {prefix}, "
-            "where upper and lower case are not told apart",
-            hint="make the environment on another file system: `--prefix`",
+            f"{archive.name}: its files {found[0]!r} and {found[1]!r} clash in {prefix}, "
+            "whose file system does not distinguish case",
+            hint="`--prefix FOLDER` names a folder on another file system",
         )
 
 
@@ -185,7 +185,7 @@ def _fill(home: Path, tree: Tree) -> None:
 
 
 def describe(archive: Archive, tree: Tree) -> Placed:
-    """Return the record of an archive in a prefix."""
+    """Return the record of an unpacked archive."""
 
     def below(name: str) -> str:
         return f"{archive.to}/{name}" if archive.to else name
@@ -203,7 +203,7 @@ def describe(archive: Archive, tree: Tree) -> Placed:
 
 
 def remove(prefix: Path, record: Placed) -> None:
-    """Take an archive out of a prefix: its files, its links, the folders that are then empty, its record."""
+    """Remove an archive from a prefix: its files, its links, folders that become empty, its record."""
     _check_inside(prefix, record)
     with storage_errors(f"can't remove {record.name} from {prefix}"):
         for name in (*record.files, *record.links):
@@ -211,13 +211,13 @@ def remove(prefix: Path, record: Placed) -> None:
         for folder in _folders(prefix, record):
             try:
                 folder.rmdir()
-            except OSError:  # something else is in it
+            except OSError:  # the folder holds other files
                 continue
         record_of(prefix, record.name).unlink(missing_ok=True)
 
 
 def _folders(prefix: Path, record: Placed) -> Iterator[Path]:
-    """Yield the folders of an archive, those inside others first."""
+    """Yield the folders of an archive, deepest first."""
     names = {parent for name in (*record.files, *record.links) for parent in PurePosixPath(name).parents}
     for name in sorted(names, key=lambda name: -len(name.parts)):
         if name.parts:

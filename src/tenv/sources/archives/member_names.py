@@ -1,6 +1,6 @@
-"""What the members of an archive may be called, and where its links may lead; no file is looked at.
+"""Checks the names and link targets of archive members, without access to files.
 
-A fault is a ValueError whose text goes on after the member's name: ``'../x' leads out of the archive``.
+A fault is a ValueError whose text continues the member's name: ``'../x' leads out of the archive``.
 """
 
 import re
@@ -18,15 +18,15 @@ _MAX_HOPS = 40
 
 
 def parts_of(name: str, limits: ArchiveLimits, *, windows: bool) -> tuple[str, ...]:
-    """Return the parts of a name that leads nowhere else.
+    """Return the parts of a safe name.
 
     Args:
         name: The name.
-        limits: How long and how deep it may be.
+        limits: The limits on length and depth.
         windows: Whether Windows must be able to hold it.
 
     Raises:
-        ValueError: It must not be used.
+        ValueError: The name is not safe.
     """
     try:
         raw = name.encode()
@@ -42,47 +42,47 @@ def parts_of(name: str, limits: ArchiveLimits, *, windows: bool) -> tuple[str, .
     if ".." in parts:
         raise ValueError("leads out of the archive")
     if len(raw) > limits.path or len(parts) > limits.depth or any(len(part.encode()) > _MAX_PART for part in parts):
-        raise ValueError("is too long a name")
+        raise ValueError("is longer or deeper than the limit")
     if windows and any(_WINDOWS.search(part) for part in parts):
         raise ValueError("is a name that Windows can't hold")
     return parts
 
 
 def check_target(target: str, limits: ArchiveLimits, *, hard: bool) -> None:
-    """Look at what a link says of where it leads, before it is known what is there.
+    """Check the text of a link target, without the other members.
 
     Args:
-        target: What it says.
-        limits: How long it may be.
-        hard: Whether it is a hard link, which leads to a name of the archive; that name is for `parts_of`.
+        target: The target.
+        limits: The limits on its length.
+        hard: Whether it is a hard link, whose target is a member; `parts_of` checks that name.
 
     Raises:
-        ValueError: It must not lead there.
+        ValueError: The target is not safe.
     """
     try:
         parts = [part.encode() for part in target.split("/")]
     except UnicodeEncodeError:
         raise ValueError("is a link to a name that is not UTF-8") from None
     if not target or len(b"/".join(parts)) > limits.path:
-        raise ValueError("is a link to nowhere, or to too long a name")
+        raise ValueError("is a link with an empty or too long target")
     if hard:
         return
     if target.startswith("/") or "\\" in target or _DRIVE.match(target) or _CONTROL.search(target):
         raise ValueError(f"is a link that leads out of the archive, to {target!r}")
     if any(len(part) > _MAX_PART for part in parts):
-        raise ValueError("is a link to nowhere, or to too long a name")
+        raise ValueError("is a link with an empty or too long target")
 
 
 def check_way(link: tuple[str, ...], target: str, links: Mapping[tuple[str, ...], str]) -> None:
-    """Follow a link through the tree, also by way of other links.
+    """Resolve a link through the tree, including other links.
 
     Args:
         link: The parts of its name.
-        target: Where it leads.
+        target: Its target.
         links: Every link of the archive.
 
     Raises:
-        ValueError: It leads out of the archive, or in a circle.
+        ValueError: The link leads out of the archive, or in a circle.
     """
     here = list(link[:-1])
     rest = target.split("/")[::-1]

@@ -1,4 +1,4 @@
-"""Archives that a lock may take: from the facts or from NVIDIA's live list, compared with each other."""
+"""Candidate archives from the facts and from NVIDIA's live list, and their comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ __all__ = ["Offer", "compare", "from_file", "from_row", "none_fits", "pick"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An archive that may be taken, from whichever source.
+    """A candidate archive.
 
     Attributes:
-        component: What it is a part of.
+        component: Its component.
         version: Its version.
-        cuda_major: The CUDA major that it is made for; None when it is of no particular one.
-        url: Where it is.
+        cuda_major: Its CUDA major; None if it serves all.
+        url: Its URL.
         sha256: Its digest in hex.
-        size: Its bytes, None when nobody says.
-        trust: Who says so: ``facts`` or ``redist``.
-        release: The release of CUDA that it is a component of, or an empty string.
+        size: Its size in bytes; None if unknown.
+        trust: The origin of the digest: ``facts`` or ``redist``.
+        release: Its CUDA release, if it is a component; else empty.
     """
 
     component: str
@@ -38,21 +38,21 @@ class Offer:
 
 
 def from_file(asked: Product, file: RedistFile) -> Offer:
-    """Return what a live list offers."""
+    """Return a candidate from a live list."""
     return Offer(
         file.component, file.version, file.cuda_major, asked.base + file.path, file.sha256, file.size, "redist"
     )
 
 
 def from_row(name: str, row: RedistArchive) -> Offer:
-    """Return what a row of the facts offers."""
+    """Return a candidate from a row of the facts."""
     return Offer(name, str(row.version), row.cuda_major, row.url, row.sha256, row.size, "facts")
 
 
 def pick(
     question: VersionQuery, choice: VersionChoice, platform: str, cuda: Version | None, offers: Sequence[Offer]
 ) -> Offer:
-    """Return the archive for the target's CUDA."""
+    """Return the candidate for the target's CUDA."""
     by_major = {offer.cuda_major: offer for offer in offers}
     if cuda is not None and cuda.major in by_major:
         return by_major[cuda.major]
@@ -66,7 +66,7 @@ def pick(
 def none_fits(
     question: VersionQuery, choice: VersionChoice, platform: str, cuda: Version | None, offers: Sequence[Offer]
 ) -> NoSolutionError:
-    """Return the error of a version that has no archive for a platform and a CUDA."""
+    """Return the error for a version without an archive for a platform and CUDA."""
     majors = ", ".join(str(offer.cuda_major) for offer in offers)
     made_for = f" for CUDA {cuda}" if cuda else ", and the manifest names no CUDA" if majors else ""
     hint = (
@@ -80,13 +80,13 @@ def none_fits(
 
 
 def compare(name: str, known: Offer, live: Offer) -> None:
-    """Stop where NVIDIA lists another file under a name that the facts know."""
+    """Raise HashMismatchError if NVIDIA lists another file under the name of a row of the facts."""
     if live.sha256 == known.sha256 and (known.size is None or live.size in (None, known.size)):
         return
     raise HashMismatchError(
         f"{name} {known.version}: NVIDIA now lists another file under the name {known.url.rpartition('/')[2]}\n"
         f"  the facts  sha256 {known.sha256}, {known.size or 'unknown'} bytes\n"
         f"  the list   sha256 {live.sha256}, {live.size or 'unknown'} bytes",
-        hint="it was replaced under its old name: find out why, then put the row that you trust into "
-        f"facts/{name}.toml of your configuration folder, or name the file with `url` and `sha256`",
+        hint="NVIDIA replaced the file; put the row that you trust into "
+        f"facts/{name}.toml of your configuration folder, or request the file with `url` and `sha256`",
     )

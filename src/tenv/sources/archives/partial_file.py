@@ -1,4 +1,4 @@
-"""One download: what is there of a file, whether what comes is a part of it, and how long that is waited for."""
+"""One download: the partial file, the validation of responses, and the time limits."""
 
 import hashlib
 import time
@@ -13,7 +13,7 @@ from tenv.core.http_settings import Patience, shown
 __all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "PartialFile", "RemoteFile", "ResumeNote"]
 
 MAX_FILE = 64 << 30
-"""Bytes of a file that are taken at most."""
+"""The maximum size of a file in bytes."""
 
 PARTIAL, UNSATISFIABLE = 206, 416
 _CHUNK = 1 << 20
@@ -21,13 +21,13 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file to be had.
+    """A file to download.
 
     Attributes:
-        name: What messages call it.
-        url: Its canonical address.
-        sha256: The digest that it must have; empty when nobody knows one.
-        size: Its bytes; None when nobody knows.
+        name: Its name in messages.
+        url: Its canonical URL.
+        sha256: The expected digest; empty if unknown.
+        size: Its size in bytes; None if unknown.
     """
 
     name: str
@@ -37,7 +37,7 @@ class RemoteFile:
 
 
 class Drip:
-    """Ends a download that hardly moves."""
+    """Ends a download that is too slow."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
@@ -45,29 +45,29 @@ class Drip:
         self._count = 0
 
     def count(self, size: int) -> None:
-        """Count bytes that came; raises Interrupted when there were too few for too long."""
+        """Count received bytes; raises Interrupted if there are too few for too long."""
         self._count += size
         passed = time.monotonic() - self._since
         if passed > self._patience.window:
             if self._count < self._patience.slow * passed:
-                raise Interrupted(f"only {self._count} bytes came in {passed:.0f} s")
+                raise Interrupted(f"only {self._count} bytes in {passed:.0f} s")
             self._since, self._count = time.monotonic(), 0
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeNote:
-    """A note beside a part of a file: which address it is from, and which state of it.
+    """The file beside a partial file, with its address and version.
 
     Attributes:
-        path: The note.
-        address: The address that is asked now.
+        path: The path of this file.
+        address: The present address.
     """
 
     path: Path
     address: str
 
     def validator(self) -> str:
-        """Return the entity tag or date of the part that is there, if it came from this address."""
+        """Return the entity tag or date of the partial file, if it is from this address."""
         try:
             address, _, validator = self.path.read_text("utf-8").partition("\n")
         except (OSError, ValueError):
@@ -75,16 +75,16 @@ class ResumeNote:
         return validator.strip() if address == shown(self.address) else ""
 
     def write(self, validator: str) -> None:
-        """Note where the part is from."""
+        """Record the address and version of the partial file."""
         self.path.write_text(f"{shown(self.address)}\n{validator}\n", "utf-8")
 
     def forget(self) -> None:
-        """Take the note away."""
+        """Remove this file."""
         self.path.unlink(missing_ok=True)
 
 
 class PartialFile:
-    """What is there of a file, and its digest."""
+    """A partial file and its digest."""
 
     def __init__(self, file: Any, wanted: RemoteFile, mark: ResumeNote) -> None:
         self.file = file
@@ -95,7 +95,7 @@ class PartialFile:
         self._validator = mark.validator()
 
     def resume(self) -> None:
-        """Take in what an earlier command has left; without a digest to compare with, only with a validator."""
+        """Resume the partial file of an earlier command; a file without an expected digest needs a validator."""
         if not self.wanted.sha256 and not self._validator:
             self.begin()
             return
@@ -106,43 +106,43 @@ class PartialFile:
             self.begin()
 
     def begin(self) -> None:
-        """Drop what is there."""
+        """Restart with an empty file."""
         self.file.seek(0)
         self.file.truncate()
         self.digest = hashlib.sha256()
         self.done = 0
 
     def is_whole(self) -> bool:
-        """Tell whether nothing is missing, as far as that is known."""
+        """Return whether the file is complete, as far as its size is known."""
         if self.wanted.size is not None:
             return self.done == self.wanted.size
         return self.done > 0 and self.digest.hexdigest() == self.wanted.sha256
 
     def headers(self) -> dict[str, str]:
-        """Return what is asked for: the rest, if it is still the rest of the same file."""
+        """Return the request headers for the rest of the same version of the file."""
         if not self.done:
             return {}
         headers = {"Range": f"bytes={self.done}-"}
         return headers | ({"If-Range": self._validator} if self._validator else {})
 
     def accept(self, answer: HttpResponse) -> int | None:
-        """Prepare for the bytes of an answer, and return how many the whole file has, None when it is not told."""
+        """Validate a response, and return the size of the whole file; None if the server does not report it."""
         if answer.status == UNSATISFIABLE:
             self.begin()
-            raise Interrupted("the server does not know the rest of the file")
+            raise Interrupted("the server can't send the rest of the file")
         length = _number(answer.headers.get("Content-Length"))
         total = length
         if answer.status == PARTIAL:
             start, total = _content_range(answer.headers.get("Content-Range", ""))
             if start != self.done:
                 self.begin()
-                raise Interrupted("the server sends another part than the one that was asked for")
+                raise Interrupted("the server sent another range than the requested one")
         elif self.done:
-            self.begin()  # it knows no ranges, or the file is another one now
+            self.begin()  # the server has no range requests, or the file has changed
         if self.wanted.size is not None and total not in (None, self.wanted.size):
             raise HashMismatchError(
-                f"{self.wanted.name}: {shown(answer.url)} has {total} bytes, {self.wanted.size} are wanted",
-                hint="the file was changed where it is published or on the way; nothing of it was used",
+                f"{self.wanted.name}: {shown(answer.url)} has {total} bytes, expected {self.wanted.size}",
+                hint="the file was replaced by its publisher or changed by a proxy; tenv has used none of it",
             )
         self._note(answer)
         return self.wanted.size if self.wanted.size is not None else total
@@ -155,10 +155,10 @@ class PartialFile:
             self.mark.write(validator)
 
     def write(self, piece: bytes, total: int | None) -> None:
-        """Take some bytes."""
+        """Write received bytes."""
         if self.done + len(piece) > (MAX_FILE if total is None else total):
             self.begin()
-            raise NetworkError(f"{self.wanted.name}: {shown(self.mark.address)} sends more than it declares")
+            raise NetworkError(f"{self.wanted.name}: {shown(self.mark.address)} sent more than it declared")
         self.file.seek(self.done)
         self.file.write(piece)
         self.digest.update(piece)
@@ -170,7 +170,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _content_range(text: str) -> tuple[int | None, int | None]:
-    """Return where a part begins and how long the whole is, of ``bytes 10-19/100``."""
+    """Return the start and the total size in a value such as ``bytes 10-19/100``."""
     unit, _, rest = text.partition(" ")
     span, _, total = rest.partition("/")
     return (_number(span.partition("-")[0]) if unit == "bytes" else None), _number(total)

@@ -1,9 +1,9 @@
-"""NVIDIA's redist manifests: which archives a product has, read with no trust in their form.
+"""NVIDIA's redist manifests, which list the archives of a product; parsed without trust.
 
     https://developer.download.nvidia.com/compute/PRODUCT/redist/redistrib_LABEL.json
 
-The label has three parts where the version of an archive has four (0.6.0 and 0.6.0.6); some of cuDNN 8.9 have four in
-both. A platform holds the fields of its archive, or one set of them for each CUDA major (``cuda12``), and once both.
+A label has three parts, the version of an archive has four (0.6.0 and 0.6.0.6); some of cuDNN 8.9 have four in both. A
+platform has the fields of its archive, or one set of fields for each CUDA major (``cuda12``); one manifest has both.
 """
 
 import json
@@ -18,7 +18,7 @@ from tenv.core.toml_reader import Table
 __all__ = ["NVIDIA_PLATFORMS", "Product", "RedistFile", "RedistManifest", "labels", "parse_manifest", "product"]
 
 NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
-"""NVIDIA's names of our platforms. Its own ``linux-aarch64`` means Tegra, of which PyTorch has no builds."""
+"""NVIDIA's names of tenv's platforms. NVIDIA's ``linux-aarch64`` means Tegra, for which PyTorch has no builds."""
 
 _BASE = "https://developer.download.nvidia.com/compute/"
 _PATH = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*")
@@ -33,8 +33,8 @@ class Product:
     """A product in NVIDIA's redist.
 
     Attributes:
-        name: Its name there.
-        components: Those of its components that are meant by its name alone; none to find out.
+        name: Its name in the redist.
+        components: The components that a request by its name means; empty for the one that it has.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Product:
 
     @property
     def base(self) -> str:
-        """The address that the paths in its manifests are below."""
+        """The base URL of the paths in its manifests."""
         return f"{_BASE}{self.name}/redist/"
 
     def manifest_url(self, label: str) -> str:
-        """Return the address of the manifest of a release."""
+        """Return the URL of the manifest of a release."""
         return f"{self.base}redistrib_{label}.json"
 
 
@@ -58,27 +58,27 @@ _PRODUCTS = {
 
 
 def product(name: str) -> Product:
-    """Return the product that a name in a manifest means; any other one of the same layout goes by its own name."""
+    """Return the product for a name in a manifest; an unknown name is the name of a product in the redist."""
     return _PRODUCTS.get(name, Product(name))
 
 
 def labels(version: str) -> tuple[str, ...]:
-    """Return the labels that the manifest with a version may have, the likeliest first."""
+    """Return the candidate labels of a version's manifest, the likeliest first."""
     parts = version.split(".")
     return tuple(dict.fromkeys((".".join(parts[:3]), version)))
 
 
 @dataclass(frozen=True, slots=True)
 class RedistFile:
-    """One archive of a manifest.
+    """One archive of a redist manifest.
 
     Attributes:
         component: The component.
         version: Its version.
-        cuda_major: The CUDA major that it is made for; None when it is of no particular one.
-        path: Where it is, below the product's address.
+        cuda_major: Its CUDA major; None if it serves all.
+        path: Its path below the product's base URL.
         sha256: Its digest in hex.
-        size: Its bytes; None when the manifest does not say.
+        size: Its size in bytes; None if unknown.
     """
 
     component: str
@@ -94,7 +94,7 @@ class RedistManifest:
     """A redist manifest.
 
     Attributes:
-        table: What it says.
+        table: Its content.
         label: The release.
     """
 
@@ -106,10 +106,10 @@ class RedistManifest:
         return [name for name, value in self.table.data.items() if name not in _NOT_CONTENT and isinstance(value, dict)]
 
     def files(self, component: str, platform: str) -> tuple[RedistFile, ...]:
-        """Return the archives of a component for one of NVIDIA's platforms, none when it has none.
+        """Return the archives of a component for one of NVIDIA's platforms.
 
         Raises:
-            NetworkError: The manifest says something about it that can't be used.
+            NetworkError: A value of the component is not valid.
         """
         if component not in self.table.data:
             return ()
@@ -134,14 +134,14 @@ def parse_manifest(raw: bytes, url: str) -> RedistManifest:
 
     Args:
         raw: Its bytes.
-        url: Where it is from, for messages.
+        url: Its URL, for messages.
 
     Raises:
-        NetworkError: It is no such manifest: a login page, a part of a file, something else.
+        NetworkError: The bytes are not a redist manifest, but a login page or a partial file, for example.
     """
     start = raw[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<")):
-        hint = "a proxy or a login page may stand between; open the address in a browser"
+        hint = "a proxy may have sent a login page: open the address in a browser"
         raise NetworkError(f"{url}: is a web page, not a redist manifest", hint=hint)
     try:
         data = json.loads(raw)
@@ -149,7 +149,7 @@ def parse_manifest(raw: bytes, url: str) -> RedistManifest:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise NetworkError(f"{url}: is not a redist manifest: not JSON: {reason}") from error
     if not isinstance(data, dict):
-        raise NetworkError(f"{url}: is not a redist manifest: its top is not an object")
+        raise NetworkError(f"{url}: is not a redist manifest: not a JSON object")
     table = Table(data, file=url, error=NetworkError)
     label = table.text("release_label")
     if label and not _LABEL.fullmatch(label):
@@ -163,7 +163,7 @@ def parse_manifest(raw: bytes, url: str) -> RedistManifest:
 def _read_file(component: str, version: str, cuda_major: int | None, row: Table) -> RedistFile:
     path = row.required_text("relative_path")
     if not _PATH.fullmatch(path):
-        raise row.fail("relative_path", f"`{path[:80]}` is not a path below the product's address")
+        raise row.fail("relative_path", f"`{path[:80]}` is not a path below the product's base URL")
     sha256 = row.required_text("sha256").lower()
     if not is_sha256(sha256):
         raise row.fail("sha256", "is not 64 hex digits")
@@ -171,7 +171,7 @@ def _read_file(component: str, version: str, cuda_major: int | None, row: Table)
 
 
 def _size(row: Table) -> int | None:
-    """Return a size, which NVIDIA writes as a string."""
+    """Return a size, which is a string in NVIDIA's manifests."""
     value = row.data.get("size")
     if value is None:
         return None

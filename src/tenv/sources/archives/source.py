@@ -1,4 +1,4 @@
-"""Archives as a source: files outside any package manager, fetched and unpacked into a store, linked from there."""
+"""Archives as a source: fetched and unpacked into a store, and linked into environments."""
 
 import os
 from pathlib import Path
@@ -25,15 +25,15 @@ _KEY = "archives"
 
 
 class ArchiveSource(Source):
-    """Files by a version of a known product, or by their address."""
+    """Files by a version of a known product, or by URL."""
 
     section = section_of(_KEY)
 
     def choose(self, problem: Problem, chosen: Chosen) -> None:
-        """Choose the archives of every platform; raises as `ArchiveChooser.lock` does."""
+        """Select the archives of every platform; raises the errors of `ArchiveChooser.lock`."""
         if not problem.wants(_KEY):
             return
-        from tenv.sources.archives.choose import ArchiveChooser  # late: to install archives, none has to be chosen
+        from tenv.sources.archives.choose import ArchiveChooser  # late: only to select archives
         from tenv.sources.archives.gathering import fetcher_of
         from tenv.sources.archives.store import default_store
 
@@ -45,7 +45,7 @@ class ArchiveSource(Source):
         chosen.files[_KEY] = chooser.lock(manifest, problem.old, problem.upgrade)
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-        """Return what keeps the archives of a lock from satisfying a manifest."""
+        """Return why the archives of a lock do not satisfy a manifest."""
         if not manifest.archives and not lock.archives.get(platform):
             return []
         from tenv.sources.archives.answers import archive_faults  # late: most targets have no archives
@@ -54,31 +54,31 @@ class ArchiveSource(Source):
         return [f"{platform}: {fault}" for fault in archive_faults(lock, manifest, platform, facts)]
 
     def records(self, prefix: Path) -> InstalledArchives:
-        """Return the notes that tenv wrote for each."""
+        """Return the records of archives in ``tenv-meta``."""
         return InstalledArchives(prefix)
 
     def work(self, job: "Job") -> "ArchiveWork":
-        """Return what puts archives into a prefix."""
+        """Return the work that installs archives."""
         return ArchiveWork(job, self)
 
     def damages(self) -> "Iterable[Damage]":
-        """Yield what in the store is not what it was."""
-        from tenv.sources.archives.store import default_store  # late: asked by `verify --store` alone
+        """Yield the damaged files in the store."""
+        from tenv.sources.archives.store import default_store  # late: only for `verify --store`
 
         return default_store().damages()
 
     def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
         """Yield the store."""
-        from tenv.sources.archives.store import default_store  # late: asked by `tenv clean` alone
+        from tenv.sources.archives.store import default_store  # late: only for `tenv clean`
 
         store = default_store()
         yield SourceCache("archives", store.folder, store.clear)
 
     def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:
-        """Return the version or the file's name, its size, whose word its digest is, and where its licence lies."""
+        """Return the version or file name, the size, the origin of the digest, and the license file."""
         if file is None:
             return {**super().shown(file, prefix), "licence": ""}
-        from tenv.sources.archives.link import placed  # late: asked by `tenv show` alone
+        from tenv.sources.archives.link import placed  # late: only for `tenv show`
 
         archive, record = cast("Archive", file), placed(prefix).get(file.name)
         locked = archive.version or archive.url.partition("?")[0].rpartition("/")[2]
@@ -90,7 +90,7 @@ SOURCE: Source = ArchiveSource()
 
 
 class ArchiveWork(Work):
-    """Brings archives into an environment, beside the other work."""
+    """Installs archives into an environment; fetches them in the background."""
 
     _gathering: "Gathering | None" = None
 
@@ -98,11 +98,11 @@ class ArchiveWork(Work):
         return self.job.lock.archives.get(self.job.platform, ())
 
     def begin(self) -> None:
-        """Begin to fetch and unpack the archives that are not there."""
+        """Start fetching and unpacking missing archives."""
         job, plan = self.job, self.job.plan
         if not self._archives() and not (job.prefix / ARCHIVES).is_dir():
             return
-        from tenv.sources.archives.gathering import gather  # late: loads what it fetches with
+        from tenv.sources.archives.gathering import gather  # late: loads the HTTP client
 
         self._gathering = gather(
             job.context,
@@ -115,23 +115,23 @@ class ArchiveWork(Work):
         self._gathering.start()
 
     def wait(self) -> None:
-        """Wait until all are unpacked; raises NetworkError where one could not be had."""
+        """Wait until all are unpacked; raises NetworkError if one can't be fetched."""
         if self._gathering is not None:
             self._gathering.wait()
 
     def put(self) -> None:
-        """Take away what the lock does not name, put there what it does."""
+        """Install the archives of the lock, and remove others."""
         if self._gathering is not None:
             from tenv.sources.archives.gathering import settle_archives  # late: as above
 
             settle_archives(self.job.prefix, self._gathering)
 
     def toolkit_parts(self) -> tuple[Path, ...]:
-        """Return the folders that NVIDIA's archives have gone to; the prefix itself is none of them."""
+        """Return the folders of NVIDIA's archives, without the prefix itself."""
         rows = [row for row in self._archives() if row.to and row.version]
         return tuple(dict.fromkeys(self.job.prefix / row.to for row in rows))
 
     def close(self) -> None:
-        """End what has not ended; what is there of a download stays for the next command."""
+        """Stop background work. Partial downloads stay for the next command."""
         if self._gathering is not None:
             self._gathering.stop()

@@ -1,12 +1,12 @@
-"""The store: archives by their sha256, and their unpacked trees, shared by all environments of a user.
+"""The store: archives by sha256, and their unpacked trees, shared by all environments of a user.
 
-    files/SHA256          an archive, verified when it came in
-    parts/KEY             what is there of a download
-    trees/SHA256-STRIP    an archive unpacked, with what it holds in SHA256-STRIP.json beside it
+    files/SHA256          an archive, verified after its download
+    parts/KEY             a partial download
+    trees/SHA256-STRIP    an unpacked archive, with a list of its content in SHA256-STRIP.json beside it
 
-A tree's files are linked into prefixes. Where the file system can share the blocks of two files (btrfs, XFS) a prefix
-has files of its own; elsewhere they are hard links, and read-only, so that no editor writes through one prefix into all
-the others; where neither is possible they are copies.
+A tree's files are linked into prefixes. If the file system can share blocks of files (btrfs, XFS), a prefix gets
+reflinks. Otherwise it gets read-only hard links, so an editor can't change the file in all prefixes at once. If neither
+is possible, it gets copies.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ __all__ = ["Damage", "Store", "Tree", "default_store"]
 
 _SCHEMA = 1
 _CLONE = 0x40049409
-"""FICLONE of linux/fs.h: let one file share the blocks of another."""
+"""FICLONE of linux/fs.h: makes one file share the blocks of another."""
 
 
 class Sharing(StrEnum):
-    """How a file of the store comes into a prefix."""
+    """How a file of the store is installed into a prefix."""
 
     CLONE = "clone"
     LINK = "hard link"
@@ -44,11 +44,11 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in the store that is not what it was.
+    """A damaged file in the store.
 
     Attributes:
-        path: Which file.
-        reason: What is wrong with it.
+        path: The file.
+        reason: The fault.
     """
 
     path: Path
@@ -60,8 +60,8 @@ class Tree:
     """An unpacked archive.
 
     Attributes:
-        folder: Where it is.
-        contents: What it holds.
+        folder: Its folder.
+        contents: Its content.
     """
 
     folder: Path
@@ -74,18 +74,18 @@ class Store:
 
     Attributes:
         folder: The folder.
-        say: Told for whom this process waits.
+        say: Receives messages about waiting for another process.
     """
 
     folder: Path
     say: Callable[[str], None] = field(default=lambda _: None, compare=False)
 
     def file(self, sha256: str) -> Path:
-        """Return where an archive is, or would be."""
+        """Return the path of an archive."""
         return self.folder / "files" / sha256
 
     def has(self, sha256: str) -> bool:
-        """Tell whether an archive is there and undamaged; a damaged one is removed, so that it is fetched again."""
+        """Return whether the store has an intact archive; a damaged one is removed."""
         path = self.file(sha256)
         if not path.is_file():
             return False
@@ -95,10 +95,10 @@ class Store:
         return False
 
     def fetch(self, fetcher: Fetcher, wanted: RemoteFile) -> Fetched:
-        """Return an archive from the store, or bring it there; two processes that want the same fetch it once.
+        """Return an archive from the store, after downloading it if needed; concurrent processes download it once.
 
         Raises:
-            NetworkError: It can't be had, or is not what was asked for.
+            NetworkError: The download fails, or has another digest.
         """
         key = wanted.sha256 or f"url-{hashlib.sha256(wanted.url.encode()).hexdigest()}"
         part = self.folder / "parts" / key
@@ -115,12 +115,12 @@ class Store:
         return Fetched(path, fetched.sha256, fetched.size)
 
     def tree(self, archive: Archive, *, windows: bool = False, thorough: bool = False) -> Tree | None:
-        """Return an unpacked archive if it is there and undamaged, as far as sizes and times of its files tell.
+        """Return an unpacked archive if the store has it and it is intact by the sizes and times of its files.
 
         Args:
             archive: The archive.
             windows: Whether it was unpacked for Windows.
-            thorough: Read every byte too.
+            thorough: Also verify every byte.
         """
         folder, note = self._tree(archive, windows)
         kept = _read_note(note)
@@ -139,16 +139,16 @@ class Store:
     def unpacked(
         self, archive: Archive, fetched: Callable[[], Path], *, windows: bool = False, thorough: bool = False
     ) -> Tree:
-        """Return an unpacked archive, unpacking it when that was not done before.
+        """Return an unpacked archive, after unpacking it if needed.
 
         Args:
             archive: The archive.
-            fetched: Brings its verified file when that is needed.
+            fetched: Returns its verified file if needed.
             windows: Whether it is unpacked for Windows, which can't hold every name.
-            thorough: Trust nothing that was unpacked before without looking at every byte.
+            thorough: Verify every byte of an existing tree.
 
         Raises:
-            ArchiveRefusedError: It is damaged or hostile.
+            ArchiveRefusedError: The archive is damaged or unsafe.
         """
         folder, note = self._tree(archive, windows)
         with self._hold(folder, f"unpacking {archive.name}"):
@@ -178,10 +178,10 @@ class Store:
             yield
 
     def damages(self) -> Iterator[Damage]:
-        """Yield what in the store is not what it was; every byte is read."""
+        """Yield the damaged files in the store; reads every byte."""
         for path in sorted((self.folder / "files").glob("[0-9a-f]*")):
             if digest(path) != path.name:
-                yield Damage(path, "its sha256 is another one")
+                yield Damage(path, "its sha256 has changed")
         for note in sorted((self.folder / "trees").glob("[0-9a-f]*.json")):
             kept = _read_note(note)
             if kept is None:
@@ -190,19 +190,19 @@ class Store:
             for name, file in kept[0].files.items():
                 path = note.with_suffix("") / name
                 if not path.is_file():
-                    yield Damage(path, "is not there")
+                    yield Damage(path, "is missing")
                 elif digest(path) != file.sha256:
-                    yield Damage(path, "its sha256 is another one")
+                    yield Damage(path, "its sha256 has changed")
 
     def clear(self) -> None:
-        """Remove everything; environments keep what they have."""
+        """Remove the whole content; environments are unaffected."""
         with storage_errors(f"can't remove {self.folder}"):
             if self.folder.is_dir():
                 shutil.rmtree(self.folder)
 
 
 def default_store(say: Callable[[str], None] = lambda _: None) -> Store:
-    """Return the store in this user's cache folder (TENV_CACHE_DIR, else the system's)."""
+    """Return the store in the user's cache folder (TENV_CACHE_DIR, else the default of the system)."""
     from platformdirs import user_cache_path  # late: 19 ms
 
     cache = os.environ.get("TENV_CACHE_DIR")
@@ -210,12 +210,12 @@ def default_store(say: Callable[[str], None] = lambda _: None) -> Store:
 
 
 def share(source: Path, target: Path, how: Sharing) -> Sharing:
-    """Bring a file of the store to a new place, and return how that was done: the way asked for or a lesser one."""
+    """Install a file of the store at a new path; return how: the requested way or a fallback."""
     if how is Sharing.CLONE:
         if _clone(source, target):
             return how
         how = Sharing.LINK
-    if how is Sharing.LINK and sys.platform != "win32":  # where a read-only file can't be removed
+    if how is Sharing.LINK and sys.platform != "win32":  # Windows can't remove a read-only file
         with contextlib.suppress(OSError):
             target.hardlink_to(source)
             return how
@@ -252,7 +252,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _stopped(folder: Path) -> Iterator[Path]:
-    """Yield what a killed process has left of a tree that it was unpacking."""
+    """Yield the leftovers of a killed process that was unpacking a tree."""
     return folder.parent.glob(f".{folder.name}.*")
 
 
@@ -266,7 +266,7 @@ def _note(contents: Contents, times: dict[str, int]) -> str:
 
 
 def _read_note(path: Path) -> tuple[Contents, dict[str, int]] | None:
-    """Return what a tree was found to hold and the times of its files; None when nobody wrote that down."""
+    """Return the content of a tree and the times of its files; None without a record."""
     try:
         data = json.loads(path.read_text("utf-8"))
         if data["schema"] != _SCHEMA:

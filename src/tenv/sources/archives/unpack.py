@@ -1,7 +1,7 @@
-"""Unpack an archive into a new folder, trusting nothing that it says.
+"""Unpacks an archive into a new folder without trusting its content.
 
-The format's reader hands every entry to a `Staging`, which checks and writes it into a folder aside; that gets its name
-when all of it is there.
+The reader of the format passes every entry to a `Staging`, which checks it and writes it to a temporary folder. The
+folder is renamed when it is complete.
 """
 
 import shutil
@@ -17,13 +17,13 @@ __all__ = ["reader_of", "unpack"]
 
 
 def reader_of(kind: str) -> Reader:
-    """Return what reads archives of a kind.
+    """Return the reader of a format.
 
     Raises:
-        ArchiveRefusedError: No archive of that kind can be read.
+        ArchiveRefusedError: tenv has no reader for the format.
     """
     if kind in ("tar.gz", "tar.xz", "tar.bz2"):
-        from tenv.sources.archives.formats.tar import read_tar  # late: only the format at hand is loaded
+        from tenv.sources.archives.formats.tar import read_tar  # late: load only the needed format
 
         return lambda path, taker: read_tar(path, taker, kind.removeprefix("tar."))
     if kind in ("zip", "conda"):
@@ -47,20 +47,20 @@ def unpack(
     limits: ArchiveLimits | None = None,
     name: str = "",
 ) -> Contents:
-    """Unpack an archive whose bytes have been verified into a folder that must not exist yet.
+    """Unpack a verified archive into a new folder.
 
     Args:
         archive: The file.
-        kind: How it is packed.
-        folder: The new folder; until all of it is there, the files lie in one aside, in the same parent.
-        strip: How many leading folders of its names are dropped.
-        windows: Refuse names that Windows can't hold, or does not tell apart; elsewhere the file system is asked.
-        limits: What it may hold.
-        name: How messages call it; its file name when empty.
+        kind: Its format.
+        folder: The new folder, which must not exist; files go to a temporary folder beside it first.
+        strip: The number of leading folders to remove from its names.
+        windows: Refuse names that Windows can't hold or distinguish; otherwise the file system decides.
+        limits: The limits on its content.
+        name: Its name in messages; empty for its file name.
 
     Raises:
-        ArchiveRefusedError: It is damaged or hostile.
-        StorageError: The disk is full, or the folder can't be written.
+        ArchiveRefusedError: The archive is damaged or unsafe.
+        StorageError: The disk is full, or the folder is not writable.
     """
     read = reader_of(kind)
     with storage_errors(f"can't unpack {name or archive.name}"):

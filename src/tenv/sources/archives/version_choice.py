@@ -1,4 +1,4 @@
-"""Which version of an NVIDIA product a request means: by the facts, for a CUDA and for the PyTorch that is built."""
+"""Selects the version of an NVIDIA product for a request, from the facts, for the target's CUDA and PyTorch."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ __all__ = ["AUTO", "CUDA", "VersionChoice", "VersionQuery", "answers", "choose",
 
 AUTO = "auto"
 CUDA = "cuda"
-"""The product whose components are one release, the CUDA toolkit."""
+"""The CUDA toolkit: the product whose components form one release."""
 
 _LABEL_DOTS = 2
-"""A release of CUDA has three numbers."""
+"""A CUDA release has three numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionQuery:
-    """What is asked for, on which platforms.
+    """A request with its platforms.
 
     Attributes:
         name: The name in the manifest.
         wanted: A version, a label, a range or ``auto``.
         manifest: The manifest.
-        platforms: The platforms that ask.
-        kept: The version of the old lock, or an empty string.
-        product: The product in NVIDIA's redist, when the name is that of a component.
+        platforms: The platforms with this request.
+        kept: The version in the old lock; empty for none.
+        product: The product in NVIDIA's redist, if the name is that of a component.
     """
 
     name: str
@@ -43,12 +43,12 @@ class VersionQuery:
 
 @dataclass(frozen=True, slots=True)
 class VersionChoice:
-    """What was chosen.
+    """The selected version.
 
     Attributes:
-        version: A version that the facts know, or a version or label as it was asked for.
-        known: Whether the facts know it.
-        reason: Why, where the manifest left it open.
+        version: A version in the facts, or the requested version or label.
+        known: Whether the facts have it.
+        reason: The reason for the selection; empty for an exact request.
     """
 
     version: str
@@ -57,14 +57,14 @@ class VersionChoice:
 
 
 def rows_of(facts: Facts, name: str) -> tuple[RedistArchive, ...]:
-    """Return the archives of a product that the facts know, oldest first."""
+    """Return the archives of a product in the facts, oldest first."""
     if name == "cusparselt":
         return facts.cusparselt.archives
     return facts.cudnn.archives if name == "cudnn" else ()
 
 
 def answers(version: str, wanted: str) -> bool:
-    """Tell whether a version is what a request means: the version, one of that label, or one in that range."""
+    """Return whether a version satisfies a request: the version itself, a label or a range."""
     if wanted in (AUTO, version) or version.startswith(f"{wanted}."):
         return True
     try:
@@ -74,10 +74,10 @@ def answers(version: str, wanted: str) -> bool:
 
 
 def choose(facts: Facts, question: VersionQuery) -> VersionChoice:
-    """Choose a version.
+    """Select a version.
 
     Raises:
-        NoSolutionError: Nothing that is known fits.
+        NoSolutionError: No known version satisfies the request.
     """
     if CUDA in (question.name, question.product):
         return _release(facts, question)
@@ -94,8 +94,8 @@ def choose(facts: Facts, question: VersionQuery) -> VersionChoice:
     if not rows:
         raise NoSolutionError(
             f"archives.{question.name}: NVIDIA has no list of the versions of `{question.name}`, "
-            f"so `{question.wanted}` can't be looked up",
-            hint="name one version exactly",
+            f"so tenv can't resolve `{question.wanted}`",
+            hint="request an exact version",
         )
     serving = [version for version in _versions(rows) if _serves(rows, version, question)]
     fitting = [str(version) for version in serving if str(version) in accepted]
@@ -103,17 +103,17 @@ def choose(facts: Facts, question: VersionQuery) -> VersionChoice:
         return VersionChoice(question.kept, known=True)
     if not fitting:
         raise _nothing(question, rows)
-    return VersionChoice(fitting[-1], known=True, reason=f"the newest in `{question.wanted}` that the facts know")
+    return VersionChoice(fitting[-1], known=True, reason=f"the newest version of the facts in `{question.wanted}`")
 
 
 def _release(facts: Facts, question: VersionQuery) -> VersionChoice:
-    """Choose a release of CUDA: the one that is named, else the newest that has nvcc for every platform that asks."""
+    """Select a CUDA release: the requested one, else the newest with nvcc for every platform of the request."""
     wanted, reason = question.wanted, ""
     if wanted == AUTO:
         cuda = question.manifest.requirements.cuda
         if cuda is None:
             raise _no_cuda(question)
-        wanted, reason = f"{cuda.major_minor}.*", f"the newest of CUDA {cuda.major_minor}, which [requirements] names"
+        wanted, reason = f"{cuda.major_minor}.*", f"the newest of CUDA {cuda.major_minor}, from [requirements]"
     if _is_exact(wanted) and wanted.count(".") >= _LABEL_DOTS:
         return VersionChoice(wanted, known=False)
     try:
@@ -126,7 +126,7 @@ def _release(facts: Facts, question: VersionQuery) -> VersionChoice:
     if not fitting:
         raise NoSolutionError(
             f"archives.{question.name}: no release of CUDA in `{wanted}` is known on {', '.join(question.platforms)}",
-            hint=f"there are {', '.join(serving[-8:])}",
+            hint=f"known releases: {', '.join(serving[-8:])}",
         )
     if question.kept in fitting:
         return VersionChoice(question.kept, known=False)
@@ -135,8 +135,8 @@ def _release(facts: Facts, question: VersionQuery) -> VersionChoice:
 
 def _no_cuda(question: VersionQuery) -> NoSolutionError:
     return NoSolutionError(
-        f"archives.{question.name}: `auto` goes by the CUDA version, and the manifest names none",
-        hint='add `cuda = "…"` to [requirements], or name a version',
+        f"archives.{question.name}: `auto` requires the CUDA version of [requirements], which is missing",
+        hint='add `cuda = "…"` to [requirements], or request a version',
     )
 
 
@@ -149,7 +149,7 @@ def _versions(rows: Iterable[RedistArchive]) -> list[Version]:
 
 
 def _serves(rows: Sequence[RedistArchive], version: Version, question: VersionQuery) -> bool:
-    """Tell whether a version has an archive for every platform that asks, for its CUDA."""
+    """Return whether a version has an archive for the CUDA of every platform of the request."""
     for platform in question.platforms:
         cuda = question.manifest.on(platform).requirements.cuda
         here = [row for row in rows if row.version == version and row.platform == NVIDIA_PLATFORMS[platform]]
@@ -163,15 +163,15 @@ def _nothing(question: VersionQuery, rows: Sequence[RedistArchive]) -> NoSolutio
     serving = [str(version) for version in _versions(rows) if _serves(rows, version, question)]
     made_for = (f" for CUDA {cuda}" if cuda else "") + f" on {', '.join(question.platforms)}"
     return NoSolutionError(
-        f"archives.{question.name}: no version that the facts know is in `{question.wanted}` and has files{made_for}",
-        hint=f"there are {', '.join(serving[-8:])}" if serving else f"`tenv facts {question.name}` lists what there is",
+        f"archives.{question.name}: no version of the facts is in `{question.wanted}` and has files{made_for}",
+        hint=f"known versions: {', '.join(serving[-8:])}" if serving else f"`tenv facts {question.name}` lists them",
     )
 
 
 def _automatic(facts: Facts, question: VersionQuery, rows: Sequence[RedistArchive]) -> VersionChoice:
     if not rows:
         raise NoSolutionError(
-            f"archives.{question.name}: `auto` is known for cuda, cusparselt and cudnn alone", hint="name a version"
+            f"archives.{question.name}: `auto` exists for cuda, cusparselt and cudnn alone", hint="request a version"
         )
     cuda = question.manifest.requirements.cuda
     if cuda is None:
@@ -185,7 +185,7 @@ def _automatic(facts: Facts, question: VersionQuery, rows: Sequence[RedistArchiv
 
 
 def _cusparselt(facts: Facts, question: VersionQuery, cuda: Version) -> list[tuple[Version, str]]:
-    """Return the versions of cuSPARSELt to try, best first: PyTorch's images by CUDA, its wheels, then the newest."""
+    """Return candidate versions of cuSPARSELt, best first: of PyTorch's images, of its wheels, then the newest."""
     table = facts.cusparselt
     found = []
     if paired := table.for_cuda(cuda):
@@ -195,22 +195,22 @@ def _cusparselt(facts: Facts, question: VersionQuery, cuda: Version) -> list[tup
         for wheel in reversed(table.wheels)
         if wheel.package.endswith(f"-cu{cuda.major}") and _builds(question.manifest, wheel.torch)
     ]
-    found += [(version, "the newest that the facts know") for version in reversed(table.versions())]
+    found += [(version, "the newest version of the facts") for version in reversed(table.versions())]
     below = facts.pytorch_build.cusparselt_below(_built(facts, question.manifest))
     if below is None:
         return found
-    why = f"; the PyTorch that is built needs one below {below}"
+    why = f"; the target's PyTorch requires a version below {below}"
     return [(version, reason + why) for version, reason in found if version < below]
 
 
 def _cudnn(facts: Facts, question: VersionQuery, cuda: Version) -> list[tuple[Version, str]]:
-    """Return the versions of cuDNN to try, best first: what PyTorch's releases name for the CUDA, then the newest."""
+    """Return candidate versions of cuDNN, best first: of PyTorch's releases for the CUDA, then the newest."""
     found = []
     for release in reversed(facts.pytorch_build.releases):
         named = release.cudnn_for(cuda)
         if named and _builds(question.manifest, release.version):
             found.append((named, f"PyTorch {release.version} names it for CUDA {cuda.major_minor}"))
-    return found + [(version, "the newest that the facts know") for version in reversed(facts.cudnn.versions())]
+    return found + [(version, "the newest version of the facts") for version in reversed(facts.cudnn.versions())]
 
 
 def _builds(manifest: Manifest, torch: Version) -> bool:
@@ -218,5 +218,5 @@ def _builds(manifest: Manifest, torch: Version) -> bool:
 
 
 def _built(facts: Facts, manifest: Manifest) -> list[Version]:
-    """Return the releases of PyTorch that the manifest is for."""
+    """Return the PyTorch releases that the manifest supports."""
     return [release.version for release in facts.pytorch_build.releases if _builds(manifest, release.version)]

@@ -1,4 +1,4 @@
-"""Conda packages: chosen for the platforms and the host that a manifest declares, never for the machine at hand."""
+"""Selects conda packages for the platforms and the host that a manifest declares, not for this host."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from tenv.targets.manifest import Manifest, Requirements
 __all__ = ["DEFAULT_GLIBC", "Conda", "to_package", "virtual_packages"]
 
 DEFAULT_GLIBC = Version("2.28")
-"""The C library that conda packages may count on where the manifest does not say: that of RHEL 8 and its kin, the
-oldest that conda-forge builds for by default since 2025 and that pixi takes for granted."""
+"""The glibc to assume if the manifest names none: that of RHEL 8, the default of conda-forge since 2025 and of
+pixi."""
 
-_BLAME = "looking for what is to blame"
-_KERNEL = "4.18"  # that of RHEL 8
+_BLAME = "searching for the conflict"
+_KERNEL = "4.18"  # the kernel of RHEL 8
 _WINDOWS = "10"
 _MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "x86_64"}
 
 
 def virtual_packages(platform: str, requirements: Requirements) -> dict[str, tuple[str, str]]:
-    """Return what the host is taken to offer, as virtual packages: by name, version and build string."""
+    """Return the virtual packages of the declared host: version and build string, by name."""
     found = {"__archspec": ("1", _MACHINES[platform])}
     if platform.startswith("win"):
         found |= {"__win": (_WINDOWS, "0")}
@@ -41,18 +41,18 @@ def virtual_packages(platform: str, requirements: Requirements) -> dict[str, tup
 
 
 def to_package(record: Record) -> CondaPackage:
-    """Return a package as a lock holds it."""
+    """Return a record as a package of a lock."""
     return CondaPackage(**{name: getattr(record, name) for name in CondaPackage.__slots__ if name != "features"})
 
 
 @dataclass(frozen=True, slots=True)
 class Conda:
-    """The conda provider.
+    """Selects conda packages.
 
     Attributes:
-        network: How channels are reached.
-        time_limit: Seconds that reading the package lists, and then the solve of a platform, may take.
-        exclude_newer: Packages that came later do not count.
+        network: The network settings for channels.
+        time_limit: The time limit in seconds for reading package lists, and for solving one platform.
+        exclude_newer: Ignore packages that are newer than this time.
     """
 
     network: Network
@@ -62,17 +62,17 @@ class Conda:
     def resolve(
         self, manifest: Manifest, kept: Mapping[str, Sequence[Record]], progress: Progress
     ) -> dict[str, list[Record]]:
-        """Choose the packages of every platform.
+        """Select the packages of every platform.
 
         Args:
             manifest: The manifest.
-            kept: Packages of an earlier lock, by platform, which stay where they still fit.
-            progress: Who watches.
+            kept: Packages of the old lock, by platform, which stay if they still satisfy the manifest.
+            progress: Receives progress.
 
         Raises:
-            NoSolutionError: There is no set that fits; its hint proposes what would.
-            NetworkError: A channel does not answer, or says what no channel may.
-            ManifestError: A request can't be read.
+            NoSolutionError: No set of packages satisfies the manifest; the hint has the nearest request that does.
+            NetworkError: A channel does not respond, or has an invalid record.
+            ManifestError: A request is not valid.
         """
         platforms = [platform for platform in manifest.platforms if manifest.on(platform).dependencies]
         questions = [self._question(manifest.on(platform), platform, kept.get(platform, ())) for platform in platforms]
@@ -97,7 +97,10 @@ class Conda:
                 raise explain(solver, question, here, NoSolutionError(""), self.time_limit)
             for record in answer:
                 if fault := record.fault(question.platform):
-                    raise NetworkError(f"{record.channel}: {fault}", hint="this channel is not to be trusted with it")
+                    raise NetworkError(
+                        f"{record.channel}: {fault}",
+                        hint="remove this channel from `channels`: it serves invalid records",
+                    )
             found[question.platform] = answer
             progress.advance()
         return found
@@ -108,8 +111,8 @@ class Conda:
     def _question(self, manifest: Manifest, platform: str, kept: Sequence[Record]) -> SolveRequest:
         if not manifest.channels and not all(request.channel for request in manifest.dependencies.values()):
             raise ManifestError(
-                f"{manifest.file}: channels: is required, since [dependencies] come from channels",
-                hint='add for example channels = ["conda-forge"]',
+                f"{manifest.file}: channels: is required for [dependencies]",
+                hint='`channels = ["conda-forge"]` is an example',
             )
         for name, request in manifest.dependencies.items():
             if fault := spec_fault(request.spec(name)):

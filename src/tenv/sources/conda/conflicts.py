@@ -1,4 +1,4 @@
-"""Why there is no solution, in the terms of the manifest, and the nearest request that would have one."""
+"""Explains why there is no solution, by lines of the manifest, and finds the nearest request that has one."""
 
 import re
 from dataclasses import replace
@@ -15,9 +15,9 @@ from tenv.targets.manifest import CondaRequest, Manifest
 __all__ = ["explain", "passed_over"]
 
 _SECONDS = 60.0
-"""How long the search for what is to blame may take, at most."""
+"""The time limit of the search for the conflict, in seconds."""
 
-_FEW = 6  # versions that a message lists
+_FEW = 6  # the number of versions that a message lists
 _HIDDEN = re.compile(
     r"(?P<name>[\w.-]+) \S+(?: \| [^\n]*?)? (?:is|are) excluded because due to strict channel priority not using this "
     r"option from: '(?P<channel>[^']+)'"
@@ -28,14 +28,14 @@ _HOST = re.compile(r"__(?P<name>glibc|cuda|linux) (?P<range>[^\s,]*>=(?P<version
 def explain(
     solver: Solver, question: SolveRequest, manifest: Manifest, error: NoSolutionError, seconds: float
 ) -> NoSolutionError:
-    """Return the error that names the lines of the manifest that clash, and what would go together.
+    """Return the error with the conflicting lines of the manifest, and a hint with requests that have a solution.
 
     Args:
-        solver: The solver that found no answer.
-        question: What it was asked.
-        manifest: The manifest as it reads on the platform.
-        error: What the solver said.
-        seconds: How long the search may take.
+        solver: The solver.
+        question: The request without a solution.
+        manifest: The manifest for the platform.
+        error: The solver's error.
+        seconds: The time limit of the search.
     """
     inquiry = Inquiry(solver, question, dict(manifest.dependencies), min(seconds, _SECONDS))
     try:
@@ -46,8 +46,8 @@ def explain(
     except OutOfTimeError:
         found = None
     message, hint = found or (
-        "its requests do not go together, and which of them is to blame was not found in time",
-        "`tenv lock --verbose` prints what the solver says; leave out requests to find the one",
+        "its requests conflict; the search for the conflicting ones ran out of time",
+        "`tenv lock --verbose` prints the solver's full output",
     )
     return NoSolutionError(
         f"no set of conda packages for {manifest.name} on {question.platform}: {message}",
@@ -57,10 +57,10 @@ def explain(
 
 
 def passed_over(solver: Solver, question: SolveRequest, manifest: Manifest, answer: list[Record]) -> str:
-    """Return which request was answered by a channel below one that has a package of its name; empty when none was.
+    """Return the request that a lower channel satisfied although a higher one has the package; empty for none.
 
-    rattler looks only at packages that match a request when it asks which channel has them first, so that a version
-    that the first channel lacks would come from a lower one.
+    For channel priority, rattler considers only packages that match a request. So a version that the first channel
+    lacks would come from a lower one.
     """
     for record in answer:
         request = manifest.dependencies.get(record.name)
@@ -79,20 +79,20 @@ def _channels(inquiry: Inquiry, name: str, request: CondaRequest) -> list[str]:
 
 
 def _unknown(inquiry: Inquiry) -> tuple[str, str] | None:
-    """Find requests for packages that no channel has."""
+    """Find requests for packages that are in no channel."""
     lines, hints = "", []
     for name, request in sorted(inquiry.requests.items()):
         channels = _channels(inquiry, name, request)
         if not any(name in inquiry.names(channel) for channel in channels):
             where = ", ".join(map(channel_word, channels))
-            lines += f"{_line(name, request)}\n    there is no {name} in {where} for {inquiry.question.platform}"
+            lines += f"{_line(name, request)}\n    no {name} in {where} for {inquiry.question.platform}"
             hints.append(nearest(name, {known for channel in channels for known in inquiry.names(channel)}))
-    hint = next(filter(None, hints), "check its name, or name a channel that has it in `channels`")
-    return (f"a package is not there:{lines}", hint) if lines else None
+    hint = next(filter(None, hints), "correct the name, or add a channel that has the package to `channels`")
+    return (f"a package does not exist:{lines}", hint) if lines else None
 
 
 def _no_version(inquiry: Inquiry) -> tuple[str, str] | None:
-    """Find requests that no package of their name answers, whatever else is asked for."""
+    """Find requests that no version of the package satisfies, independent of other requests."""
     for name, request in sorted(inquiry.requests.items()):
         bare = replace(request, channel="").spec(name)
         places = {c: r for c, r in inquiry.candidates(name).items() if c in _channels(inquiry, name, request)}
@@ -102,18 +102,18 @@ def _no_version(inquiry: Inquiry) -> tuple[str, str] | None:
             continue
         if matching:
             below = channel_word(matching[0])
-            message = f"{channel_word(first)} hides the {name} of {below}, which stands below it in `channels`"
+            message = f"{channel_word(first)} hides the {name} of {below}, which is below it in `channels`"
             return message + ":" + _line(name, request), _pin(name, replace(request, channel=below))
         versions = nearest_first((record.version for record in places[first]), _number(request))
         there = ", ".join(versions[:_FEW]) + (" …" if len(versions) > _FEW else "")
-        message = f"{channel_word(first)} has no such {name}; the nearest that it has: {there}:{_line(name, request)}"
+        message = f"{channel_word(first)} has no matching {name}; its nearest versions: {there}:{_line(name, request)}"
         pin = _nearest_pin(inquiry, name, list(inquiry.requests))
-        return message, f"the nearest that goes together: {pin}" if pin else f"ask for another version of {name}"
+        return message, f"the nearest solution: {pin}" if pin else f"request another version of {name}"
     return None
 
 
 def _number(request: CondaRequest) -> str:
-    """Return the first version that a request names; empty when it names none."""
+    """Return the first version in a request; empty for none."""
     found = re.search(r"\d+(\.\d+)*", str(request.version))
     return found.group() if found else ""
 
@@ -122,10 +122,10 @@ def _pin(name: str, request: CondaRequest) -> str:
     return f"add {name} = {request} to [dependencies]"
 
 
-def _hidden(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
-    """Find packages that the solution needs from a channel that another one hides under strict priority."""
+def _hidden(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
+    """Find packages of a channel that the solution needs and that strict channel priority hides."""
     names = list(inquiry.requests)
-    hidden = {match["name"]: match["channel"].rstrip("/") for match in _HIDDEN.finditer(told)}
+    hidden = {match["name"]: match["channel"].rstrip("/") for match in _HIDDEN.finditer(reason)}
     wanted = {name: channel for name, channel in hidden.items() if channel in inquiry.question.channels}
     for chosen in (*([name] for name in sorted(wanted)), sorted(wanted)):
         pins = [CondaRequest(_version_of(inquiry, name), channel_word(wanted[name])) for name in chosen]
@@ -133,9 +133,9 @@ def _hidden(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
         extra = [pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name not in names]
         solution = inquiry.with_specs(inquiry.specs(names, *extra, changed=changed)) if chosen else []
         if solution:
-            told_of = "; ".join(_why_hidden(inquiry, name, wanted[name], solution) for name in chosen)
+            reason_of = "; ".join(_why_hidden(inquiry, name, wanted[name], solution) for name in chosen)
             hint = ", ".join(f"{name} = {pin}" for name, pin in zip(chosen, pins, strict=True))
-            return told_of, f"add {hint} to [dependencies]"
+            return reason_of, f"add {hint} to [dependencies]"
     return None
 
 
@@ -144,24 +144,24 @@ def _version_of(inquiry: Inquiry, name: str) -> CondaRange:
 
 
 def _why_hidden(inquiry: Inquiry, name: str, channel: str, solution: list[Record]) -> str:
-    """Return who needs a package that is hidden, and which channel hides it."""
+    """Return which package needs a hidden one, and which channel hides it."""
     above = next(c for c in inquiry.question.channels if name in inquiry.names(c))
     by = [record for record in solution if any(spec.split()[0] == name for spec in record.depends)]
     by.sort(key=lambda record: (record.name not in inquiry.requests, record.channel != channel, record.name))
     hides = f"which {channel_word(above)} hides under strict channel priority"
     if not by:
-        return f"{channel_word(channel)}'s own {name} is needed, {hides}"
+        return f"{channel_word(channel)}'s {name} is needed, {hides}"
     owner = "its own" if by[0].channel == channel else f"{channel_word(channel)}'s"
     line = _line(by[0].name, inquiry.requests[by[0].name]) if by[0].name in inquiry.requests else ""
-    wants = f"{by[0].name} {by[0].version} of {channel_word(by[0].channel)} wants {owner} {name}"
+    wants = f"{by[0].name} {by[0].version} of {channel_word(by[0].channel)} requires {owner} {name}"
     return f"{wants}, {hides}{line and ':' + line}"
 
 
-def _host(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
-    """Find out whether the manifest promises too little of the host."""
+def _host(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
+    """Find a requirement on the host that the manifest is missing."""
     for name in ("glibc", "cuda"):
         needed = sorted(
-            {match["version"] for match in _HOST.finditer(told) if match["name"] == name},
+            {match["version"] for match in _HOST.finditer(reason) if match["name"] == name},
             key=lambda version: [int(part) for part in version.strip(".").split(".")],
         )
         offered = inquiry.question.virtual.get(f"__{name}", ("", ""))[0]
@@ -169,34 +169,32 @@ def _host(inquiry: Inquiry, told: str) -> tuple[str, str] | None:
             virtual = {**inquiry.question.virtual, f"__{name}": (version, "0")}
             answer = inquiry.ask(replace(inquiry.question, virtual=virtual, kept=()))
             if not isinstance(answer, NoSolutionError):
-                has = f"the manifest counts on {offered}" if offered else "the manifest does not count on any"
-                return f"packages want {name} {version} or newer of the host, and {has}", (
-                    f'write {name} = "{version}" in [requirements], or ask for older packages'
+                has = f"the manifest declares {offered}" if offered else "the manifest declares none"
+                return f"packages require {name} {version} or newer of the host, and {has}", (
+                    f'add `{name} = "{version}"` to [requirements], or request older packages'
                 )
     return None
 
 
 def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
-    """Find the fewest requests that clash, and which of them to change."""
+    """Find the smallest set of conflicting requests, and the changes that resolve the conflict."""
     names = inquiry.core()
     lines = "".join(_line(name, inquiry.requests[name]) for name in names)
-    words = inquiry.clash(names) or _first_words(inquiry.told(names))
+    words = inquiry.clash(names) or _first_words(inquiry.reason(names))
     pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
-    # Where something else clashes as well, no change of one of these helps by itself.
+    # With a second conflict, no single change resolves the first.
     pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]
-    ways = [f"the nearest that goes together: {', or '.join(pins)}"] if pins else []
+    ways = [f"the nearest solution: {', or '.join(pins)}"] if pins else []
     limit = inquiry.question.exclude_newer
     if limit and not isinstance(inquiry.ask(replace(inquiry.question, exclude_newer=None, kept=())), NoSolutionError):
-        ways.append(
-            f"there is a solution of packages that came after {limit:%Y-%m-%d}: choose a later `--exclude-newer`"
-        )
-    hint = "; ".join(ways) or ("leave one of them out" if len(names) > 1 else f"leave {names[0]} out")
-    title = "these do not go together" if len(names) > 1 else "this can't be had"
+        ways.append(f"packages newer than {limit:%Y-%m-%d} have a solution: choose a later `--exclude-newer`")
+    hint = "; ".join(ways) or ("remove one of them" if len(names) > 1 else f"remove {names[0]}")
+    title = "these requests conflict" if len(names) > 1 else "this request has no solution"
     return f"{title}:{lines}\n  {words}", hint
 
 
 def _nearest_pin(inquiry: Inquiry, name: str, names: list[str]) -> str:
-    """Return a request with the version nearest to the one asked for with which some requests have an answer."""
+    """Return a request with the version nearest to the requested one for which some requests have a solution."""
     request = inquiry.requests[name]
     number = _number(request)
     if not number:
@@ -212,17 +210,17 @@ def _nearest_pin(inquiry: Inquiry, name: str, names: list[str]) -> str:
     return f"{name} = {replace(request, version=CondaRange(version), build='')}"
 
 
-def _first_words(told: str) -> str:
-    """Return the beginning of what the solver said, without its drawing of a tree."""
-    lines = [re.sub(r"^[│├└─\s]+", "", line) for line in told.splitlines()]
+def _first_words(reason: str) -> str:
+    """Return the first lines of the solver's output, without its tree drawing."""
+    lines = [re.sub(r"^[│├└─\s]+", "", line) for line in reason.splitlines()]
     said = [line for line in lines if line and "are incompatible" not in line][:3]
     text = " ".join(said).removeprefix("Cannot solve the request because of: ")
     for theirs, ours in (
         (", which cannot be installed because there are no viable options:", ","),
-        (" cannot be installed because there are no viable options:", " can't be had:"),
-        (" would require", " needs"),
-        (", for which no candidates were found.", ", which is not there"),
-        ("No candidates were found for", "there is no"),
+        (" cannot be installed because there are no viable options:", " can't be installed:"),
+        (" would require", " requires"),
+        (", for which no candidates were found.", ", which does not exist"),
+        ("No candidates were found for", "no package matches"),
     ):
         text = text.replace(theirs, ours)
     return text.rstrip(",:")

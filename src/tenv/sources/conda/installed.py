@@ -1,4 +1,4 @@
-"""The conda packages of a prefix, as the notes in ``conda-meta`` tell."""
+"""The conda packages of a prefix, from the files in ``conda-meta``."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,24 +17,24 @@ class CondaPackages(Records):
     __slots__ = ()
 
     def names(self) -> Collection[str]:
-        """Return the names of the packages that are there."""
+        """Return the names of the installed packages."""
         return self.notes().keys()
 
     def files(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the files that the notes of packages name, and those notes."""
+        """Yield the files in the records of packages, and the records."""
         known = self.notes()
         for name in names:
             for note in known.get(name, ()):
                 yield os.path.relpath(note, self.prefix)
                 yield from listed(read_note(note), "files")
 
-    def named(self, packages: Iterable[str]) -> Iterator[str]:  # noqa: ARG002 (of all: rattler reads them all)
-        """Yield the names that the notes in the prefix list in either of their two lists."""
+    def named(self, packages: Iterable[str]) -> Iterator[str]:  # noqa: ARG002 (rattler reads all records)
+        """Yield the names in both lists of every record in the prefix."""
         known = self.notes()
         yield from self.files(known)
         for note in (note for notes in known.values() for note in notes):
             if note.is_symlink():
-                yield f"{note}"  # absolute: what is written there would go elsewhere
+                yield f"{note}"  # absolute, so rattler would write outside the prefix
             rows = read_note(note).get("paths_data")
             paths = rows.get("paths") if isinstance(rows, dict) else None
             for row in paths if isinstance(paths, list) else ():
@@ -49,14 +49,14 @@ class CondaPackages(Records):
             yield from (os.path.relpath(note, self.prefix) for note in known.get(name, ()))
 
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
-        """Tell whether packages are there in their versions and builds, by the names of their notes alone."""
+        """Return whether packages are installed in their versions and builds, by the names of their records alone."""
         if not packages:
             return True
         notes = {note.name for notes in self.notes().values() for note in notes}
         return all(CondaFile(name, version, build).note in notes for name, (version, build, *_) in packages.items())
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
-        """Yield the files of packages, with the digests that their notes have."""
+        """Yield the files of packages, with the digests in their records."""
         notes = {note.name: note for notes in self.notes().values() for note in notes}
         for name, (version, build, *_) in packages.items():
             note = notes.get(CondaFile(name, version, build).note)
@@ -73,7 +73,7 @@ class CondaPackages(Records):
                 yield from (Expected(file, name), *files)
 
     def notes(self) -> dict[str, list[Path]]:
-        """Return the files in ``conda-meta``, one for each package, by the package's name."""
+        """Return the files in ``conda-meta``, by package."""
         found: dict[str, list[Path]] = {}
         folder = self.prefix / "conda-meta"
         for note in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -82,7 +82,7 @@ class CondaPackages(Records):
         return found
 
     def without_note(self, names: Iterable[str]) -> set[str]:
-        """Return those of some packages of which no note can be read."""
+        """Return the packages whose record can't be read."""
         known = self.notes()
 
         def is_read(name: str) -> bool:
@@ -92,6 +92,6 @@ class CondaPackages(Records):
 
 
 def _of_note(row: Mapping[str, Any], owner: str) -> Expected:
-    """Return a file of a conda package: one in which the prefix was written has a digest of its own."""
+    """Return a file of a conda package. A file that holds the prefix has a digest of its own."""
     kind, sha256 = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or row.get("sha256")
     return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")

@@ -1,4 +1,4 @@
-"""Asking the solver again, a little differently each time, to learn why there was no answer."""
+"""Variants of a request without a solution, to find the conflict."""
 
 import time
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ __all__ = ["Inquiry", "OutOfTimeError", "nearest_first"]
 
 
 class OutOfTimeError(Exception):
-    """The time for asking is over; what is known by then has to do."""
+    """The time limit of the search is over."""
 
 
 class Inquiry:
-    """A question that has no answer, and variants of it.
+    """A request without a solution, and its variants.
 
     Attributes:
-        question: The question.
-        requests: What it asks for, by name.
+        question: The request to the solver.
+        requests: The requests of the manifest, by name.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class Inquiry:
         self._known: dict[object, list[Record] | NoSolutionError] = {}
 
     def ask(self, question: SolveRequest) -> list[Record] | NoSolutionError:
-        """Return the packages that answer a question, or why there are none.
+        """Return the solution of a request, or the error.
 
         Raises:
-            OutOfTimeError: Enough has been asked.
+            OutOfTimeError: The time limit is over.
         """
         key = (question.specs, question.lowest, question.exclude_newer, tuple(question.virtual.items()))
         if key in self._known:
@@ -55,42 +55,42 @@ class Inquiry:
         return answer
 
     def specs(self, names: Iterable[str], *extra: str, changed: dict[str, str] | None = None) -> tuple[str, ...]:
-        """Return the specifications of some requests, in a stable order, with others added."""
+        """Return the specifications of some requests and extra ones, in a stable order."""
         changed = changed or {}
         return (*(changed.get(name) or self.requests[name].spec(name) for name in sorted(names)), *extra)
 
     def with_specs(self, specs: tuple[str, ...], *, lowest: bool = False) -> list[Record]:
-        """Return the packages that answer other specifications; none when nothing does."""
+        """Return the solution for other specifications; empty without one."""
         answer = self.ask(replace(self.question, specs=specs, kept=(), lowest=lowest))
         return [] if isinstance(answer, NoSolutionError) else answer
 
-    def told(self, names: Iterable[str]) -> str:
-        """Return what the solver says of some of the requests alone; empty when they have an answer."""
+    def reason(self, names: Iterable[str]) -> str:
+        """Return the solver's error for some of the requests alone; empty if they have a solution."""
         answer = self.ask(replace(self.question, specs=self.specs(names), kept=()))
         return answer.detail if isinstance(answer, NoSolutionError) else ""
 
     def candidates(self, name: str) -> dict[str, list[Record]]:
-        """Return the packages of a name by channel, best channel first; only channels that have some."""
+        """Return the packages of a name by channel, best channel first, without empty channels."""
         asked = [channel for channel in self.question.channels if name in self.names(channel)]
         found = self._solver.candidates(asked, self.question.platform, name) if asked else []
         by_channel = {channel: [record for record in found if record.channel == channel] for channel in asked}
         return {channel: records for channel, records in by_channel.items() if records}
 
     def names(self, channel: str) -> frozenset[str]:
-        """Return the names of the packages that a channel has."""
+        """Return the names of the packages in a channel."""
         return self._solver.names(channel, self.question.platform)
 
     def core(self) -> list[str]:
-        """Return the fewest requests that have no answer together: leaving out any one of them, there is one."""
+        """Return a minimal set of conflicting requests: without any one of them, there is a solution."""
         names = sorted(self.requests)
         for name in list(names):
             rest = [other for other in names if other != name]
-            if rest and self.told(rest):
+            if rest and self.reason(rest):
                 names = rest
         return names
 
     def clash(self, names: list[str]) -> str:
-        """Return which package of some clashing requests wants what another of them rules out; empty if not seen."""
+        """Return which packages of some conflicting requests exclude each other; empty if not found."""
         for name in names:
             mine = {record.name: record for record in self.with_specs(self.specs([name]))}
             others = self.with_specs(self.specs(other for other in names if other != name)) if len(names) > 1 else []
@@ -100,16 +100,13 @@ class Inquiry:
                     if brought and brought.name != record.name and not fits(spec, brought):
                         wants = " ".join(spec.split()[:2])
                         other = f"{name} brings {brought.name}" if brought.name != name else name
-                        verb = "" if brought.name != name else " is asked for"
-                        return (
-                            f"{record.name} {record.version} goes together with {wants} only, "
-                            f"and {other} {brought.version}{verb}"
-                        )
+                        verb = "" if brought.name != name else " is requested"
+                        return f"{record.name} {record.version} requires {wants}, and {other} {brought.version}{verb}"
         return ""
 
 
 def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:
-    """Return versions, the nearest to another one first; of two as near, the lower."""
+    """Return versions, the nearest to another one first; of two equally near, the lower first."""
 
     def numbers(version: str) -> tuple[int, ...]:
         found = [int(part) if part.isdigit() else 0 for part in version.replace("-", ".").split(".")]
@@ -120,7 +117,7 @@ def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:
     def key(version: str) -> tuple[list[int], tuple[int, ...]]:
         mine = numbers(version)
         same = next((place for place, (a, b) in enumerate(zip(mine, aim, strict=True)) if a != b), len(aim))
-        # Past the first number that differs, the highest of those below is the nearest, and the lowest of those above.
+        # After the first different number, the highest below and the lowest above are the nearest.
         sign = -1 if mine < aim else 1
         rest = [sign * number for number in mine[same + 1 :]]
         return [*(abs(a - b) for a, b in zip(mine[: same + 1], aim, strict=False)), *rest], mine

@@ -32,7 +32,7 @@ class CondaSource(Source):
     section = section_of(_KEY)
 
     def choose(self, problem: Problem, chosen: Chosen) -> None:
-        """Choose packages, or keep those of the old lock where the manifest asks nothing else of them."""
+        """Select packages, or keep those of the old lock if the requests are unchanged."""
         from tenv.sources.conda.choose import to_package  # late: most locks are up to date
 
         records = _choose_records(problem) if problem.wants(_KEY) else {}
@@ -40,8 +40,8 @@ class CondaSource(Source):
         chosen.records |= {platform: [record.raw for record in found] for platform, found in records.items()}
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-        """Return what keeps the packages of a lock from satisfying a manifest."""
-        from tenv.locks.satisfaction import conda_differences  # late: asked of a lock whose manifest has changed
+        """Return why the conda packages of a lock do not satisfy a manifest."""
+        from tenv.locks.satisfaction import conda_differences  # late: only for a lock whose manifest changed
 
         return conda_differences(lock, manifest, platform)
 
@@ -51,21 +51,21 @@ class CondaSource(Source):
         return package.version, package.build, package.sha256 or package.md5
 
     def records(self, prefix: Path) -> CondaPackages:
-        """Return the notes in ``conda-meta``."""
+        """Return the records in ``conda-meta``."""
         return CondaPackages(prefix)
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
-        """Yield rattler's package cache, and what is there of downloads that were stopped."""
-        from tenv.rattler_api.cache import cache_folder, downloads_folder  # late: asked by `tenv clean` alone
+        """Yield rattler's package cache, and the partial downloads."""
+        from tenv.rattler_api.cache import cache_folder, downloads_folder  # late: only for `tenv clean`
 
         for name, path, leftover in (
             ("conda packages", cache_folder(), False),
-            ("conda downloads that were stopped", downloads_folder(), True),
+            ("partial conda downloads", downloads_folder(), True),
         ):
             yield SourceCache(name, path, partial(empty_folder, path), leftover)
 
     def work(self, job: "Job") -> "CondaWork":
-        """Return what links packages."""
+        """Return the work that links packages."""
         return CondaWork(job, self)
 
 
@@ -111,10 +111,10 @@ class CondaWork(Work):
         return _KEY in self.job.plan.changed
 
     def stage(self) -> Collection[str]:
-        """Have the packages in the cache, and see that none is in the way of unmanaged files.
+        """Fetch the packages into the cache, and check that none overwrites an unmanaged file.
 
         Raises:
-            ForeignFolderError: A package brings a file that stands in the prefix and is not tenv's.
+            ForeignFolderError: A package has a file that is an unmanaged file in the prefix.
             UsageError: The prefix has a space in it.
         """
         if not self._changes:
@@ -147,22 +147,22 @@ class CondaWork(Work):
 
     def _check_unmanaged(self, staged: "Staged") -> None:
         job, plan, old = self.job, self.job.plan, self.job.old
-        if old is None or old.status is Status.BROKEN:  # of a broken one nobody knows whose the files are
+        if old is None or old.status is Status.BROKEN:  # a broken state has no owners
             return
         certain = set(plan.unmanaged if old.status is Status.READY else old.foreign) & set(plan.unmanaged)
-        # No file counts as a package's for want of its note; what tenv has installed is tenv's all the same.
+        # A package without a record owns no files, but a package in the state is tenv's.
         same = (name for name, row in plan.wanted[_KEY].items() if old.of(_KEY).get(name) == row)
         lost = CondaPackages(job.prefix).without_note(same)
         taken = sorted(name for name in certain & staged.files.keys() if staged.files[name] not in lost)
         if taken:
             raise ForeignFolderError(
-                f"{staged.files[taken[0]]} brings `{taken[0]}`, which is in {job.prefix} already and not from tenv"
+                f"{staged.files[taken[0]]} has the file `{taken[0]}`, which is an unmanaged file in {job.prefix}"
                 + (f" (and {len(taken) - 1} more files)" if len(taken) > 1 else ""),
-                hint="move it away; `--exact` removes all that tenv did not install",
+                hint="move the file away; `--exact` removes all unmanaged files",
             )
 
     def put(self) -> None:
-        """Link what is to be there, and remove what is not."""
+        """Link the packages of the lock, and remove the others."""
         if self._staged is None:
             return
         from tenv.rattler_api.install import link  # late: loads rattler
@@ -171,7 +171,7 @@ class CondaWork(Work):
         job.context.progress.step("installing conda packages", len(staged.records))
         packages, wanted = CondaPackages(job.prefix), plan.wanted[_KEY]
         for name in packages.without_note(wanted):
-            for note in packages.notes().get(name, ()):  # rattler would stop over one that it can't read
+            for note in packages.notes().get(name, ()):  # rattler stops at a record that it can't read
                 note.unlink()
         require_inside(job.prefix, staged.files, "a conda package")
         link(
@@ -181,16 +181,16 @@ class CondaWork(Work):
             staged.archives,
             kept=self._kept,
             again=sorted({*plan.other_files(_KEY), *plan.broken(_KEY)}),
-            # What the cache has was looked at as closely as was asked; rattler sees for itself what to replace in it.
+            # Staging has verified the cache as far as requested; rattler decides what to replace in it.
             thorough=bool(staged.damaged),
             on_linked=job.context.progress.advance,
         )
         if not packages.hold(wanted):
             missing = sorted(wanted.keys() - packages.names())
-            raise EnvironmentBrokenError(f"{job.prefix}: {', '.join(missing)} did not arrive as the lock says")
+            raise EnvironmentBrokenError(f"{job.prefix}: {', '.join(missing)} differ from the lock after installing")
 
     def notes(self) -> Iterator[str]:
-        """Yield what packages bring that does not belong into an environment."""
+        """Yield notes about problematic files of packages."""
         from tenv.sources.conda.staging import leaving_links  # late: as above
 
         if self._staged is not None:

@@ -1,4 +1,4 @@
-"""Have the conda packages of a lock at hand, and look at them, before anything in a prefix is touched."""
+"""Fetches and checks the conda packages of a lock, before the prefix changes."""
 
 import posixpath
 import re
@@ -28,15 +28,15 @@ _SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The conda packages of a lock, at hand.
+    """The fetched conda packages of a lock.
 
     Attributes:
         records: The packages.
-        files: Every file that they bring, relative to the prefix, and the package that brings it.
-        links: Those that are symbolic links.
-        archives: By URL: packages that were fetched and are not in the cache yet.
-        damaged: Names of packages whose files in the cache were not whole.
-        notes: What a person should know.
+        files: The package of every file, by path relative to the prefix.
+        links: The files that are symbolic links.
+        archives: The fetched packages that are not in the cache yet, by URL.
+        damaged: Names of packages with damaged files in the cache.
+        notes: Notes for the user.
     """
 
     records: tuple[Record, ...] = ()
@@ -48,20 +48,20 @@ class Staged:
 
 
 def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, thorough: bool = False) -> Staged:
-    """Have every conda package that a lock names for a platform at hand, and look at what it holds.
+    """Fetch every conda package of a lock for a platform, and check its content.
 
     Args:
         lock: The lock.
         platform: The platform.
-        network: How channels are reached.
-        progress: Who watches.
-        thorough: Trust nothing of the package cache that its digest does not prove.
+        network: The network settings for channels.
+        progress: Receives progress.
+        thorough: Verify every file in the package cache by its digest.
 
     Raises:
-        LockCorruptError: The lock describes a package that can't be one.
-        HashMismatchError: A package's bytes are not those of the lock.
-        NetworkError: A package can't be had.
-        UnsafePackageError: A package would write where it must not.
+        LockCorruptError: The lock has an invalid row.
+        HashMismatchError: A package's bytes differ from the lock.
+        NetworkError: A package can't be fetched.
+        UnsafePackageError: A package would write outside the prefix or to a reserved path.
     """
     every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
     records = tuple(record for record in every if record.url not in lock.left_out)
@@ -77,7 +77,7 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
 
 
 def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
-    """Refuse a lock that rattler reads in another way than tenv: what was checked must be what is installed."""
+    """Raise LockCorruptError if rattler reads the lock differently: tenv must install what it checked."""
 
     def key(row: Record | CondaPackage) -> tuple[str, ...]:
         return row.name, row.version, row.build, row.subdir, row.url, row.sha256, row.md5
@@ -86,12 +86,12 @@ def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
     if not faults and sorted(map(key, records)) != sorted(map(key, lock.conda.get(platform, ()))):
         faults = [f"its conda packages for {platform} can be read in two ways"]
     if faults:
-        hint = f"`tenv lock {lock.target}` writes it anew"
+        hint = f"`tenv lock {lock.target}` replaces it"
         raise LockCorruptError(f"the lock of {lock.target}: {faults[0]}", hint=hint)
 
 
 def _teller(progress: Progress) -> Callable[[str, int, int], None]:
-    """Return what a download reports to: it hands on all that run, a few times a second."""
+    """Return a callback for downloads that passes all running ones to `progress` a few times a second."""
     running: dict[str, Transfer] = {}
     told = time.monotonic()
 
@@ -128,7 +128,7 @@ def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tu
 
 
 def _site_packages(contents: Sequence[Content]) -> str:
-    """Return where the Python among the packages keeps others, relative to the prefix."""
+    """Return the site-packages folder of the Python among the packages, relative to the prefix."""
     for content in contents:
         record = content.record
         if record.name == "python":
@@ -140,7 +140,7 @@ def _site_packages(contents: Sequence[Content]) -> str:
 
 
 def _in_prefix(content: Content, site: str) -> Iterator[str]:
-    """Yield the names that the files of a package have in a prefix."""
+    """Yield the paths of a package's files in a prefix."""
     yield from _placed(content, content.files, site)
     for name in content.entry_points:
         yield f"bin/{name}"
@@ -160,23 +160,23 @@ _SUSPICIOUS = re.compile(r"\.\.|[\\:\0]|//|^/|(^|/)\./|tenv|conda-meta")
 
 
 def _check_name(name: str, record: Record) -> None:
-    if not _SUSPICIOUS.search(name):  # nearly every name of tens of thousands
+    if not _SUSPICIOUS.search(name):  # true for nearly every one of tens of thousands of names
         return
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name) or ".." in parts or "\0" in name:
-        what = "lead out of the environment"
+        what = "is outside the environment"
     elif _RESERVED.match(posixpath.normpath(name)):
-        what = "belong to the environment itself"
+        what = "is reserved for tenv and conda"
     else:
         return
     raise UnsafePackageError(
-        f"{record.url}: holds `{name}`, a name that would {what}, so nothing is installed",
-        hint=f"leave {record.name} out, or take it from another channel",
+        f"{record.url}: has the file `{name}`, which {what}",
+        hint=f"remove {record.name} from the manifest, or use another channel",
     )
 
 
 def _check_folders(files: Mapping[str, str]) -> None:
-    """Refuse a file, which may be a link to anywhere, where another name needs a folder."""
+    """Raise UnsafePackageError for a file or link at a path that another package needs as a folder."""
     folders: dict[str, str] = {}
     for name in files:
         parent = name.rpartition("/")[0]
@@ -186,9 +186,8 @@ def _check_folders(files: Mapping[str, str]) -> None:
     for folder, below in folders.items():
         if folder in files:
             raise UnsafePackageError(
-                f"{files[folder]} has a file or a link `{folder}`, and {files[below]} puts `{below}` below it, "
-                "so nothing is installed",
-                hint=f"leave {files[folder]} or {files[below]} out, or take it from another channel",
+                f"{files[folder]} has a file or link `{folder}`, and {files[below]} has `{below}` below it",
+                hint=f"remove {files[folder]} or {files[below]} from the manifest, or use another channel",
             )
 
 
@@ -198,24 +197,24 @@ def _script_notes(contents: Sequence[Content]) -> Iterator[str]:
         if scripts:
             record = content.record
             yield (
-                f"{record.name} {record.version} has a link script (`{scripts[0]}`), which tenv does not run: "
-                "what it would have made is missing"
+                f"{record.name} {record.version} has a link script (`{scripts[0]}`), which tenv does not run, "
+                "so its output is missing"
             )
 
 
 def _twice_notes(twice: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield what is to be said of files that more than one package brings, a line for each set of packages."""
+    """Yield a note for each set of packages that share files."""
     sets: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, packages in sorted(twice.items()):
         sets[tuple(sorted(packages))].append(name)
     for together, names in sets.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
-        yield f"{' and '.join(together)} bring the same files ({shown}{more}); only one of each can be there"
+        yield f"{' and '.join(together)} have the same files ({shown}{more}); the environment gets one of each"
 
 
 def leaving_links(prefix: Path, staged: Staged) -> list[str]:
-    """Return a sentence for each package with links that lead out of the prefix."""
+    """Return a note for each package with symbolic links to paths outside the prefix."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in staged.links:
         link = prefix / name
@@ -225,7 +224,7 @@ def leaving_links(prefix: Path, staged: Staged) -> list[str]:
             if target.is_absolute() or inside.startswith(".."):
                 found[staged.files[name]].append(f"`{name}` to `{target}`")
     return [
-        f"{package} has links that lead out of the environment: {', '.join(links[:_NAMED])}"
+        f"{package} has symbolic links to paths outside the environment: {', '.join(links[:_NAMED])}"
         + (f" and {len(links) - _NAMED} more" if len(links) > _NAMED else "")
         for package, links in found.items()
     ]

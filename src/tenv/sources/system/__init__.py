@@ -1,1 +1,1 @@
-"""What a target takes from the machine (``[system]``): found, checked, fingerprinted, and never installed."""
+"""The ``[system]`` source: resolves tools from the system, checks and fingerprints them, and installs nothing."""

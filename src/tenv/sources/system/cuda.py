@@ -1,4 +1,4 @@
-"""The CUDA toolkit that an administrator, a distribution or an environment module put on the machine."""
+"""Resolves the CUDA toolkit from the system: from an administrator, a distribution or an environment module."""
 
 import os
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _WATCHED = ("nvcc", "cicc", "ptxas", "version.json", "version.txt", "cuda_runtim
 
 
 def find_toolkit(wanted: ToolRequest) -> Tool | Lack:
-    """Return the CUDA toolkit that suits best."""
+    """Return the best CUDA toolkit of the system."""
     choice = choose_toolkit(toolkits.probe(wanted.places).value, wanted.accepted, wanted.kept)
     if choice.taken is None:
         return Lack(wanted.name, wanted.accepted.text, choice.refused, LOOKED_AT, _install(wanted))
@@ -34,7 +34,7 @@ def find_toolkit(wanted: ToolRequest) -> Tool | Lack:
 
 
 def _install(wanted: ToolRequest) -> str:
-    """Return the command that installs a release that will do; NVIDIA's packages carry it in their names."""
+    """Return the command that installs a matching release; NVIDIA's packages have it in their names."""
     exact = wanted.accepted.text.strip(" =").removesuffix(".*")
     parts = exact.split(".")
     if len(parts) > 1 and all(part.isdigit() for part in parts):
@@ -72,17 +72,17 @@ def _tool(wanted: ToolRequest, toolkit: Toolkit) -> Tool:
 def _notes(wanted: ToolRequest, root: Path, home: Path, toolkit: Toolkit) -> Iterator[str]:
     other = wanted.places.find("ptxas")
     if home != root and other and os.path.realpath(other) != os.path.realpath(home / "bin" / "ptxas"):
-        yield f"{toolkit.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}"
+        yield f"{toolkit.path}: its nvcc calls the first ptxas on PATH, which belongs to another toolkit: {other}"
     yield from (f"{toolkit.path}: {problem.text}" for problem in toolkit.problems)
     nvcc = root / "bin" / "nvcc"
     if nvcc.is_file():
         with nvcc.open("rb") as file:
             if file.read(2) == b"#!":
-                yield f"{nvcc} is a script: it and the programs beside it are watched, not what it may call elsewhere"
+                yield f"{nvcc} is a script: tenv watches it and the programs beside it, no others that it calls"
 
 
 def _library_folders(home: Path) -> list[Path]:
-    """Return the folders with libraries, each once."""
+    """Return the library folders, each once."""
     found = (home / "lib64", *home.glob("targets/*/lib"), *home.glob("lib/*-linux-gnu*"), home / "lib" / "x64")
     folders = [folder for folder in found if folder.is_dir()]
     if (home / "lib").is_dir() and not folders:

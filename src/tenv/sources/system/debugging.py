@@ -141,4 +141,4 @@ def _gdb_version(places: Places, program: Path) -> Version | str:
     if isinstance(done, Missing):
         return done.reason
     match = _GDB_VERSION.search(done.stdout)
-    return Version(match[1]) if match else "`--version` names no version"
+    return Version(match[1]) if match else "`--version` prints no version"

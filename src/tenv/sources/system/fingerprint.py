@@ -1,9 +1,8 @@
-"""What the tools of the machine were when an environment took them, and whether they still are.
+"""Fingerprints of system tools at `create`, and their comparison with the present files.
 
-The fingerprint lies in the environment (``tenv-meta/system.json``), not in the lock: two machines have the same lock
-and different fingerprints. A look at it first compares what ``stat`` tells, so that it costs milliseconds; only a file
-that looks different is read. A copy that keeps the times does not get past that: nobody can set the time of a file's
-last change of status (ctime).
+A fingerprint is in the environment (``tenv-meta/system.json``), not in the lock: two machines have the same lock and
+different fingerprints. A comparison calls ``stat`` first, which takes milliseconds, and reads only files with different
+values. A copy that keeps the times is detected too, since no program can set the time of a status change (ctime).
 """
 
 import json
@@ -31,23 +30,23 @@ __all__ = [
 ]
 
 FILE = "system.json"
-"""The file among tenv's notes in a prefix."""
+"""The file in ``tenv-meta``."""
 
 _SCHEMA = 1
-_SHOWN = 3  # as many as fit a line
+_SHOWN = 3  # the number of files that fits on a line
 
 
 @dataclass(frozen=True, slots=True)
 class FileFingerprint:
-    """What one file was.
+    """The fingerprint of one file.
 
     Attributes:
         path: The file.
-        size: Its bytes.
-        mtime_ns: When its content was last written.
-        ctime_ns: When anything of it last changed.
-        inode: Its number in the file system.
-        sha256: The digest of its bytes; empty for libraries too large to be read each time.
+        size: Its size in bytes.
+        mtime_ns: The time of the last change of its content.
+        ctime_ns: The time of its last status change.
+        inode: Its inode.
+        sha256: The digest of its bytes; empty for a library that is too large to read each time.
     """
 
     path: str
@@ -60,17 +59,17 @@ class FileFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What one tool was when an environment took it.
+    """The fingerprint of one system tool.
 
     Attributes:
         name: Its key in ``[system]``.
         path: Its folder; for a compiler, the program.
         version: Its version.
-        accepted: The range that it was taken for.
-        found_by: What led to it.
-        roles: Programs and folders that a toolchain needs of it, by role.
-        marks: Its files.
-        watched: The files that a shell looks at when it activates.
+        accepted: The range that it satisfied.
+        found_by: How tenv found it.
+        roles: The programs and folders that a toolchain needs, by role.
+        marks: The fingerprints of its files.
+        watched: The files that a shell compares when it activates.
     """
 
     name: str
@@ -85,15 +84,15 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One file that is no longer what it was.
+    """One changed file of a system tool.
 
     Attributes:
         name: The tool's key in ``[system]``.
-        version: The tool's version at that time.
+        version: The tool's version in the fingerprint.
         tool: Its folder or program.
         file: The file.
-        gone: Whether it is not there any more, rather than changed.
-        hidden: Whether its size and times are as they were, so that only its content tells.
+        gone: Whether the file is missing, not changed.
+        hidden: Whether its size and times are unchanged, so only its content shows the change.
     """
 
     name: str
@@ -104,12 +103,12 @@ class Drift:
     hidden: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the drift as plain values."""
+        """Return the change as JSON values."""
         return asdict(self)
 
 
 def take_fingerprint(tool: Tool) -> Fingerprint:
-    """Read the files of a tool and return what they are."""
+    """Read the files of a tool and return its fingerprint."""
     digests = each(digest, tool.files)
     marks = [_mark(path, sha256) for path, sha256 in zip(tool.files, digests, strict=True)]
     return Fingerprint(
@@ -130,11 +129,11 @@ def _mark(path: Path, sha256: str) -> FileFingerprint:
 
 
 def differences(fingerprints: Iterable[Fingerprint], *, deep: bool = False) -> list[Drift]:
-    """Return every file that is no longer what it was.
+    """Return every changed file.
 
     Args:
-        fingerprints: What was taken.
-        deep: Read every file, whatever its size and times tell.
+        fingerprints: The fingerprints.
+        deep: Read every file, even with unchanged size and times.
     """
     rows = [(one, mark) for one in fingerprints for mark in one.marks]
     found = each(lambda row: _compare(*row, deep=deep), rows) if deep else [_compare(*row, deep=False) for row in rows]
@@ -157,10 +156,9 @@ def _compare(of: Fingerprint, mark: FileFingerprint, *, deep: bool) -> Drift | N
 
 
 def retimed(fingerprints: Iterable[Fingerprint], drifts: Iterable[Drift]) -> tuple[Fingerprint, ...]:
-    """Return fingerprints with the times that files have now, of all those that have not drifted.
+    """Return fingerprints with the present times of unchanged files.
 
-    A file that was written again with the same bytes (a package was installed once more) is the same file; what `stat`
-    tells of it is new.
+    A file that was rewritten with the same bytes (by a reinstalled package) has new values of `stat`.
     """
     drifted = {drift.file for drift in drifts}
     return tuple(
@@ -173,16 +171,16 @@ def retimed(fingerprints: Iterable[Fingerprint], drifts: Iterable[Drift]) -> tup
 
 
 def describe(drifts: Sequence[Drift]) -> list[str]:
-    """Return what has become of each tool that is no longer what an environment was made with, in a few words."""
+    """Return the changes of each changed tool, one phrase each."""
     names = dict.fromkeys(drift.name for drift in drifts)
     return [_describe([drift for drift in drifts if drift.name == name]) for name in names]
 
 
 def _describe(drifts: Sequence[Drift]) -> str:
-    what = f"{drifts[0].name} {drifts[0].version} of this machine ({drifts[0].tool})"
+    what = f"{drifts[0].name} {drifts[0].version} of the system ({drifts[0].tool})"
     if not Path(drifts[0].tool).exists():
-        return f"{what} is not there any more"
-    files = [f"{_relative(drift)} {'is gone' if drift.gone else 'has changed'}" for drift in drifts]
+        return f"{what} is missing"
+    files = [f"{_relative(drift)} {'is missing' if drift.gone else 'has changed'}" for drift in drifts]
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return f"{what}: {', '.join(files[:_SHOWN])}{more}"
 
@@ -198,7 +196,7 @@ def render(fingerprints: Sequence[Fingerprint]) -> str:
 
 
 def write_fingerprints(meta: Path, fingerprints: Sequence[Fingerprint]) -> None:
-    """Write the fingerprints of an environment, or take away those of an earlier one where there are none."""
+    """Write the fingerprints of an environment; without any, remove an old file."""
     if fingerprints:
         write_atomic(meta / FILE, render(fingerprints))
     else:
@@ -206,16 +204,16 @@ def write_fingerprints(meta: Path, fingerprints: Sequence[Fingerprint]) -> None:
 
 
 def read_fingerprints(meta: Path) -> tuple[Fingerprint, ...]:
-    """Read the fingerprints of an environment; an empty tuple where it takes nothing from the machine.
+    """Read the fingerprints of an environment; empty if it uses no system tools.
 
     Raises:
-        EnvironmentBrokenError: They can't be read.
+        EnvironmentBrokenError: The file can't be read.
     """
     path = meta / FILE
     try:
         data = json.loads(path.read_text())
         if data["schema"] != _SCHEMA:
-            raise ValueError("of another tenv")  # noqa: TRY301 (one place to tell)
+            raise ValueError("unknown schema")  # noqa: TRY301 (one place for the error)
         return tuple(_read(row) for row in data["tools"])
     except FileNotFoundError:
         return ()

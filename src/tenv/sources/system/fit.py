@@ -1,4 +1,4 @@
-"""Put the tools of the machine into the toolchain of a prefix."""
+"""Adds system tools to the toolchain of a prefix."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,7 +15,7 @@ _FOLDERS = ("cudnn", "cusparselt", "nccl", "mkl", "mpi")
 
 
 def fit(toolchain: Toolchain, taken: Iterable[Fingerprint]) -> Toolchain:
-    """Return a toolchain with the tools of the machine in the places of those that the prefix does not hold."""
+    """Return a toolchain with system tools in place of those that the prefix lacks."""
     changes: dict[str, Any] = {}
     tools = {one.name: one for one in taken}
     if toolkit := tools.get("cuda-toolkit"):

@@ -1,4 +1,4 @@
-"""A gcc and its g++, on PATH or where distributions and environment modules keep newer ones."""
+"""Resolves gcc and g++ from PATH and the folders of distributions and environment modules."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _PROGRAMS = ("cc1", "cc1plus", "collect2")
 
 
 def find_gcc(wanted: ToolRequest) -> Tool | Lack:
-    """Return the gcc and g++ that suit best, the limit of the CUDA toolkit that is taken counted in."""
+    """Return the best gcc and g++ that the CUDA toolkit of the system accepts."""
     toolkit = wanted.others.get("cuda-toolkit")
     most = wanted.most(toolkit.version) if toolkit else None
     found = [c for c in compilers.probe(_wider(wanted.places)).value if not environment_of(Path(c.path))]
@@ -32,13 +32,13 @@ def find_gcc(wanted: ToolRequest) -> Tool | Lack:
         programs = {name: _asked(wanted.places, pair.gxx, f"-print-prog-name={name}") for name in _PROGRAMS}
         if programs["cc1plus"]:
             return _tool(wanted, pair, [Path(path) for path in programs.values() if path])
-        refused.append(f"{pair.gxx}: it has no cc1plus, so that it compiles no C++ (a package of it is missing)")
+        refused.append(f"{pair.gxx}: it has no cc1plus, so it can't compile C++ (a package of it is missing)")
     looked = f"PATH, CC, CXX, /usr/bin, /opt/rh, /opt/gcc*, {', '.join(_VARIABLES)}"
     return Lack(wanted.name, wanted.accepted.text, tuple(refused), looked, _install(wanted, most))
 
 
 def _wider(places: Places) -> Places:
-    """Return the same places with more folders behind those of PATH."""
+    """Return the places with more folders after those of PATH."""
     return replace(places, path=os.pathsep.join(dict.fromkeys(map(str, _folders(places)))))
 
 
@@ -52,10 +52,10 @@ def _folders(places: Places) -> Iterator[Path]:
 
 
 def _asked(places: Places, program: str, option: str) -> str:
-    """Return the absolute path that a compiler tells of a part of its own, an empty string where it knows none."""
+    """Return the absolute path of a part of a compiler, which the compiler prints; empty without one."""
     done = places.run(program, option, LC_ALL="C")
-    told = "" if isinstance(done, Missing) else done.stdout.strip()
-    return told if Path(told).is_absolute() and Path(told).is_file() else ""
+    printed = "" if isinstance(done, Missing) else done.stdout.strip()
+    return printed if Path(printed).is_absolute() and Path(printed).is_file() else ""
 
 
 def _tool(wanted: ToolRequest, pair: GccPair, programs: list[Path]) -> Tool:
@@ -75,9 +75,9 @@ def _tool(wanted: ToolRequest, pair: GccPair, programs: list[Path]) -> Tool:
 
 
 def _install(wanted: ToolRequest, most: int | None) -> str:
-    """Return the command that installs the newest gcc that will do."""
+    """Return the command that installs the newest matching gcc."""
     newest = 15
     for major in range(min(newest, most or newest), 4, -1):
         if any(Version(f"{major}.{minor}.0") in wanted.accepted for minor in range(6)):
             return f"apt install gcc-{major} g++-{major} (Debian, Ubuntu) or dnf install gcc-toolset-{major}"
-    return "name a gcc and g++ that fit in CC and CXX"
+    return "set CC and CXX to a matching gcc and g++"

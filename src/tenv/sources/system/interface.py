@@ -1,4 +1,4 @@
-"""What every kind of system tool shares: what is asked of it, and what it answers."""
+"""The interface of system tools: request, tool, reason for rejection."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ __all__ = ["Kind", "Lack", "Tool", "ToolRequest"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool of the machine, taken into an environment.
+    """One system tool for an environment.
 
     Attributes:
         name: Its key in ``[system]``.
         path: Its folder; for a compiler, the program.
-        version: Its version, as the tool itself tells it.
-        accepted: The range that the manifest asks for.
-        found_by: What led to it, in words.
-        roles: Programs and folders that a toolchain needs of it, such as ``nvcc`` or ``g++``, by role.
-        notes: What a person should know of it, in sentences.
-        files: The files whose content decides what it builds; each is digested.
-        large: Libraries too large to be digested each time; their size and times are compared.
-        watched: Those of `files` that even a shell looks at when it activates.
+        version: Its version, as the tool itself reports it.
+        accepted: The range in the manifest.
+        found_by: How tenv found it, as text.
+        roles: The programs and folders that a toolchain needs, such as ``nvcc`` or ``g++``, by role.
+        notes: Notes for the user, one sentence each.
+        files: The files that decide on its output; they are hashed.
+        large: Libraries that are too large to hash each time; their size and times are compared.
+        watched: The files among `files` that a shell compares when it activates.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Why a tool could not be taken.
+    """Why tenv found no matching tool.
 
     Attributes:
         name: Its key in ``[system]``.
-        accepted: The range that the manifest asks for.
-        refused: What was found and why it won't do, in sentences.
-        looked_at: Where it was looked for.
+        accepted: The range in the manifest.
+        refused: The rejected candidates with the reasons, one sentence each.
+        looked_at: The searched places, as text.
         install: The command that installs it.
     """
 
@@ -60,15 +60,15 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """What is asked of a kind.
+    """The request for a system tool.
 
     Attributes:
         name: The key in ``[system]``.
-        accepted: The versions that will do.
-        places: Where to look.
-        kept: The path of the one that the environment was made with, or an empty string.
-        others: What has been taken already, by name: a host compiler must suit the toolkit, say.
-        most: The highest major of GCC that a release of CUDA accepts, None where that is not known.
+        accepted: The accepted versions.
+        places: The places to search.
+        kept: The path of the tool that the environment uses already; empty without one.
+        others: The tools resolved before, by name: a host compiler must fit the toolkit, for example.
+        most: Returns the highest GCC major that a CUDA release accepts; None if unknown.
     """
 
     name: str
@@ -80,4 +80,4 @@ class ToolRequest:
 
 
 Kind = Callable[[ToolRequest], Tool | Lack]
-"""Finds one kind of tool."""
+"""A function that finds one kind of tool."""

@@ -1,4 +1,4 @@
-"""The machine's MPI: its compiler wrappers, which know where its headers and libraries are."""
+"""Resolves MPI from the system by its compiler wrappers, which print its headers and libraries."""
 
 import re
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ _SAID = re.compile(
 
 
 def parse_version(text: str) -> Version | None:
-    """Return the version from what ``mpirun --version`` of Open MPI, MPICH or Intel MPI prints."""
+    """Return the version in the output of ``mpirun --version`` of Open MPI, MPICH or Intel MPI."""
     match = _SAID.search(text)
     return Version(match[match.lastgroup or 0]) if match else None
 
 
 def find_mpi(wanted: ToolRequest) -> Tool | Lack:
-    """Return the MPI that suits: a variable's first, then the one taken before, PATH's, the usual folders'."""
+    """Return a matching MPI, searched in variables, the present environment, PATH and default folders."""
     refused = []
     for way, root in _roots(wanted):
         found = _inspect(wanted, way, root)
@@ -50,7 +50,7 @@ def _roots(wanted: ToolRequest) -> Iterator[tuple[str, Path]]:
         if value := places.environ.get(variable):
             yield variable, Path(value)
     if wanted.kept:
-        yield "taken before", Path(wanted.kept)
+        yield "in use already", Path(wanted.kept)
     for folder in places.folders():
         if (folder / "mpicc").is_file():
             yield "mpicc on PATH", folder.parent
@@ -59,18 +59,18 @@ def _roots(wanted: ToolRequest) -> Iterator[tuple[str, Path]]:
 
 
 def _inspect(wanted: ToolRequest, way: str, root: Path) -> Tool | str:
-    """Return the MPI below a folder, why it won't do, or an empty string where a usual folder does not hold it."""
+    """Return the MPI in a folder, or why it does not match; empty for a default folder without MPI."""
     if environment_of(root):
-        return f"{root}: is a part of a tenv environment"
+        return f"{root}: belongs to an environment of tenv"
     if not (root / "bin" / "mpicc").is_file():
-        return f"{root} ({way}): there is no bin/mpicc in it" if way in _VARIABLES else ""
+        return f"{root} ({way}): has no bin/mpicc" if way in _VARIABLES else ""
     runner = next((path for name in ("mpirun", "mpiexec") if (path := root / "bin" / name).is_file()), None)
     if runner is None:
-        return f"{root}: there is no bin/mpirun in it"
+        return f"{root}: has no bin/mpirun"
     done = wanted.places.run(str(runner), "--version", LC_ALL="C")
     version = None if isinstance(done, Missing) else parse_version(done.stdout + done.stderr)
     if version is None:
-        reason = done.reason if isinstance(done, Missing) else f"`{runner} --version` names no version"
+        reason = done.reason if isinstance(done, Missing) else f"`{runner} --version` prints no version"
         return f"{root}: {reason}"
     if version not in wanted.accepted:
         return f"{root}: {version} is not {wanted.accepted}"

@@ -1,4 +1,4 @@
-"""Microsoft's compiler: the toolsets that Visual Studio and its Build Tools hold, as their installer tells."""
+"""Resolves Microsoft's compiler from the toolsets of Visual Studio and its Build Tools, by their installer."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ _FILES = ("cl.exe", "c1.dll", "c1xx.dll", "c2.dll", "link.exe")
 
 
 def find_msvc(wanted: ToolRequest) -> Tool | Lack:
-    """Return the newest toolset that fits; that of a developer's prompt comes first."""
+    """Return the newest matching toolset; that of a developer prompt comes first."""
     refused: list[str] = []
     found: list[tuple[bool, Version, str, Path]] = []
     for toolset in toolsets(wanted.places, refused):
@@ -26,13 +26,13 @@ def find_msvc(wanted: ToolRequest) -> Tool | Lack:
         if version is None:
             refused.append(f"{folder}: its name is not a toolset version (14.NN)")
         elif not cl_of(folder).is_file():
-            refused.append(f"{folder}: there is no {cl_of(folder).relative_to(folder)} in it")
+            refused.append(f"{folder}: has no {cl_of(folder).relative_to(folder)}")
         elif version not in wanted.accepted:
             refused.append(f"{folder}: {version} is not {wanted.accepted}")
         else:
             found.append((way.kind is Lead.PROMPT, version, way.text, folder))
     if not found:
-        install = "winget install Microsoft.VisualStudio.2022.BuildTools, with the workload for C++"
+        install = "winget install Microsoft.VisualStudio.2022.BuildToolswith the C++ workload"
         return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), LOOKED_AT, install)
     _, version, found_by, folder = max(found)
     programs = patterns(cl_of(folder).parent, *_FILES)

@@ -1,4 +1,4 @@
-"""Small helps for looking at folders of the machine."""
+"""Helpers for searching folders of the system."""
 
 import os
 import re
@@ -12,7 +12,7 @@ __all__ = ["first_that_is", "macros", "named_folders", "patterns"]
 
 
 def patterns(folder: Path, *names: str) -> list[Path]:
-    """Return the files in a folder that fit one of several patterns, each pattern's sorted, each file once."""
+    """Return the files in a folder that match a pattern, sorted per pattern, each file once."""
     found = (path for name in names for path in sorted(folder.glob(name)) if path.is_file())
     return list({os.path.realpath(path): path for path in found}.values())
 
@@ -23,7 +23,7 @@ def first_that_is(*paths: Path) -> Path | None:
 
 
 def named_folders(places: Places, variables: Iterable[str], usual: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the folders that variables name and those that usual patterns fit, each with what led to it."""
+    """Yield the folders in variables and those that match default patterns, each with its origin."""
     for variable in variables:
         if value := places.environ.get(variable):
             yield variable, Path(value)
@@ -32,7 +32,7 @@ def named_folders(places: Places, variables: Iterable[str], usual: Iterable[str]
 
 
 def macros(header: Path, *names: str) -> list[str] | None:
-    """Return the values of numbers that a header defines, None where one of them is missing."""
+    """Return the numbers that a header defines; None if one is missing."""
     text = read(header)
     if isinstance(text, Missing):
         return None

@@ -1,4 +1,4 @@
-"""Libraries of the machine that are a header with their version and a file to link: cuDNN, cuSPARSELt, NCCL, MKL."""
+"""Resolves cuDNN, cuSPARSELt, NCCL and MKL from the system, by a versioned header and a library."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ __all__ = ["LIBRARIES", "find_library"]
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """How a library is known.
+    """How to find a library.
 
     Attributes:
         headers: The headers that may define its version, the newest name first.
-        macros: What they define it by, from major to patch.
+        macros: The macros of the version, from major to patch.
         files: Patterns for its libraries.
-        variables: What names its folder.
-        usual: Patterns for the folders that it is put in.
+        variables: The variables that name its folder.
+        usual: Patterns for its default folders.
         install: The command that installs it.
     """
 
@@ -69,11 +69,11 @@ LIBRARIES = {
         install="apt install intel-oneapi-mkl-devel (Intel's repository), or name its folder in MKLROOT",
     ),
 }
-"""The libraries by their keys in ``[system]``."""
+"""The libraries, by their key in ``[system]``."""
 
 
 def find_library(wanted: ToolRequest) -> Tool | Lack:
-    """Return a library that suits: a variable's first, then the one taken before, then beside the toolkit."""
+    """Return a matching library, searched in variables, the present environment and the toolkit."""
     library = LIBRARIES[wanted.name]
     refused = []
     for way, folder in _folders(wanted, library):
@@ -89,20 +89,20 @@ def find_library(wanted: ToolRequest) -> Tool | Lack:
 def _folders(wanted: ToolRequest, library: _Library) -> Iterator[tuple[str, Path]]:
     yield from named_folders(wanted.places, library.variables, ())
     if wanted.kept:
-        yield "taken before", Path(wanted.kept)
+        yield "in use already", Path(wanted.kept)
     if toolkit := wanted.others.get("cuda-toolkit"):
         yield "the CUDA toolkit", Path(toolkit.roles["home"])
     yield from named_folders(wanted.places, (), library.usual)
 
 
 def _inspect(wanted: ToolRequest, library: _Library, way: str, folder: Path) -> Tool | str:
-    """Return the library in a folder, why it won't do, or an empty string where a usual folder does not hold it."""
+    """Return the library in a folder, or why it does not match; empty for a default folder without it."""
     named = way in library.variables
     headers = [path for name in library.headers for path in _headers(folder, name)]
     if environment_of(folder):
-        return f"{folder}: is a part of a tenv environment"
+        return f"{folder}: belongs to an environment of tenv"
     if not headers:
-        there = f"there is no {library.headers[0]} in it" if folder.is_dir() else "it is not there"
+        there = f"has no {library.headers[0]}" if folder.is_dir() else "does not exist"
         return f"{folder} ({way}): {there}" if named else ""
     numbers = next((found for path in headers if (found := macros(path, *library.macros))), None)
     if numbers is None:
@@ -117,7 +117,7 @@ def _tool(
         return f"{folder}: {version} is not {wanted.accepted}"
     files = [path for place in _library_folders(folder, wanted.places) for path in patterns(place, *library.files)]
     if not files:
-        return f"{folder}: there is {headers[0].name} of {version}, but no {library.files[0].rstrip('*')} to link"
+        return f"{folder}: has {headers[0].name} of {version}, but no {library.files[0].rstrip('*')} to link"
     return Tool(
         name=wanted.name,
         path=folder,
@@ -132,7 +132,7 @@ def _tool(
 
 
 def _headers(folder: Path, name: str) -> list[Path]:
-    """Return a header in a folder; Debian keeps those of one processor family in a folder of their own."""
+    """Return a header in a folder; Debian has a separate folder per architecture."""
     return patterns(folder, f"include/{name}", f"include/*-linux-gnu/{name}", f"targets/*/include/{name}")
 
 

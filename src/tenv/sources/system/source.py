@@ -1,4 +1,4 @@
-"""The machine as a source: its tools are found, checked and fingerprinted, and never installed."""
+"""The system as a source: its tools are resolved, checked and fingerprinted, never installed."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,40 +23,40 @@ _TOOLKIT = "cuda-toolkit"
 
 
 class SystemSource(Source):
-    """Tools of the machine; a lock holds the ranges that are accepted, and no file."""
+    """System tools; a lock holds their ranges, and no file."""
 
     section = section_of("system")
 
     def check(self, manifest: Manifest) -> None:
-        """Refuse a tool that tenv does not know how to find."""
+        """Raise ManifestError for a tool that tenv can't resolve from the system."""
         if any(manifest.on(platform).system for platform in manifest.platforms):
-            from tenv.sources.system.take import check_names  # late: loads every probe of tools
+            from tenv.sources.system.take import check_names  # late: loads the probes of all tools
 
             check_names(manifest)
 
     def choose(self, problem: Problem, chosen: Chosen) -> None:
-        """Choose nothing: what a machine has is asked where an environment is made."""
+        """Select nothing: `create` resolves system tools."""
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-        """Return where the ranges that are accepted are others than those of the lock."""
-        from tenv.locks.satisfaction import system_differences  # late: asked of a lock whose manifest has changed
+        """Return the differences between the ranges of the manifest and of the lock."""
+        from tenv.locks.satisfaction import system_differences  # late: only for a lock whose manifest changed
 
         return system_differences(lock, manifest, platform)
 
     def records(self, prefix: Path) -> NothingInstalled:
-        """Return no records: what is the machine's stays where it is."""
+        """Return no records, since system tools have no files in a prefix."""
         return NothingInstalled(prefix)
 
     def work(self, job: "Job") -> "SystemWork":
-        """Return what takes tools into an environment."""
+        """Return the work that adds system tools to an environment."""
         return SystemWork(job, self)
 
     def drifts(self, environment: "Environment", *, deep: bool) -> "Sequence[Drift]":
-        """Return the files of the machine that are no longer what they were."""
+        """Return the changed files of system tools."""
         return changes(environment, deep=deep)
 
     def asked(self, request: Any) -> str:
-        """Return the range that is accepted."""
+        """Return the accepted range."""
         return str(request)
 
 
@@ -64,30 +64,30 @@ SOURCE: Source = SystemSource()
 
 
 class SystemWork(Work):
-    """Takes tools of the machine into an environment."""
+    """Adds system tools to an environment."""
 
     _taken: Taken = Taken()
     _fingerprints: "tuple[Fingerprint, ...]" = ()
     _watches: "tuple[Watch, ...]" = ()
 
     def look(self) -> None:
-        """Choose the tools; raises HostError where the machine lacks one."""
+        """Resolve the tools; raises HostError if the system lacks one."""
         self._taken = take_from_machine(self.job.context, self.job.manifest, self.job.environment)
 
     def is_current(self) -> bool:
-        """Tell whether the environment has these tools already, unchanged."""
+        """Return whether the environment uses these tools already, unchanged."""
         return self._taken.same
 
     def has_harmless_changes(self) -> bool:
-        """Tell whether some file has new times and the bytes that it had."""
+        """Return whether a file has new times and the same bytes."""
         return self._taken.touched
 
     def accept(self) -> None:
-        """Write down the times that unchanged files have now."""
+        """Record the present times of unchanged files."""
         retime(self.job.environment, self.job.target.name)
 
     def put(self) -> None:
-        """Write down what is taken, and what shells compare."""
+        """Write the fingerprints, and the stamps that shells compare."""
         self._fingerprints, self._watches = store(self.job.environment, self.job.target.name, self._taken)
 
     def python(self) -> Path | None:
@@ -95,19 +95,19 @@ class SystemWork(Work):
         return next((Path(tool.roles["python"]) for tool in self._taken.tools if tool.name == DEBUG_PYTHON), None)
 
     def brings_toolkit(self) -> bool:
-        """Tell whether the CUDA toolkit is the machine's own."""
+        """Return whether the CUDA toolkit is a system tool."""
         return any(one.name == _TOOLKIT for one in self._fingerprints)
 
     def fit(self, toolchain: Toolchain) -> Toolchain:
-        """Return the toolchain with the tools of the machine in it."""
-        from tenv.sources.system.fit import fit  # late: a create with nothing to do assembles nothing
+        """Return the toolchain with the system tools."""
+        from tenv.sources.system.fit import fit  # late: an environment that is up to date is not assembled
 
         return fit(toolchain, self._fingerprints)
 
     def watches(self) -> "tuple[Watch, ...]":
-        """Return what shells look at, to warn of a tool that has changed."""
+        """Return the files that shells compare, to warn of a changed tool."""
         return self._watches
 
     def notes(self) -> Iterator[str]:
-        """Yield what is taken, and what of it has changed."""
+        """Yield the tools in use and their changes."""
         yield from self._taken.notes()

@@ -1,4 +1,4 @@
-"""Take what a manifest asks of the machine, or say all that it lacks at once."""
+"""Resolves the system tools of a manifest, or reports all missing ones at once."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,7 +18,7 @@ from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 __all__ = ["KINDS", "check_names", "take"]
 
 KINDS: Mapping[str, Kind] = {
-    "cuda-toolkit": find_toolkit,  # first: the others look beside it, and must suit it
+    "cuda-toolkit": find_toolkit,  # first: the others search beside it, and must fit it
     "gcc": find_gcc,
     "msvc": find_msvc,
     **dict.fromkeys(LIBRARIES, find_library),
@@ -26,32 +26,34 @@ KINDS: Mapping[str, Kind] = {
     DEBUG_PYTHON: find_debug_python,
     "gdb": find_gdb,
 }
-"""Finds each tool that ``[system]`` may name, in the order in which they are looked for."""
+"""The finder of each tool of ``[system]``, in search order."""
 
 
 def check_names(manifest: Manifest) -> None:
-    """Raise ManifestError where ``[system]`` names what tenv does not know how to find."""
+    """Raise ManifestError for a key of ``[system]`` that tenv does not support."""
     for platform in manifest.platforms:
         for name in manifest.on(platform).system:
             if normalize(name) not in KINDS:
-                hint = nearest(name, KINDS) or f"known: {', '.join(KINDS)}"
-                raise ManifestError(f"{manifest.file}: system.{name}: tenv can't take that from a machine", hint=hint)
+                hint = nearest(name, KINDS) or f"known tools: {', '.join(KINDS)}"
+                raise ManifestError(
+                    f"{manifest.file}: system.{name}: tenv can't resolve this from the system", hint=hint
+                )
 
 
 def take(
     manifest: Manifest, places: Places, kept: Mapping[str, str], most: Callable[[str], int | None]
 ) -> tuple[Tool, ...]:
-    """Return the tools of the machine that a manifest asks for.
+    """Return the system tools of a manifest.
 
     Args:
-        manifest: The manifest as it reads on this platform.
-        places: Where to look.
-        kept: The paths of those that the environment was made with, by name: they stay where they still fit.
-        most: Returns the highest major of GCC that a release of CUDA accepts, None where it is not known.
+        manifest: The manifest for this platform.
+        places: The places to search.
+        kept: The paths of the tools that the environment uses, by name; they stay if they still match.
+        most: Returns the highest GCC major that a CUDA release accepts; None if unknown.
 
     Raises:
-        ManifestError: It asks for something that tenv does not know how to find.
-        HostError: The machine has none that fits; all that is lacking is said.
+        ManifestError: The manifest names a tool that tenv does not support.
+        HostError: The system lacks tools; the message lists all of them.
     """
     check_names(manifest)
     asked = {normalize(name): accepted for name, accepted in manifest.system.items()}
@@ -73,7 +75,7 @@ def _error(target: str, lacks: list[Lack]) -> HostError:
     lines = []
     for lack in lacks:
         wanted = lack.name if lack.accepted == "*" else f"{lack.name} {lack.accepted}"
-        lines.append(f"{target} takes {wanted} from this machine, which has none that fits")
+        lines.append(f"{target} resolves {wanted} from the system, which has no match")
         lines += [f"  {sentence}" for sentence in lack.refused]
-        lines.append(f"  looked at: {lack.looked_at}")
+        lines.append(f"  searched: {lack.looked_at}")
     return HostError("\n".join(lines), hint="; ".join(lack.install for lack in lacks))

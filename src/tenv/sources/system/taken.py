@@ -1,4 +1,4 @@
-"""What environments take from the machine: chosen and fingerprinted at `create`, looked at again later."""
+"""The system tools of environments: resolved and fingerprinted at `create`, compared later."""
 
 import contextlib
 import os
@@ -33,12 +33,12 @@ _STAMPS = "system"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an environment takes from the machine.
+    """The system tools of an environment.
 
     Attributes:
-        tools: The tools, as they are now.
-        before: What the environment was made with, where it is there already.
-        drifts: What of that is no longer what it was.
+        tools: The resolved tools.
+        before: The fingerprints in the environment.
+        drifts: The changes since those fingerprints.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -47,43 +47,43 @@ class Taken:
 
     @property
     def touched(self) -> bool:
-        """Whether some file has new times and the bytes that it had."""
+        """Whether a file has new times and the same bytes."""
         return retimed(self.before, self.drifts) != self.before
 
     @property
     def same(self) -> bool:
-        """Whether the environment has these tools already, unchanged."""
+        """Whether the environment uses these tools already, unchanged."""
         had = {(one.name, one.path, one.version, one.accepted) for one in self.before}
         now = {(tool.name, str(tool.path), tool.version, tool.accepted) for tool in self.tools}
         return had == now and not self.drifts
 
     def notes(self) -> list[str]:
-        """Return what a person should know: what is taken, what was wrong with it, and what is accepted now."""
+        """Return notes for the user: the tools in use, their problems, and accepted changes."""
         kept = {(tool.name, str(tool.path)) for tool in self.tools}
         drifts = [drift for drift in self.drifts if (drift.name, drift.tool) in kept]
         accepted = [f"accepted: {what}" for what in describe(drifts)]
-        taken = [f"{tool.name} {tool.version} of this machine: {tool.path} ({tool.found_by})" for tool in self.tools]
+        taken = [f"{tool.name} {tool.version} of the system: {tool.path} ({tool.found_by})" for tool in self.tools]
         return [*accepted, *taken, *(note for tool in self.tools for note in tool.notes)]
 
 
 def take_from_machine(access: Access, manifest: Manifest, environment: Environment) -> Taken:
-    """Choose what a manifest asks of the machine.
+    """Resolve the system tools of a manifest.
 
     Args:
-        access: What sources are given.
-        manifest: The manifest as it reads on this platform.
-        environment: The environment that it is for.
+        access: The settings and services of the user.
+        manifest: The manifest for this platform.
+        environment: The environment.
 
     Raises:
-        HostError: The machine lacks something.
+        HostError: The system lacks a tool.
     """
     try:
         before = read_fingerprints(environment.meta)
-    except EnvironmentBrokenError:  # made anew below
+    except EnvironmentBrokenError:  # resolved again below
         before = ()
     if not manifest.system:
         return Taken(before=before)
-    from tenv.host.places import Places  # late: most targets take nothing from the machine
+    from tenv.host.places import Places  # late: most targets use no system tools
     from tenv.sources.system.take import take
 
     facts = access.facts()
@@ -98,12 +98,12 @@ def take_from_machine(access: Access, manifest: Manifest, environment: Environme
 
 
 def store(environment: Environment, target: str, taken: Taken) -> tuple[tuple[Fingerprint, ...], tuple[Watch, ...]]:
-    """Write the fingerprints of what is taken, and the stamps that shells compare; return both.
+    """Write the fingerprints of the tools and the stamps that shells compare; return both.
 
     Raises:
-        StorageError: Something can't be written.
+        StorageError: A file can't be written.
     """
-    with storage_errors("can't read what is taken from this machine"):
+    with storage_errors("can't read a system tool"):
         fingerprints = tuple(take_fingerprint(tool) for tool in taken.tools)
     write_fingerprints(environment.meta, fingerprints)
     return fingerprints, _watches(environment, fingerprints, target)
@@ -118,19 +118,19 @@ def _watches(environment: Environment, fingerprints: Sequence[Fingerprint], targ
 
 
 def retime(environment: Environment, target: str) -> None:
-    """Take the times that unchanged files of the machine have now: the same bytes may have been written again.
+    """Record the present times of unchanged files, which may have been rewritten with the same bytes.
 
-    Without that the stored script, which looks at times alone, would tell of a change that there is none of.
+    Otherwise the stored script, which compares times alone, would warn of a change.
 
     Args:
-        environment: The environment, which this process holds.
+        environment: The environment, whose lock this process holds.
         target: Its target.
 
     Raises:
-        StorageError: Something can't be written.
+        StorageError: A file can't be written.
     """
     had = read_fingerprints(environment.meta)
-    with storage_errors("can't read what is taken from this machine"):
+    with storage_errors("can't read a system tool"):
         now = retimed(had, differences(had))
     if now != had:
         write_fingerprints(environment.meta, now)
@@ -138,7 +138,7 @@ def retime(environment: Environment, target: str) -> None:
 
 
 def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
-    """Make a stamp for each watched file of a tool: an empty file with the same time of last change."""
+    """Make a stamp for each watched file of a tool: an empty file with the same modification time."""
     times = {mark.path: mark.mtime_ns for mark in fingerprint.marks}
     pairs = []
     for number, file in enumerate(fingerprint.watched):
@@ -146,11 +146,11 @@ def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
         stamp.parent.mkdir(exist_ok=True)
         stamp.touch()
         os.utime(stamp, ns=(times[file], times[file]))
-        if stamp.stat().st_mtime_ns != times[file]:  # a file system with coarser times: no stamp, no false alarm
+        if stamp.stat().st_mtime_ns != times[file]:  # a file system with coarser times would cause false warnings
             stamp.unlink()
         pairs.append((file, str(stamp)))
-    said = f"{fingerprint.name} {fingerprint.version} of this machine ({fingerprint.path}) has changed or is gone"
-    return Watch(tuple(pairs), f"warning: {said}; {_hint(folder.parent.parent, target)}")
+    change = f"{fingerprint.name} {fingerprint.version} of the system ({fingerprint.path}) has changed or is missing"
+    return Watch(tuple(pairs), f"warning: {change}; {_hint(folder.parent.parent, target)}")
 
 
 def _stamp(folder: Path, fingerprint: Fingerprint, number: int) -> Path:
@@ -158,16 +158,16 @@ def _stamp(folder: Path, fingerprint: Fingerprint, number: int) -> Path:
 
 
 def _hint(prefix: Path, target: str) -> str:
-    """Return what accepts a change, with the environment's folder, since that need not be the usual one."""
-    return f"`tenv create --prefix {shlex.quote(str(prefix))} {target}` accepts what is there now"
+    """Return the hint that accepts a change, with the environment's folder, which need not be the default one."""
+    return f"`tenv create --prefix {shlex.quote(str(prefix))} {target}` accepts the present files"
 
 
 def changes(environment: Environment, *, deep: bool = False) -> list[Drift]:
-    """Return what an environment takes from the machine and is no longer what it was.
+    """Return the changed files of an environment's system tools.
 
     Args:
         environment: The environment.
-        deep: Read every file, whatever its size and times tell.
+        deep: Read every file, even with unchanged size and times.
 
     Raises:
         EnvironmentBrokenError: The fingerprints can't be read.
@@ -176,12 +176,12 @@ def changes(environment: Environment, *, deep: bool = False) -> list[Drift]:
 
 
 def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) -> Sequence[str]:
-    """Return a sentence for each tool of the machine that is no longer what an environment was made with.
+    """Return a warning for each changed system tool of an environment.
 
     Args:
         environment: The environment.
         target: Its target.
-        beyond_shell: Leave out what the stored script will tell by itself.
+        beyond_shell: Skip changes that the stored script reports itself.
     """
     found = changes(environment)
     if beyond_shell:
@@ -192,7 +192,7 @@ def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) 
 
 
 def _seen_by_shell(environment: Environment, drift: Drift) -> bool:
-    """Tell whether the stored script, which compares times alone, sees that a file has changed."""
+    """Return whether the stored script, which compares times alone, detects a change."""
     for file, stamp in _stamped(environment):
         if str(file) == drift.file:
             try:
@@ -203,17 +203,17 @@ def _seen_by_shell(environment: Environment, drift: Drift) -> bool:
 
 
 def _calm(environment: Environment, drifts: Sequence[Drift]) -> None:
-    """Keep the stored script from telling of files that were written again with the same bytes."""
+    """Update stamps of files that were rewritten with the same bytes, so the script does not warn."""
     changed = {drift.file for drift in drifts}
     for file, stamp in _stamped(environment):
-        with contextlib.suppress(OSError):  # a courtesy: the environment may be another user's
+        with contextlib.suppress(OSError):  # best effort: the environment may belong to another user
             now = file.stat().st_mtime_ns
             if str(file) not in changed and stamp.stat().st_mtime_ns != now:
                 os.utime(stamp, ns=(now, now))
 
 
 def _stamped(environment: Environment) -> Iterator[tuple[Path, Path]]:
-    """Yield the files that the stored script looks at, with the stamp of each."""
+    """Yield the files that the stored script compares, with their stamps."""
     for one in read_fingerprints(environment.meta):
         for number, file in enumerate(one.watched):
             yield Path(file), _stamp(environment.meta / _STAMPS, one, number)

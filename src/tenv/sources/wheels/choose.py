@@ -1,4 +1,4 @@
-"""Which wheel of a release a platform and a Python take."""
+"""Selects the wheel of a release for a platform and a Python."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,14 +14,14 @@ from tenv.locks.lock import Wheel
 __all__ = ["choose_wheel", "join", "too_new", "uv_platforms"]
 
 _UV_GLIBC_MINORS = (17, 28, *range(31, 41))
-"""The minors of glibc 2 that uv has a platform name for: `uv pip compile --help`, uv 0.9 to 0.11."""
+"""The minors of glibc 2 for which uv has a platform name: `uv pip compile --help`, uv 0.9 to 0.11."""
 
 
 def uv_platforms(platform: str, glibc: Version) -> tuple[str, ...]:
-    """Return a platform by the names that uv has for it, in the order in which they are to be tried.
+    """Return uv's names for a platform, in the order in which to try them.
 
-    uv has no name for every glibc. For one between two names the newer name comes first: what it chooses is taken when
-    all of its wheels run on the older glibc. Else the older name's choice is taken, whose wheels all do.
+    uv has names for some glibc versions only. For a glibc between two names, the newer name comes first; its solution
+    counts if all of its wheels run on the older glibc. Else the solution for the older name counts, whose wheels do.
     """
     if platform == "win-64":
         return ("x86_64-pc-windows-msvc",)
@@ -31,7 +31,7 @@ def uv_platforms(platform: str, glibc: Version) -> tuple[str, ...]:
 
 
 def too_new(rows: Iterable[Mapping[str, Any]], tags: Mapping[Any, int]) -> list[str]:
-    """Return constraints that exclude the releases of which no wheel has one of the tags: ``numpy<2.5.0``."""
+    """Return constraints that exclude the releases without a wheel for the tags, such as ``numpy<2.5.0``."""
     found = []
     for row in rows:
         files = [WheelFile.parse(wheel.get("url") or wheel["path"]) for wheel in row.get("wheels", [])]
@@ -41,7 +41,7 @@ def too_new(rows: Iterable[Mapping[str, Any]], tags: Mapping[Any, int]) -> list[
 
 
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:
-    """Return a package's name with the file that fits best and its URL."""
+    """Return a package's name with its best wheel and the URL of the wheel."""
     name = normalize(package["name"])
     ranked = []
     for row in package.get("wheels", []):
@@ -54,16 +54,16 @@ def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: st
             wheel = Wheel(name, package["version"], file.file, row["hashes"]["sha256"], row.get("size"), (python,))
             ranked.append((rank, file.file, wheel, url))
     if not ranked:
-        raise NoSolutionError(f"{name} {package.get('version', '')}: the index has no wheel that fits, with its sha256")
+        raise NoSolutionError(f"{name} {package.get('version', '')}: the index has no matching wheel with a sha256")
     _, _, wheel, url = min(ranked, key=lambda row: row[:2])
     return name, (wheel, url)
 
 
 def join(resolved: Iterable[dict[str, tuple[Wheel, str]]], sizes: Mapping[str, int]) -> tuple[Wheel, ...]:
-    """Join the choices for each Python minor into the wheels of a platform: one row a file, in a stable order.
+    """Join the wheels of each Python minor into the wheels of a platform: one row per file, in a stable order.
 
     Args:
-        resolved: The choice for each minor.
+        resolved: The wheels of each minor.
         sizes: Sizes in bytes, by sha256.
     """
     rows: dict[tuple[str, str, str], Wheel] = {}

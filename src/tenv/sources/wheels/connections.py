@@ -1,7 +1,7 @@
-"""What the settings of uv and pip say of connections, for requests that tenv makes itself.
+"""The connection settings of uv and pip, for tenv's own requests.
 
-uv strips users and passwords from the URLs that it prints, so that they are found again here: in the URLs of the
-indexes, in ``UV_INDEX_NAME_USERNAME``, and, once a server has refused, in uv's own store and in a keyring.
+uv strips credentials from the URLs that it prints. This module finds them again: in the URLs of the indexes, in
+``UV_INDEX_NAME_USERNAME`` and, after a server's refusal, in uv's store and in a keyring.
 """
 
 import re
@@ -26,12 +26,12 @@ _SYSTEM = ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
 def connections(
     environment: Mapping[str, str], configuration: Mapping[str, Any], pip: Mapping[str, str]
 ) -> HttpSettings:
-    """Return how connections are made for this user.
+    """Return the HTTP settings of the user.
 
     Args:
-        environment: The environment that uv is run in.
-        configuration: What uv's own files say.
-        pip: pip's settings, as far as they count.
+        environment: The environment variables for uv.
+        configuration: The settings in uv's files.
+        pip: pip's settings, if they count.
     """
     configured = {"http": configuration.get("http-proxy"), "https": configuration.get("https-proxy")}
     proxies = {scheme: str(url) for scheme, url in {"all": pip.get("proxy"), **configured}.items() if url}
@@ -55,7 +55,7 @@ def connections(
 
 
 def _system(environment: Mapping[str, str], configuration: Mapping[str, Any]) -> str:
-    """Return the setting of uv that asks for the operating system's authorities, or an empty string."""
+    """Return the setting of uv that selects the operating system's authorities; empty for none."""
     for name in _SYSTEM:
         if environment.get(name):
             return name if environment[name].lower() in _TRUE else ""
@@ -63,7 +63,7 @@ def _system(environment: Mapping[str, str], configuration: Mapping[str, Any]) ->
 
 
 def index_urls(environment: Mapping[str, str], configuration: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name, empty for most, and the URL of every index that uv is given."""
+    """Yield the name (often empty) and the URL of every index of uv."""
     found = [environment.get(name, "") for name in _ONE_URL]
     found += [word for name in _URLS for word in re.split(r"[\s,]+", environment.get(name, ""))]
     for key in ("index-url", "extra-index-url", "find-links"):
@@ -79,7 +79,7 @@ def index_urls(environment: Mapping[str, str], configuration: Mapping[str, Any])
 
 
 def _login(name: str, url: str, environment: Mapping[str, str]) -> Login:
-    """Return the user and the password of an index, each empty where it is not set."""
+    """Return the user and the password of an index; each is empty if not set."""
     variable = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
     parts = urlsplit(url)
     user = (name and environment.get(f"{variable}_USERNAME")) or unquote(parts.username or "")
@@ -88,12 +88,12 @@ def _login(name: str, url: str, environment: Mapping[str, str]) -> Login:
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """The programs that know passwords: uv, which has a store of its own, and `keyring` where uv is to use it.
+    """The programs that store passwords: uv itself, and `keyring` if uv's settings select it.
 
     Attributes:
-        environment: The environment that uv is run in.
-        configuration: What uv's own files say.
-        uv: Run uv with some arguments and return what it prints; empty when it fails.
+        environment: The environment variables for uv.
+        configuration: The settings in uv's files.
+        uv: Runs uv with arguments and returns its output; empty on failure.
     """
 
     environment: Mapping[str, str]
@@ -101,7 +101,7 @@ class Keyring:
     uv: Callable[..., str]
 
     def ask(self, url: str) -> Login | None:
-        """Return the user and the password for a URL; None when no program has any."""
+        """Return the user and the password for a URL; None if no program has them."""
         indexes = [
             row for row in index_urls(self.environment, self.configuration) if origin_of(row[1]) == origin_of(url)
         ]
@@ -113,12 +113,12 @@ class Keyring:
         return self._kept(urlsplit(url).netloc.rpartition("@")[2], user)
 
     def _stored(self, service: str, user: str) -> Login | None:
-        """Return what `uv auth login` has stored."""
+        """Return the credentials stored by `uv auth login`."""
         password = self.uv("auth", "token", service, *(["--username", user] if user else [])).strip()
         return (user or "__token__", password) if password else None
 
     def _kept(self, service: str, user: str) -> Login | None:
-        """Return what a keyring has, asked as uv and pip do."""
+        """Return the credentials in a keyring, with the queries of uv and pip."""
         provider = self.environment.get("UV_KEYRING_PROVIDER") or self.configuration.get("keyring-provider")
         program = process.find("keyring", self.environment.get("PATH")) if provider == "subprocess" else None
         if program is None:
@@ -136,6 +136,6 @@ class Keyring:
 
 
 def _bare(url: str) -> str:
-    """Return a URL without the credentials that may stand in it."""
+    """Return a URL without credentials."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

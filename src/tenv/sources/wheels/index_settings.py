@@ -1,7 +1,7 @@
-"""The package indexes that the user has already set up, for uv and for pip, as settings for uv.
+"""The user's package indexes, configured for uv or pip, as settings for uv.
 
-uv reads its own environment and configuration. pip's it does not, and on many machines (a company's mirror, a
-cluster without the internet) pip's is the one that is there: so where nothing names an index to uv, pip's is handed on.
+uv reads its own variables and files, not pip's. Many machines (with a company's mirror, without internet) configure
+only pip. So if nothing names an index for uv, uv gets pip's.
 """
 
 import configparser
@@ -39,8 +39,8 @@ _UV_KEPT = (
     "UV_REQUEST_TIMEOUT",
     "UV_SYSTEM_CERTS",
 )
-"""Settings of where uv gets files from and how it keeps them. All others (UV_CONSTRAINT, UV_RESOLUTION, UV_PYTHON …)
-would change what is chosen from one machine to the next, so they are not handed on."""
+"""Variables for uv's indexes, connections and cache. Others (UV_CONSTRAINT, UV_RESOLUTION, UV_PYTHON …) would make the
+selection depend on the machine, so uv does not get them."""
 
 _CONFIG_INDEX = ("index", "index-url", "extra-index-url", "find-links", "no-index")
 _CONFIG_KEPT = (
@@ -49,7 +49,7 @@ _CONFIG_KEPT = (
     *("index-strategy", "keyring-provider", "link-mode", "native-tls", "no-proxy", "offline", "python-downloads"),
     *("python-downloads-json-url", "python-install-mirror", "system-certs"),
 )
-"""The same for uv.toml: `exclude-newer`, `resolution`, `constraint-dependencies` … are not handed on."""
+"""The same keys of uv.toml; uv does not get `exclude-newer`, `resolution`, `constraint-dependencies` …"""
 
 _UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
 _DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "RUST_LOG")
@@ -57,13 +57,13 @@ _DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "RUST_LOG
 
 @dataclass(frozen=True, slots=True)
 class UvSettings:
-    """How uv is to be run for this user.
+    """The settings with which tenv runs uv.
 
     Attributes:
-        environment: Its environment.
-        configuration: What its configuration file shall say; nothing where it is empty.
-        offline: Whether the user has told uv to stay off the network.
-        http: How tenv's own requests are made, by the same settings.
+        environment: Its environment variables.
+        configuration: The content of its configuration file; empty for no file.
+        offline: Whether the user's settings turn off uv's network.
+        http: The HTTP settings for tenv's own requests.
     """
 
     environment: Mapping[str, str]
@@ -73,10 +73,10 @@ class UvSettings:
 
 
 def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
-    """Return the settings in which uv is run: the user's own on where files come from, and no others.
+    """Return the settings for uv: the user's indexes, connections and cache, and no others.
 
     Args:
-        environment: The environment of this process.
+        environment: The environment variables of this process.
         home: The user's home folder.
 
     Raises:
@@ -97,7 +97,7 @@ def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
 
 
 def _uv_configuration(environment: Mapping[str, str], home: Path) -> dict[str, Any]:
-    """Return what the user's and the system's ``uv.toml`` say about where files come from; the user's wins."""
+    """Return the settings for indexes in the user's and the system's ``uv.toml``; the user's win."""
     found: dict[str, Any] = {}
     for path in reversed(list(_uv_files(environment, home))):
         if path.is_file() or path == Path(environment.get("UV_CONFIG_FILE", "")):
@@ -110,7 +110,7 @@ def _uv_configuration(environment: Mapping[str, str], home: Path) -> dict[str, A
 
 
 def _uv_files(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Yield where uv looks for its configuration, the one that wins first."""
+    """Yield the configuration files of uv, highest precedence first."""
     if named := environment.get("UV_CONFIG_FILE"):
         yield Path(named)
     elif not environment.get("UV_NO_CONFIG"):
@@ -123,7 +123,7 @@ def _uv_files(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _absolute(link: str, folder: Path) -> str:
-    """Return a folder of wheels so that it means the same whatever folder uv is run in."""
+    """Return a folder of wheels as an absolute path, since uv runs in another folder."""
     return link if "://" in link else os.path.abspath(folder / os.path.expanduser(link))  # noqa: PTH100, PTH111
 
 
@@ -132,7 +132,7 @@ def _system_folders(environment: Mapping[str, str]) -> list[str]:
 
 
 def pip_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return pip's settings by their long option names, as pip would take them: environment over files.
+    """Return pip's settings by their long option names; variables win over files, as in pip.
 
     Files are read in pip's own order (its documentation, "Configuration Files"): system, user, PIP_CONFIG_FILE.
     """
@@ -142,7 +142,7 @@ def pip_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
             parser = configparser.RawConfigParser()
             try:
                 parser.read(path, encoding="utf-8")
-            except (configparser.Error, UnicodeDecodeError):  # pip would stop here; wheels may still be had
+            except (configparser.Error, UnicodeDecodeError):  # pip stops here; tenv goes on without this file
                 continue
             for section in ("global", "install"):
                 if parser.has_section(section):
@@ -182,7 +182,7 @@ def _for_uv(pip: Mapping[str, str]) -> dict[str, str]:
     if pip.get("keyring-provider") in ("import", "subprocess"):
         found["UV_KEYRING_PROVIDER"] = "subprocess"
     if found.keys() & {"UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS"}:
-        # pip takes the best version over all its indexes; whoever set them up for pip counts on that.
+        # pip takes the best version across all indexes, so uv must do so too.
         found["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     if proxy := pip.get("proxy"):
         found["ALL_PROXY"] = proxy

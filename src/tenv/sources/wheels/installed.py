@@ -1,4 +1,4 @@
-"""The wheels of a prefix, as the ``RECORD`` in the ``.dist-info`` of each tells."""
+"""The wheels of a prefix, from the ``RECORD`` in each ``.dist-info``."""
 
 import contextlib
 import csv
@@ -20,11 +20,11 @@ class Wheels(Records):
     __slots__ = ()
 
     def names(self) -> Collection[str]:
-        """Return the names of the packages that are there."""
+        """Return the names of the installed packages."""
         return self.versions().keys()
 
     def files(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the files that the records of packages name, and what else lies beside the records."""
+        """Yield the files in the records of packages, and the other files beside the records."""
         wanted = set(names)
         for info in self.distributions():
             if dist_info(info)[0] in wanted:
@@ -41,19 +41,19 @@ class Wheels(Records):
                 yield os.path.relpath(info / "RECORD", self.prefix)
 
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
-        """Tell whether wheels are there in their versions, by the names of their folders alone."""
+        """Return whether wheels are installed in their versions, by the names of their folders alone."""
         there = self.versions()
         return all(same_release(there.get(name, ""), version) for name, (version, *_) in packages.items())
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
-        """Yield the files of wheels, with the digests that their RECORDs have."""
+        """Yield the files of wheels, with the digests in their RECORDs."""
         infos = {dist_info(info)[0]: info for info in self.distributions()}
         versions = self.versions()
         for name, (version, *_) in packages.items():
             if name not in infos or not same_release(versions[name], version):
-                yield Expected(f"{name} {version}", name)  # whatever else of it is there, nobody can tell
+                yield Expected(f"{name} {version}", name)  # without a record, other files of it are unknown
                 continue
-            # A missing RECORD is told as missing, a broken one by what it no longer lists.
+            # A missing RECORD is reported as missing, a broken one by the files that it does not list.
             yield Expected(os.path.relpath(infos[name] / "RECORD", self.prefix), name)
             base = os.path.relpath(infos[name].parent, self.prefix)
             for file, *rest in _read_record(infos[name]):
@@ -71,25 +71,25 @@ class Wheels(Records):
 
     def distributions(self) -> list[Path]:
         """Return the ``.dist-info`` folders of the prefix, sorted."""
-        # conda's Python has a link `lib/python3.1` to its own folder, whose packages must not count twice.
+        # conda's Python has a symbolic link `lib/python3.1` to its own folder; its packages must not count twice.
         folders = [path for path in self.prefix.glob("lib/python3*") if not path.is_symlink()]
         homes = [folder / "site-packages" for folder in (*folders, self.prefix / "Lib")]
         return sorted(info for home in homes for info in dist_infos(home))
 
     def folders(self, names: Iterable[str], below: Path) -> tuple[Path, ...]:
-        """Return the folders directly in `below` (a folder of site-packages) that hold files of packages, sorted."""
+        """Return the folders directly in `below` (below site-packages) with files of packages, sorted."""
         wanted = set(names)
         found = set()
         for info in self.distributions():
             if dist_info(info)[0] in wanted:
-                with contextlib.suppress(OSError, ValueError):  # not taken apart by csv: there are tens of thousands
+                with contextlib.suppress(OSError, ValueError):  # without csv, for tens of thousands of rows
                     record = (info / "RECORD").read_text("utf-8")
                     found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
         return tuple(below / name for name in sorted(found))
 
 
 def _read_record(info: Path) -> list[list[str]]:
-    """Return the rows of the ``RECORD`` in a ``.dist-info``: name, digest, size; none where it can't be read."""
+    """Return the rows of the ``RECORD`` in a ``.dist-info``: name, digest, size; empty if it can't be read."""
     try:
         with (info / "RECORD").open(newline="", encoding="utf-8") as file:
             return [row for row in csv.reader(file) if row]
@@ -98,8 +98,8 @@ def _read_record(info: Path) -> list[list[str]]:
 
 
 def _of_record(text: str = "") -> str:
-    """Return a digest of a RECORD (``sha256=`` and urlsafe base64 without padding) in hex."""
-    import base64  # late: only who looks at every file asks
+    """Return a digest of a RECORD (``sha256=`` and base64url without padding) in hex."""
+    import base64  # late: only to verify every file
     import hashlib
 
     algorithm, _, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""The Pythons of this machine that an environment may be made with."""
+"""The Pythons of this machine that an environment can use."""
 
 import contextlib
 import os
@@ -31,9 +31,9 @@ class Interpreter:
     """A Python on this machine.
 
     Attributes:
-        path: Its program; of a virtual environment or a shim, the one behind it.
+        path: Its program; for a virtual environment or a shim, the real one.
         version: Its version.
-        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
+        headers: Whether it has ``Python.h``, which compiling an extension requires.
     """
 
     path: Path
@@ -42,10 +42,10 @@ class Interpreter:
 
 
 def search(minors: Sequence[str], environment: Mapping[str, str]) -> list[Interpreter]:
-    """Return Pythons of this machine of the minors that are given, best first.
+    """Return Pythons of this machine with one of some minors, best first.
 
-    Best is the highest minor; but one with ``Python.h`` comes before any without, since PyTorch can't be built
-    with the latter. The search ends with the first that has both, so that few programs are started.
+    Pythons with ``Python.h`` come first, since building PyTorch requires it; then higher minors. The search ends at the
+    first that has both, so it starts few programs.
     """
     others: list[Interpreter] = []
     for programs in _programs(minors, environment):
@@ -59,12 +59,12 @@ def search(minors: Sequence[str], environment: Mapping[str, str]) -> list[Interp
 
 
 def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator[list[Path]]:
-    """Yield the programs that may be Pythons of each minor, highest first, and last those that do not say."""
+    """Yield candidate programs for each minor, highest first; last the programs without a minor in their name."""
     folders = [Path(folder) for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder]
     data = environment.get("XDG_DATA_HOME") or Path.home() / ".local/share"
     managed = Path(environment.get("UV_PYTHON_INSTALL_DIR") or Path(data) / "uv/python")
     suffix = ".exe" if sys.platform == "win32" else ""
-    own = Path(getattr(sys, "_base_executable", sys.executable))  # ours may fit where PATH names none
+    own = Path(getattr(sys, "_base_executable", sys.executable))  # tenv's own Python, which PATH need not have
     seen: set[str] = set()
     behind = partial(_behind_shim, environment=environment)
 
@@ -88,11 +88,10 @@ def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator
 
 
 def _behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
-    """Return the programs that may answer in place of a shim of pyenv; any other program is returned as it is.
+    """Return the programs behind a shim of pyenv; any other program is returned unchanged.
 
-    A shim is a script that starts dozens of programs to find out which of pyenv's versions are chosen, two tenths of a
-    second each time, and most of them then only tell that no chosen version has such a program. So the choice is read
-    where pyenv reads it; `system` means the rest of PATH.
+    A shim is a script that starts dozens of programs (0.2 s) to find the selected versions, and often reports only that
+    none of them has the program. So tenv reads the selection from pyenv's files; `system` means the rest of PATH.
     """
     root = program.parent.parent
     if program.parent.name != "shims" or not (root / "versions").is_dir():
@@ -103,7 +102,7 @@ def _behind_shim(program: Path, environment: Mapping[str, str]) -> list[Path]:
 
 
 def _version_folder(versions: Path, name: str) -> Path | None:
-    """Return the folder of a version of pyenv, of `3.11` that of its highest release; None when there is none."""
+    """Return the folder of a version of pyenv; `3.11` means its highest release. None without one."""
     for plain in (name, name.removeprefix("python-")):
         if not _NAME.fullmatch(plain):
             continue
@@ -116,10 +115,10 @@ def _version_folder(versions: Path, name: str) -> Path | None:
 
 
 def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
-    """Return the versions that are chosen: by a variable, in the folder at hand or one above it, or for the user.
+    """Return the selected versions: of a variable, of the working folder or one above it, or of the user.
 
-    The first file that is there decides, even if it names none; PYENV_DIR comes before the working folder, and does
-    not replace it (pyenv's version-file and version-file-read).
+    The first existing file decides, even if it names no version. PYENV_DIR comes before the working folder and does not
+    replace it (pyenv's version-file and version-file-read).
     """
     if named := environment.get("PYENV_VERSION"):
         return named.split(":")
@@ -133,7 +132,7 @@ def _chosen(root: Path, environment: Mapping[str, str]) -> list[str]:
 
 
 def inspect(program: Path, environment: Mapping[str, str]) -> Interpreter | None:
-    """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
+    """Return the version and headers of a Python program; None unless it is a working, default build of CPython."""
     clean = {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
     done = process.run([str(program), "-I", "-S", "-c", _ASK], environment=clean, timeout=_SECONDS)
     if isinstance(done, process.Missing) or done.status:

@@ -1,4 +1,4 @@
-"""What a wheel says of itself: read beside it (PEP 658), or else out of it, without the rest of it."""
+"""The metadata of a wheel: read from the file beside it (PEP 658), else from the wheel with range requests."""
 
 import contextlib
 import io
@@ -14,21 +14,21 @@ __all__ = ["from_file", "from_index"]
 
 _BLOCK = 1 << 16
 _WHOLE = 1 << 24
-"""Bytes up to which a wheel is fetched whole from a server that knows no ranges."""
+"""The maximum size in bytes of a wheel that is fetched whole from a server without range requests."""
 
 
 def from_file(url: str) -> bytes | None:
-    """Return the metadata of a wheel that is a file of this machine; None when it can't be read."""
+    """Return the metadata of a local wheel; None if it can't be read."""
     with contextlib.suppress(OSError, KeyError, StopIteration, zipfile.BadZipFile):
         return _metadata(unquote(urlsplit(url).path))
     return None
 
 
 def from_index(http: Http, url: str) -> bytes | None:
-    """Return the metadata of a wheel of an index; None when neither what is beside it nor the wheel can be read.
+    """Return the metadata of a wheel of an index; None if neither the file beside it nor the wheel can be read.
 
     Raises:
-        CertificateError: The server's certificate is not valid here.
+        CertificateError: The server's certificate is not trusted.
     """
     for read in (_beside, _within):
         try:
@@ -65,12 +65,12 @@ def _open(http: Http, url: str) -> IO[bytes]:
             return io.BufferedReader(_Remote(http, url, size), _BLOCK)
         if int(answer.headers.get("Content-Length", _WHOLE)) < _WHOLE:
             return io.BytesIO(answer.content())
-    message = "the server knows no ranges, and the wheel is too large to fetch for its metadata"
+    message = "the server has no range requests, and the wheel is too large to fetch for its metadata"
     raise OSError(message)
 
 
 class _Remote(io.RawIOBase):
-    """A file on a server that knows ranges."""
+    """A file on a server with range requests."""
 
     def __init__(self, http: Http, url: str, size: int) -> None:
         self.http, self.url, self.size, self.place = http, url, size, 0

@@ -1,4 +1,4 @@
-"""The wheels of a lock: resolved by uv for each platform and each Python minor."""
+"""Resolves the wheels of a lock with uv, for each platform and each Python minor."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -16,27 +16,27 @@ from tenv.targets.manifest import Manifest
 __all__ = ["resolve_wheels"]
 
 _WORKERS = 4
-"""uv mostly waits for the index; more at once than this gained nothing on two cores."""
+"""uv mostly waits for the index; more processes than this gained nothing on two cores."""
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
 
 
 def resolve_wheels(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> dict[str, tuple[Wheel, ...]]:
-    """Choose the wheels of every platform.
+    """Select the wheels of every platform.
 
     Args:
-        problem: What is to be chosen.
-        conda: The conda packages by platform, which may bring the Python.
+        problem: The problem.
+        conda: The conda packages by platform, which may include the Python.
 
     Raises:
         NoSolutionError: No set of wheels satisfies the manifest.
-        NetworkError: An index does not answer.
+        NetworkError: An index does not respond.
     """
     return _join(problem, _resolve(problem, conda))
 
 
 def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> Resolved:
-    """Choose wheels for each platform and Python minor; the order of the answers does not depend on their speed."""
+    """Select wheels for each platform and Python minor; the order of the results is fixed."""
     access, manifest, old = problem.access, problem.manifest, problem.old
     uv = access.uv()
     cases = _wheel_cases(manifest, conda)
@@ -58,9 +58,9 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
     try:
         for (platform, _), answer in zip(cases, answers, strict=True):
             while not answer.done():
-                wait([answer], timeout=0.1)  # so that a signal is heard that comes just as the wait begins
+                wait([answer], timeout=0.1)  # handles a signal that arrives just as the wait begins
             resolved[platform].append(answer.result())
-    finally:  # after Ctrl-C or an error, what has not begun is not begun, and what has begun is ended
+    finally:  # after Ctrl-C or an error, cancel waiting work and stop running work
         pool.shutdown(wait=False, cancel_futures=True)
         while any(answer.running() for answer in answers):
             process.end_all()
@@ -69,7 +69,7 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
 
 
 def _wheel_cases(manifest: Manifest, conda: Mapping[str, Sequence[CondaPackage]]) -> list[tuple[str, str]]:
-    """Return each platform that asks for wheels with each Python minor that it serves."""
+    """Return each platform with requests for wheels, with each of its Python minors."""
     return [
         (platform, minor)
         for platform in manifest.platforms
@@ -79,25 +79,25 @@ def _wheel_cases(manifest: Manifest, conda: Mapping[str, Sequence[CondaPackage]]
 
 
 def _python_of(packages: Sequence[CondaPackage], platform: str) -> list[str]:
-    """Return the minor of the Python among conda packages."""
+    """Return the minor of the conda package `python`."""
     pythons = [package.version for package in packages if package.name == "python"]
     if not pythons:
         raise NoSolutionError(
             f"no conda package supplies a Python for the wheels on {platform}",
-            hint=f"ask for python in [dependencies] or [platform.{platform}.dependencies]",
+            hint=f"add `python` to [dependencies] or [platform.{platform}.dependencies]",
         )
     return [".".join(pythons[0].split(".")[:2])]
 
 
 def _join(problem: Problem, resolved: Resolved) -> dict[str, tuple[Wheel, ...]]:
-    """Join what was chosen, with the sizes that the index, the old lock or the file's own server tell."""
+    """Join the selected wheels, with sizes from the index, the old lock or the file's server."""
     access = problem.access
     old = [wheel for wheels in problem.old.wheels.values() for wheel in wheels] if problem.old else []
     known = {wheel.sha256: wheel.size for wheel in old if wheel.size is not None}
     rows = [row for choices in resolved.values() for choice in choices for row in choice.values()]
     urls = {url: wheel.sha256 for wheel, url in rows if wheel.size is None and wheel.sha256 not in known}
     if urls:
-        access.progress.step("asking for sizes", len(urls))
+        access.progress.step("reading sizes", len(urls))
         sizes = access.uv().sizes(urls, access.progress) if not access.offline else {}
         known |= {urls[url]: size for url, size in sizes.items()}
     requires = _requirements(problem, {wheel.sha256: url for wheel, url in rows}, old)
@@ -111,12 +111,12 @@ def _join(problem: Problem, resolved: Resolved) -> dict[str, tuple[Wheel, ...]]:
 def _requirements(
     problem: Problem, urls: Mapping[str, str], old: Sequence[Wheel]
 ) -> Mapping[str, tuple[str, ...] | None]:
-    """Return what wheels require, by sha256, asked where the old lock does not say it; None where nobody tells."""
+    """Return the requirements of wheels by sha256, from the old lock or their metadata; None if unknown."""
     known = {wheel.sha256: wheel.requires for wheel in old if wheel.requires is not None}
     asked = {digest: url for digest, url in urls.items() if digest not in known}
     if not asked:
         return known
-    from tenv.sources.wheels.urls import requirements_at  # late: a lock of known wheels asks nobody
+    from tenv.sources.wheels.urls import requirements_at  # late: not needed if all wheels are known
 
-    problem.access.progress.step("asking what wheels require", len(asked))
+    problem.access.progress.step("reading the metadata of wheels", len(asked))
     return {**known, **requirements_at(problem.access.uv(), asked, problem.access.progress)}

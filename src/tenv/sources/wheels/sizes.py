@@ -1,4 +1,4 @@
-"""The sizes of wheels, asked of the servers that have them."""
+"""The sizes of wheels, from their servers."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +16,10 @@ _CONNECTIONS = 8
 
 
 def ask_sizes(http: Http, urls: Iterable[str], progress: Progress) -> dict[str, int]:
-    """Return the sizes of files by URL; one whose size its server does not report is left out.
+    """Return the sizes of files by URL, without those that the server does not report.
 
     Raises:
-        NetworkError: A server does not answer: a lock must not depend on who was lucky.
+        NetworkError: A server does not respond. An error, since a lock must not depend on chance.
     """
 
     def ask(url: str) -> tuple[str, int]:
@@ -36,10 +36,12 @@ def ask_sizes(http: Http, urls: Iterable[str], progress: Progress) -> dict[str, 
 
 
 def _ask(http: Http, url: str) -> int:
-    """Return the size of a file, 0 where its server does not report it."""
+    """Return the size of a file; 0 if its server does not report it."""
     try:
         with http.head(url) as answer:
             length = answer.headers.get("Content-Length", "")
             return int(length) if answer.ok and length.isdigit() else 0
     except Unanswered as error:
-        raise NetworkError(f"the size of {file_at(url)} can't be had: {error}", hint="try again") from error
+        raise NetworkError(
+            f"can't read the size of {file_at(url)}: {error}", hint="run the same command again"
+        ) from error

@@ -22,7 +22,7 @@ __all__ = ["SOURCE"]
 
 _KEY = "wheels"
 _PYTHON = "conda"
-"""The source before this one, whose packages may bring the Python that wheels need."""
+"""The source before this one, whose packages may include the Python of the wheels."""
 
 
 class WheelSource(Source):
@@ -31,19 +31,19 @@ class WheelSource(Source):
     section = section_of(_KEY)
 
     def choose(self, problem: Problem, chosen: Chosen) -> None:
-        """Choose wheels for each platform and each Python minor."""
+        """Select wheels for each platform and each Python minor."""
         from tenv.sources.wheels.resolve import resolve_wheels  # late: most locks are up to date
 
         chosen.files[_KEY] = resolve_wheels(problem, chosen.files.get(_PYTHON, {}))
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-        """Return what keeps the wheels of a lock from satisfying a manifest."""
-        from tenv.locks.satisfaction import wheel_differences  # late: asked of a lock whose manifest has changed
+        """Return why the wheels of a lock do not satisfy a manifest."""
+        from tenv.locks.satisfaction import wheel_differences  # late: only for a lock whose manifest changed
 
         return wheel_differences(lock, manifest, platform)
 
     def files(self, lock: Lock, platform: str, minor: str) -> "Sequence[LockedFile]":
-        """Return the wheels that one Python minor takes."""
+        """Return the wheels of one Python minor."""
         return lock.wheels_for(platform, minor)
 
     def records(self, prefix: Path) -> Wheels:
@@ -56,7 +56,7 @@ class WheelSource(Source):
         yield SourceCache("wheels (uv)", uv.cache_folder(), uv.clean_cache)
 
     def work(self, job: "Job") -> "WheelWork":
-        """Return what installs wheels."""
+        """Return the work that installs wheels."""
         return WheelWork(job, self)
 
 
@@ -70,18 +70,18 @@ class WheelWork(Work):
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
 
     def prepare(self) -> None:
-        """Make a virtual environment where no conda package brings the Python, and clear the way for conda packages."""
+        """Make a virtual environment if Python is not a conda package, and remove wheels that conda replaces."""
         job, plan = self.job, self.job.plan
         if plan.scratch and plan.python and not plan.own_python:
             job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
-        if _PYTHON in plan.changed:  # before a conda package of that name lays its own files there
+        if _PYTHON in plan.changed:  # before a conda package of the same name is linked
             self._remove_gone()
 
     def put(self) -> None:
-        """Install the wheels of the lock, and remove those of the lock before.
+        """Install the wheels of the lock, and remove those of the old lock.
 
         Raises:
-            NetworkError: A file could not be had; `untouched` tells whether all is as it was before.
+            NetworkError: A file can't be fetched; `untouched` is true if the prefix is unchanged.
         """
         job, plan = self.job, self.job.plan
         if plan.python is None:
@@ -98,19 +98,21 @@ class WheelWork(Work):
                 again = (*plan.other_files(_KEY), *damaged)
                 job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
             except NetworkError as error:
-                # uv has every file at hand before it takes the first old package away.
+                # uv fetches every file before it removes the first old package.
                 error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
                 raise
-        # Only now, so that a download that fails leaves a whole environment whole.
+        # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
         installed = there.versions()
         wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
         if wrong:
-            raise EnvironmentBrokenError(f"{job.prefix}: {', '.join(wrong)} did not arrive in the version of the lock")
+            raise EnvironmentBrokenError(
+                f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
+            )
 
     def _remove_gone(self) -> None:
-        """Remove the wheels of the lock before that are not in this one."""
+        """Remove the wheels of the old lock that the new lock lacks."""
         job, plan = self.job, self.job.plan
         gone = sorted(set(Wheels(job.prefix).names()) & (plan.ours(_KEY).keys() - plan.wanted[_KEY].keys()))
         if gone:

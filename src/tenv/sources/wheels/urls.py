@@ -1,6 +1,6 @@
-"""Where the indexes in use have the wheels of a lock, and what those require.
+"""The URLs and the metadata of a lock's wheels on the indexes in use.
 
-A lock of tenv names no host; the formats of other tools do. So this is asked when a lock is exported, and never kept.
+A lock has no URLs of wheels; formats of other tools have. So an export queries the indexes; tenv never stores the URLs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ _CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class FoundWheel:
-    """A wheel as an index has it.
+    """A wheel on an index.
 
     Attributes:
         url: Its URL, without credentials.
-        requires_dist: What it requires; empty when nothing, or when the index does not tell.
-        requires_python: The Pythons that it is for; empty when it or the index does not say.
-        known: Whether what it requires could be read.
+        requires_dist: Its requirements; empty for none or if unknown.
+        requires_python: Its Python versions; empty if unknown.
+        known: Whether its requirements could be read.
     """
 
     url: str
@@ -49,22 +49,22 @@ def find_wheels(
     Args:
         uv: uv with the user's settings.
         wheels: The wheels of each platform.
-        glibc: The C library that the lock was made for; None for the oldest.
-        progress: Who watches.
-        metadata: Ask also what they require.
+        glibc: The glibc of the lock; None for the oldest.
+        progress: Receives progress.
+        metadata: Also read the requirements.
 
     Returns:
-        The wheels by sha256, and the indexes, the main one first, without credentials.
+        The wheels by sha256, and the URLs of the indexes without credentials, the main one first.
 
     Raises:
-        NetworkError: An index does not answer, or none has one of the files.
+        NetworkError: An index does not respond, or a file is on no index.
     """
     wanted = {wheel.sha256: wheel for rows in wheels.values() for wheel in rows}
     if not wanted:
         return {}, ()
-    progress.step("asking the indexes", len(wanted))
+    progress.step("querying the indexes", len(wanted))
     urls = _ask(uv, wanted.values(), "")
-    for platform, rows in wheels.items():  # an index of few files that comes first hides what the others have
+    for platform, rows in wheels.items():  # a small index in front hides the files of the others
         hidden = [wheel for wheel in rows if wheel.sha256 not in urls]
         if hidden:
             urls |= _ask(uv, hidden, uv_platforms(platform, glibc or OLDEST_GLIBC)[-1])
@@ -72,7 +72,7 @@ def find_wheels(
         raise NetworkError(
             f"the indexes in use do not have the locked {', '.join(missing[:3])}"
             + (f" and {len(missing) - 3} more" if len(missing) > 3 else ""),  # noqa: PLR2004 (three are named)
-            hint="check UV_DEFAULT_INDEX, pip.conf and their credentials",
+            hint="correct UV_DEFAULT_INDEX, pip.conf or their credentials",
         )
     found = _metadata(uv, {digest: urls[digest] for digest in wanted}, progress if metadata else None)
     one = next(iter(wanted.values()))
@@ -81,19 +81,19 @@ def find_wheels(
 
 
 def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict[str, tuple[str, ...] | None]:
-    """Return what wheels require, by sha256; None where that can't be read.
+    """Return the requirements of wheels by sha256; None if they can't be read.
 
     Args:
         uv: uv with the user's settings.
-        urls: Where each wheel is.
-        progress: Who watches.
+        urls: The URL of each wheel.
+        progress: Receives progress.
     """
     found = _metadata(uv, urls, progress)
     return {digest: row.requires_dist if row.known else None for digest, row in found.items()}
 
 
 def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:
-    """Return the URLs of the wheels that the indexes tell of, by sha256."""
+    """Return the URLs of the wheels on the indexes, by sha256."""
     urls: dict[str, str] = {}
     for (minor, _), group in _runs(wheels).items():
         pins = sorted({f"{wheel.name}=={wheel.version}" for wheel in group})
@@ -103,7 +103,7 @@ def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:
 
 
 def _runs(wheels: Iterable[Wheel]) -> dict[tuple[str, int], list[Wheel]]:
-    """Group wheels so that no group has two versions of one name; each group is one question to the indexes."""
+    """Group wheels so that no group has two versions of one name; each group is one query."""
     runs: dict[tuple[str, int], list[Wheel]] = {}
     for wheel in wheels:
         minor = min(wheel.python, key=Version)
@@ -119,7 +119,7 @@ def _url(file: Mapping[str, Any]) -> str:
 
 
 def _bare(url: str) -> str:
-    """Return a URL without the credentials that may stand in it: an exported file is handed to others."""
+    """Return a URL without credentials, since an exported file is shared."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 

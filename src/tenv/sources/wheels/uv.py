@@ -1,4 +1,4 @@
-"""Wheels: resolved with hashes and installed by uv, which is run as a program; no other module runs it."""
+"""Runs uv, which resolves and installs wheels; no other module runs it."""
 
 import contextlib
 import datetime as dt
@@ -36,20 +36,20 @@ from tenv.targets.manifest import Manifest
 __all__ = ["Uv"]
 
 
-_ROUNDS = 30  # choices made again without releases whose wheels need a newer glibc than the target
+_ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
 
 class Uv:
-    """uv with the index settings of this user.
+    """uv with the index settings of the user.
 
     Attributes:
-        environment: The environment that it is run in.
-        offline: Take everything from the cache.
-        http: What makes tenv's own requests to the indexes.
+        environment: Its environment variables.
+        offline: Use the cache alone.
+        http: The client for tenv's own requests to the indexes.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
-        from uv import find_uv_bin  # late: late, and only here
+        from uv import find_uv_bin  # late: only here
 
         settings = uv_settings(environment, home)
         self.environment = settings.environment
@@ -64,15 +64,14 @@ class Uv:
         return [self._program, *arguments, *offline, "--color", "never"]
 
     def _indexes(self) -> list[str]:
-        """Return the settings of indexes for which uv has no variable."""
+        """Return options for index settings that have no variable."""
         return ["--no-index"] if self.environment.get("UV_NO_INDEX") else []
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[tuple[Path, dict[str, str]]]:
-        """Yield a folder to run uv in, and the environment to run it with.
+        """Yield a folder to run uv in, and its environment variables.
 
-        The folder is empty but for uv's configuration: the settings of whatever project the user stands in must not
-        decide what is chosen.
+        The folder holds only uv's configuration, so the settings of the user's project do not affect the selection.
         """
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
             folder = Path(name)
@@ -80,27 +79,30 @@ class Uv:
             if not self._configuration:
                 yield folder, {**environment, "UV_NO_CONFIG": "1"}
                 return
-            import tomlkit  # late: 22 ms, and only for those who have configured uv
+            import tomlkit  # late: 22 ms, only for users with a configuration of uv
 
             file = folder / "uv.toml"
             file.write_text(tomlkit.dumps(self._configuration))
             yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
 
     def _said(self, *arguments: str) -> str:
-        """Return what uv prints, an empty string when it fails; may be called in a thread."""
+        """Return the output of uv; empty on failure. Thread-safe."""
         with self._folder() as (folder, environment):
             done = process.run(self._command(*arguments), environment=environment, folder=folder, bound=False)
         return "" if isinstance(done, process.Missing) or done.status else done.stdout
 
     def _error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
-        """Return the error that uv's words stand for."""
+        """Return the error for an output of uv."""
         return uv_error(said, what, self.http.settings.authorities, otherwise)
 
     def _run(self, *arguments: str, text: str | None = None) -> process.Completed:
         with self._folder() as (folder, environment):
             done = process.run(self._command(*arguments), environment=environment, folder=folder, text=text)
         if isinstance(done, process.Missing):
-            raise HostError(f"uv, a part of tenv, does not run here: {done.reason}", hint="install tenv again")
+            raise HostError(
+                f"uv, a dependency of tenv, does not run: {done.reason}",
+                hint="`pip install --force-reinstall uv` repairs it",
+            )
         return ended_by_itself(done)
 
     def resolve(
@@ -113,26 +115,26 @@ class Uv:
         given: Mapping[str, str] | None = None,
         exclude_newer: dt.datetime | None = None,
     ) -> dict[str, tuple[Wheel, str]]:
-        """Choose the wheels of one platform and Python minor.
+        """Select the wheels of one platform and Python minor.
 
-        The choice depends on the manifest and the indexes, never on the machine that runs it.
+        The selection depends on the manifest and the indexes, not on this machine.
 
         Args:
-            manifest: The manifest as it reads on the platform.
+            manifest: The manifest for the platform.
             platform: The platform.
             python: The Python minor, such as ``3.12``.
-            kept: Wheels of an earlier lock, whose versions stay where they still fit.
-            upgrade: Names whose version is chosen anew all the same; None for all.
-            given: Python packages that the environment has from elsewhere, with their versions: no wheel is laid over
-                one, and what needs it must go together with that version.
-            exclude_newer: Files that were uploaded later do not count.
+            kept: Wheels of the old lock, whose versions stay if they still satisfy the manifest.
+            upgrade: Names to select anew all the same; None for all.
+            given: The versions of Python packages from other sources, by name: no wheel replaces one, and
+                requirements on it must accept that version.
+            exclude_newer: Ignore files that were uploaded later.
 
         Returns:
-            By name: the wheel, and the URL at which the index has it.
+            The wheel and its URL on the index, by name.
 
         Raises:
-            NoSolutionError: No set of versions fits.
-            NetworkError: An index does not answer.
+            NoSolutionError: No set of versions satisfies the requests.
+            NetworkError: An index does not respond.
         """
         glibc = manifest.requirements.glibc or OLDEST_GLIBC
         tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
@@ -176,12 +178,12 @@ class Uv:
         exclude_newer: dt.datetime | None,
         what: str,
     ) -> list[dict[str, Any]]:
-        """Return what uv chooses for a platform by its own name of it: rows of a pylock."""
+        """Return uv's solution for one of its platform names, as rows of a pylock."""
         lines = [requirement(name, request) for name, request in sorted(manifest.wheels.items())]
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             chosen, limits = Path(folder) / "pylock.toml", Path(folder) / "constraints.txt"
             limits.write_text("".join(f"{line}\n" for line in constraints))
-            if pins:  # what uv finds there it keeps, unless another choice forbids it
+            if pins:  # uv keeps these versions unless a request excludes them
                 chosen.write_text(preferences(pins))
             done = self._compile(platform, lines, python, limits, chosen, exclude_newer)
             if done.status:
@@ -202,7 +204,7 @@ class Uv:
             *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
             *("--python-platform", platform),
             *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
-            # uv wants a Python to run at all, though nothing is taken from it: ours is always there.
+            # uv requires some Python, without using it; tenv's own always exists.
             *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
             *newest,
             *self._indexes(),
@@ -210,27 +212,27 @@ class Uv:
         )
 
     def releases(self, pins: Iterable[str], python: str, platform: str = "") -> list[dict[str, Any]]:
-        """Return what the indexes have of some releases: a row of a pylock for each.
+        """Return the files of some releases on the indexes: one row of a pylock for each.
 
         Args:
             pins: The releases, such as ``numpy==2.1.0``.
-            python: The oldest Python minor that takes them.
-            platform: The platform, by uv's name, whose best wheel is wanted; all wheels of the first index that has
-                the release when empty.
+            python: The oldest Python minor that uses them.
+            platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index with the
+                release.
 
         Raises:
-            NetworkError: An index does not answer, or does not have one of them.
+            NetworkError: An index does not respond, or lacks a release.
         """
         done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
         if done.status:
-            error = self._error(done.stderr, "the indexes in use do not have what is locked")
-            hint = "an index that has it must be in use: UV_INDEX, UV_DEFAULT_INDEX or pip.conf name it"
+            error = self._error(done.stderr, "the indexes in use lack a locked release")
+            hint = "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
             raise NetworkError(error.message, hint=error.hint or hint)
         found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
         return found
 
     def index_urls(self, pin: str, python: str) -> tuple[str, ...]:
-        """Return the indexes in use, the main one first, as uv tells them when it looks for a release."""
+        """Return the indexes in use, the main one first, from uv's log of a query."""
         done = self._pinned([pin], python, "--emit-index-url")
         rows = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith(("--index", "--extra"))]
         main = [url for option, url in rows if option == "--index-url"]
@@ -240,67 +242,67 @@ class Uv:
         where = ("--python-platform", platform) if platform else ("--universal",)
         return self._run(
             *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
-            *("--index-strategy", "unsafe-best-match"),  # the hashes decide which file is meant
+            *("--index-strategy", "unsafe-best-match"),  # hashes identify the file
             *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
             *("--python", sys.executable, *self._indexes()),
             text="\n".join(pins) + "\n",
         )
 
     def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:
-        """Ask the indexes for the sizes of files; a file whose size they do not tell is left out."""
+        """Return the sizes of files on the indexes, without those that the servers do not report."""
         from tenv.sources.wheels.sizes import ask_sizes  # late: 10 ms for threads
 
         return ask_sizes(self.http, urls, progress)
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
-        """Return Pythons of this machine of the minors that are given, best first, as `interpreters.search` does."""
+        """Return Pythons of this machine with one of some minors, best first, as `interpreters.search` does."""
         return search(minors, self.environment)
 
     def inspect(self, program: Path) -> Interpreter | None:
-        """Ask a Python for its version and its headers; None when it is no working CPython of the usual build."""
+        """Return the version and headers of a Python program; None unless it is a working, default build of CPython."""
         return inspect(program, self.environment)
 
     def fetch_python(self, minor: str) -> Path:
-        """Fetch a Python of a minor through uv, unless uv has one already, and return its program.
+        """Return the program of a Python of a minor that uv has or downloads.
 
         Raises:
-            NetworkError: It can't be had.
+            NetworkError: The download fails.
         """
         found = self._run("python", "find", "--managed-python", minor)
         if found.status:
             done = self._run("python", "install", "--no-bin", minor)
             if done.status:
-                what = f"no Python {minor} on this machine, and none could be fetched"
+                what = f"this machine has no Python {minor}, and uv can't download one"
                 raise self._error(done.stderr, what, NetworkError)
             found = self._run("python", "find", "--managed-python", minor)
         if found.status or not found.stdout.strip():
-            raise NetworkError(f"no Python {minor} on this machine, and none could be fetched")
+            raise NetworkError(f"this machine has no Python {minor}, and uv can't download one")
         return Path(found.stdout.strip())
 
     def make_environment(self, prefix: Path, python: Path, prompt: str) -> None:
-        """Make an empty Python environment in a folder that may already hold files."""
+        """Make an empty virtual environment in a folder that may hold files."""
         done = self._run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
         if done.status:
-            raise self._error(done.stderr, f"can't make a Python environment in {prefix}", EnvironmentBrokenError)
+            raise self._error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
 
     def install(self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress) -> None:
-        """Install exactly the files that a lock names into the environment of a Python.
+        """Install exactly the locked wheels into the environment of a Python.
 
         Args:
             python: The Python.
-            wheels: The files.
-            again: Packages to install even where the right version is there, since it came from another file.
-            progress: Who watches.
+            wheels: The wheels.
+            again: Packages to reinstall although their version is right, since it came from another file.
+            progress: Receives progress.
 
         Raises:
-            HashMismatchError: A file's bytes are not those of the lock.
-            NetworkError: A file can't be had.
-            StorageError: The disk is full or can't be written.
+            HashMismatchError: A file's bytes differ from the lock.
+            NetworkError: A file can't be fetched.
+            StorageError: The disk is full or not writable.
         """
         lines = [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}" for wheel in wheels]
         arguments = self._command(
             *("pip", "install", "--python", str(python), "--no-deps", "--require-hashes", "--only-binary", ":all:"),
-            # The hashes decide which file is taken, so it may come from any of the indexes.
+            # Hashes identify the file, so any index may serve it.
             *("--index-strategy", "unsafe-best-match", "--requirement", "-", *self._indexes()),
             *(word for name in again for word in ("--reinstall-package", name)),
         )
@@ -313,9 +315,9 @@ class Uv:
                 text="\n".join(lines) + "\n",
             )
         if ended_by_itself(done).status:
-            error = self._error(done.stderr, "the wheels of the lock could not be installed", EnvironmentBrokenError)
-            if isinstance(error, NoSolutionError):  # the versions are given, so it is the index that lacks one
-                hint = "no index in use gives that file: check UV_DEFAULT_INDEX, pip.conf and their credentials"
+            error = self._error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
+            if isinstance(error, NoSolutionError):  # the versions are fixed, so an index lacks one
+                hint = "no index in use has that file: correct UV_DEFAULT_INDEX, pip.conf or their credentials"
                 raise NetworkError(error.message, hint=hint)
             raise error
 
@@ -328,19 +330,18 @@ class Uv:
     def forget(self, names: Sequence[str]) -> None:
         """Remove packages from uv's cache.
 
-        A file that was changed in place is changed there, too: the two are one file with two names (hard links). To ask
-        uv to look whether it is fresh does not help, since the index then says that nothing is new.
+        A file changed in place is changed in the cache too: both are hard links to one file, which a refresh keeps.
         """
         done = self._run("cache", "clean", *names)
         if done.status:
-            raise self._error(done.stderr, f"{', '.join(names)} can't be removed from uv's cache")
+            raise self._error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 
     def cache_folder(self) -> Path:
-        """Return the folder in which uv keeps what it has downloaded."""
+        """Return the folder of uv's cache."""
         return Path(self._run("cache", "dir").stdout.strip())
 
     def clean_cache(self) -> None:
         """Empty uv's cache."""
         done = self._run("cache", "clean")
         if done.status:
-            raise self._error(done.stderr, "uv's cache can't be emptied")
+            raise self._error(done.stderr, "uv can't empty its cache")

@@ -26,9 +26,9 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40
 
 
 def download_progress(wheels: Sequence[Wheel], progress: Progress) -> Callable[[str], None]:
-    """Return a function that reads uv's talk and tells `progress` how far each download is.
+    """Return a function that parses uv's output and reports the state of each download to `progress`.
 
-    uv draws a bar for each file; what it draws is for people, so a line that is not understood is passed over.
+    uv draws a bar for each file. The bars have no stable format, so an unknown line is skipped.
     """
     sizes = {wheel.name: wheel.size or 0 for wheel in wheels}
     running: dict[str, Transfer] = {}
@@ -56,7 +56,7 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     (
         re.compile(r"No space left|os error (28|122)\b|quota exceeded", re.IGNORECASE),
         StorageError,
-        "free some space, then retry",
+        "free some space, then run the same command again",
     ),
     (
         re.compile(
@@ -64,24 +64,24 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
             re.IGNORECASE,
         ),
         StorageError,
-        "name a folder that can be written with `--prefix`, and a cache with UV_CACHE_DIR",
+        "`--prefix FOLDER` and UV_CACHE_DIR name folders that are writable",
     ),
     (
         re.compile(
             r"Hash mismatch|hashes? .*(do not|don't|does not) match|Failed to extract archive|Bad CRC", re.IGNORECASE
         ),
         HashMismatchError,
-        "the index has another file than the one that was locked: ask whoever runs the index",
+        "the index serves another file than the locked one: report it to the owner of the index",
     ),
     (
         re.compile(r"Network connectivity is disabled|but .*offline|network was disabled", re.IGNORECASE),
         NetworkError,
-        "it is not in the cache: run the same command once without `--offline`",
+        "the cache lacks a file: run the same command without `--offline`",
     ),
     (
         re.compile(r"\b(401 Unauthorized|407 Proxy)", re.IGNORECASE),
         NetworkError,
-        "give the login: in the URL of the index, in ~/.netrc, or by a keyring (UV_KEYRING_PROVIDER=subprocess)",
+        "put the credentials into the URL of the index, ~/.netrc, or a keyring (UV_KEYRING_PROVIDER=subprocess)",
     ),
     (
         re.compile(
@@ -90,25 +90,25 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
             re.IGNORECASE,
         ),
         NetworkError,
-        "check the network and the index settings (UV_DEFAULT_INDEX, pip.conf), then run the same command again",
+        "check the network and the index (UV_DEFAULT_INDEX, pip.conf), then run the same command again",
     ),
     (re.compile(r"No solution found|unsatisfiable|not found in", re.IGNORECASE), NoSolutionError, ""),
 )
 
 
 def uv_error(talk: str, what: str, authorities: Authorities, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
-    """Return the error that uv's words stand for, or `otherwise` where they are not known.
+    """Return the error for an output of uv, or `otherwise` for an unknown output.
 
     Args:
-        talk: What uv has printed.
-        what: What it was to do.
-        authorities: Those by which it has verified servers.
-        otherwise: The error for words that are not known.
+        talk: The output of uv.
+        what: The failed action, for the message.
+        authorities: The certificate authorities in use.
+        otherwise: The error for an unknown output.
     """
     text = _tidy(talk)
     if refusal := authorities.refusal(text):
         return refusal
-    flat = " ".join(text.split())  # uv breaks its lines to the width of the terminal
+    flat = " ".join(text.split())  # uv wraps its lines at the width of the terminal
     for pattern, kind, hint in _ERRORS:
         if pattern.search(flat):
             return kind(f"{what}:\n{text}", hint=hint)
@@ -116,8 +116,8 @@ def uv_error(talk: str, what: str, authorities: Authorities, otherwise: type[Ten
 
 
 def _tidy(talk: str) -> str:
-    """Return uv's error without its progress, its warnings about other Pythons and its colours."""
-    # On a terminal, an error begins on the line of the progress that it ends.
+    """Return uv's error without progress, warnings about other Pythons, and colors."""
+    # On a terminal, an error starts on the line of the last progress.
     talk = re.sub(r"  (?=error: |\u00d7 )", "\n", talk.replace("\r", "\n"))
     lines = [line.rstrip() for line in talk.split("\n") if line.strip()]
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7 )", line)]
@@ -126,10 +126,10 @@ def _tidy(talk: str) -> str:
 
 
 def ended_by_itself(done: process.Completed) -> process.Completed:
-    """Return a uv that has ended by itself; one that a signal ended has no answer, and none must be read into it."""
+    """Return the result of uv; raises an error if a signal ended it, since its output is then incomplete."""
     if done.status in (-signal.SIGINT, -signal.SIGTERM):
-        raise CancelledError("interrupted", hint="the same command goes on where this one stopped")
+        raise CancelledError("interrupted", hint="run the same command again to continue")
     if done.status < 0:
-        hint = "the system kills programs when its memory is used up; then run the same command again"
+        hint = "the system kills programs when it runs out of memory: free some, then run the same command again"
         raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
     return done

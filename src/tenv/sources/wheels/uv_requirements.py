@@ -1,4 +1,4 @@
-"""Requests and locked wheels in the forms that uv reads."""
+"""Requests and locked wheels in formats for uv."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ def requirement(name: str, request: WheelRequest) -> str:
 
 
 def preferences(wheels: Iterable[Wheel]) -> str:
-    """Return a pylock.toml that names the versions of wheels and no more."""
+    """Return a pylock.toml with the names and versions of wheels."""
     rows = "".join(f'\n[[packages]]\nname = "{wheel.name}"\nversion = "{wheel.version}"\n' for wheel in wheels)
     return f'lock-version = "1.0"\ncreated-by = "tenv"\n{rows}'
 

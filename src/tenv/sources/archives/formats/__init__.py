@@ -1,1 +1,1 @@
-"""How archives are packed: one sibling a family of formats, each of which hands its entries to a `Taker`."""
+"""Readers of archive formats: one module per family, each passes its entries to a `Taker`."""

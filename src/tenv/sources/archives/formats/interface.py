@@ -1,4 +1,4 @@
-"""What the readers of archives share: an entry, and who takes it."""
+"""The interface of archive readers: entries and takers."""
 
 import errno
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from tenv.core.errors import ArchiveRefusedError
 __all__ = ["CHUNK", "KINDS", "ArchiveLimits", "Entry", "Kind", "Reader", "Sink", "Taker", "damage", "kind_of", "pour"]
 
 CHUNK = 1 << 20
-"""How many bytes are handled at once; what is held in memory is a small multiple of it, whatever the archive's size."""
+"""The chunk size in bytes; memory use is a small multiple of it for any archive."""
 
 _SUFFIXES = {
     ".tar.gz": "tar.gz",
@@ -27,17 +27,17 @@ _SUFFIXES = {
     ".conda": "conda",
 }
 KINDS = tuple(dict.fromkeys(_SUFFIXES.values()))
-"""The ways of packing that tenv can read."""
+"""The archive formats that tenv reads."""
 
 
 _NOT_THE_SYSTEM = (None, errno.EINVAL)
-"""Errors of a decompressor, and of a library that an archive sends to a place before the beginning of its file."""
+"""Errors of decompressors, and of libraries that a damaged archive makes seek before the start of its file."""
 
 _BROKEN = (EOFError, ValueError, OverflowError, RecursionError, MemoryError, IndexError)
 
 
 class Kind(StrEnum):
-    """What an entry is."""
+    """The kind of an entry."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -48,14 +48,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of an archive, as it is written there.
+    """One entry of an archive, unchecked.
 
     Attributes:
         name: Its name.
-        kind: What it is.
+        kind: Its kind.
         mode: Its permission bits.
-        size: Its bytes as the archive declares them; None when it does not.
-        target: What a link leads to.
+        size: Its declared size in bytes; None without one.
+        target: The target of a link.
     """
 
     name: str
@@ -67,18 +67,18 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may hold.
+    """Limits on the content of an archive.
 
-    The largest file in NVIDIA's redist of today unpacks to some GiB, about ten times its packed size.
+    The largest archive in NVIDIA's redist unpacks to some GiB, about ten times its packed size.
 
     Attributes:
-        entries: Entries at most.
-        bytes: Bytes at most, unpacked.
-        ratio: Unpacked bytes for each packed one, at most.
-        free: Unpacked bytes up to which the ratio is not looked at.
-        path: Bytes of a name, at most.
-        depth: Folders in a name, at most.
-        memory: Bytes that a decompressor or a header may ask for.
+        entries: The maximum number of entries.
+        bytes: The maximum unpacked size in bytes.
+        ratio: The maximum of unpacked bytes per packed byte.
+        free: The unpacked size up to which the ratio does not count.
+        path: The maximum length of a name in bytes.
+        depth: The maximum number of folders in a name.
+        memory: The maximum memory of a decompressor or a header in bytes.
     """
 
     entries: int = 200_000
@@ -91,41 +91,41 @@ class ArchiveLimits:
 
 
 class Sink(Protocol):
-    """Takes the bytes of one file."""
+    """Receives the bytes of one file."""
 
     def write(self, data: bytes, /) -> None:
-        """Take some bytes."""
+        """Receive bytes."""
 
     def close(self) -> None:
-        """Know that these were all."""
+        """End the file."""
 
 
 class Taker(Protocol):
-    """Takes the entries of an archive, or refuses them."""
+    """Receives the entries of an archive, or refuses them."""
 
     limits: ArchiveLimits
 
     def file(self, entry: Entry) -> Sink | None:
-        """Take a file; its bytes go to what is returned, or nowhere when that is None."""
+        """Receive a file; return the sink for its bytes, or None to drop them."""
 
     def other(self, entry: Entry) -> None:
-        """Take an entry without bytes of its own."""
+        """Receive an entry without content."""
 
     def passed(self, count: int) -> None:
-        """Know how many bytes have come out of the decompressor so far, headers and padding too."""
+        """Receive the number of decompressed bytes so far, including headers and padding."""
 
 
 Reader = Callable[[Path, Taker], None]
-"""Hands every entry of an archive to a taker, in the order of the archive."""
+"""A function that passes every entry of an archive to a taker, in the order of the archive."""
 
 
 def kind_of(name: str) -> str:
-    """Return how a file is packed, by the end of its name; an empty string when that says nothing."""
+    """Return the format of a file by its extension; empty if unknown."""
     return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), "")
 
 
 def pour(read: Callable[[int], bytes], sink: Sink | None) -> None:
-    """Hand all bytes of a file to its sink."""
+    """Pass all bytes of a file to its sink."""
     while data := read(CHUNK):
         if sink is not None:
             sink.write(data)
@@ -135,9 +135,9 @@ def pour(read: Callable[[int], bytes], sink: Sink | None) -> None:
 
 @contextmanager
 def damage(path: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn what the library of a format raises for a broken archive into our own error.
+    """Convert the errors of a format's library for a damaged archive into ArchiveRefusedError.
 
-    What the system refuses (a full disk) is none of that: it has an error number.
+    Errors of the system, such as a full disk, have an errno and pass unchanged.
     """
     broken: tuple[type[Exception], ...] = (*_BROKEN, *kinds)
     try:

@@ -1,4 +1,4 @@
-"""7z archives, by py7zr: the way in which MAGMA and MKL for Windows are packed."""
+"""Reads 7z archives with py7zr: the format of MAGMA and MKL for Windows."""
 
 import stat
 from collections.abc import Callable
@@ -14,22 +14,24 @@ _MAX_TARGET = 4096
 
 
 def read_7z(path: Path, taker: Taker) -> None:
-    """Hand every entry of a 7z archive to a taker.
+    """Pass every entry of a 7z archive to a taker.
 
     Raises:
-        ArchiveRefusedError: It is damaged, or the taker refuses it.
+        ArchiveRefusedError: The archive is damaged, or the taker refuses it.
         UsageError: py7zr is not installed.
     """
     try:
-        import py7zr  # late: late, and not installed everywhere
+        import py7zr  # late: an optional dependency
         from py7zr.exceptions import ArchiveError
     except ImportError:
-        hint = "install it beside tenv: `pip install py7zr` (the extra `tenv[7z]`)"
-        raise UsageError(f"{path.name}: unpacking 7z archives takes py7zr, which is not installed", hint=hint) from None
+        hint = "`pip install 'tenv[7z]'` installs it"
+        raise UsageError(
+            f"{path.name}: unpacking 7z archives requires py7zr, which is not installed", hint=hint
+        ) from None
     import lzma
 
     errors = (ArchiveError, lzma.LZMAError, OSError, KeyError, TypeError, AttributeError, AssertionError)
-    # A file, not its name: given a name, py7zr would write from several threads.
+    # A file object, since py7zr would write from several threads with a name.
     with path.open("rb") as file, damage(path, *errors), py7zr.SevenZipFile(file) as archive:
         if archive.needs_password():
             raise ArchiveRefusedError(f"{path.name}: is encrypted")
@@ -37,14 +39,14 @@ def read_7z(path: Path, taker: Taker) -> None:
 
 
 def _read(path: Path, archive: Any, taker: Taker) -> None:
-    """Take the list first, all of which is checked before a byte is unpacked; then the bytes, in py7zr's order."""
+    """Pass all entries for the checks, then unpack the bytes in py7zr's order."""
     waiting = _listed(path, archive, taker)
     sinks: dict[str, Sink | None] = {}
     for name, entry in waiting.items():
         if entry.kind is Kind.FILE:
             sinks[PurePosixPath(name).as_posix()] = taker.file(entry)
     links = _extract(archive, sinks)
-    for sink in filter(None, sinks.values()):  # py7zr says nothing of a file without bytes
+    for sink in filter(None, sinks.values()):  # py7zr does not report empty files
         sink.close()
     for name in (name for name, entry in waiting.items() if entry.kind is Kind.LINK):
         target = links.get(PurePosixPath(name).as_posix(), b"")
@@ -52,14 +54,14 @@ def _read(path: Path, archive: Any, taker: Taker) -> None:
 
 
 def _listed(path: Path, archive: Any, taker: Taker) -> dict[str, Entry]:
-    """Return the files and links of an archive; what has no bytes goes to the taker at once."""
+    """Return the files and links of an archive; entries without content go to the taker at once."""
     waiting: dict[str, Entry] = {}
     total = 0
     for info in archive.files:
         entry = _entry(info)
         if entry.kind in (Kind.FILE, Kind.LINK):
             if entry.name in waiting:
-                raise ArchiveRefusedError(f"{path.name}: {entry.name!r} is there twice")
+                raise ArchiveRefusedError(f"{path.name}: {entry.name!r} occurs twice")
             waiting[entry.name] = entry
         else:
             taker.other(entry)
@@ -69,7 +71,7 @@ def _listed(path: Path, archive: Any, taker: Taker) -> dict[str, Entry]:
         (name for name, entry in waiting.items() if entry.kind is Kind.LINK and (entry.size or 0) > _MAX_TARGET), ""
     )
     if long:
-        raise ArchiveRefusedError(f"{path.name}: {long!r} is a link that leads to too long a name")
+        raise ArchiveRefusedError(f"{path.name}: {long!r} is a link with a too long target")
     return waiting
 
 
@@ -86,13 +88,13 @@ def _entry(info: Any) -> Entry:
 
 
 def _extract(archive: Any, sinks: "dict[str, Sink | None]") -> dict[str, bytes]:
-    """Unpack every file into its sink, and return what the links lead to."""
+    """Unpack every file into its sink, and return the targets of links."""
     from py7zr.io import Py7zIO, WriterFactory
 
     links: dict[str, bytes] = {}
 
     class Into(Py7zIO):
-        """Hands on what py7zr writes."""
+        """Passes the output of py7zr to a function."""
 
         def __init__(self, write: Callable[[bytes], object], close: Callable[[], None]) -> None:
             self._write, self._close, self._size = write, close, 0
@@ -109,7 +111,7 @@ def _extract(archive: Any, sinks: "dict[str, Sink | None]") -> dict[str, bytes]:
             return 0
 
         def flush(self) -> None:
-            """Have nothing to flush."""
+            """Do nothing."""
 
         def size(self) -> int:
             return self._size
@@ -118,7 +120,7 @@ def _extract(archive: Any, sinks: "dict[str, Sink | None]") -> dict[str, bytes]:
             self._close()
 
     class Factory(WriterFactory):
-        """Knows the sink of each name."""
+        """Returns the sink for a name."""
 
         def create(self, filename: str) -> Py7zIO:
             if filename not in sinks:

@@ -1,4 +1,4 @@
-"""Decompression in a thread of its own, and a file that is read forwards."""
+"""Decompression in a thread, and a forward-only reader."""
 
 import bz2
 import contextlib
@@ -16,7 +16,7 @@ from tenv.sources.archives.formats.interface import CHUNK
 __all__ = ["ERRORS", "ForwardReader", "decompressed", "raw_zstd"]
 
 ERRORS = (lzma.LZMAError, zlib.error, OSError)
-"""What decompressors raise for a broken stream; `bz2` takes OSError, the others have their own."""
+"""The errors of decompressors for a damaged stream; `bz2` raises OSError, the others have their own."""
 
 _READ = 1 << 18
 _AHEAD = 16
@@ -61,19 +61,21 @@ class _Gzip:
 
 
 def _pieces(file: IO[bytes], make: Callable[[], _Decompressor]) -> Iterator[bytes]:
-    """Yield what a file holds, stream after stream, a chunk at a time."""
+    """Yield the decompressed content of a file in chunks, stream after stream."""
     inner, waiting = make(), file.read(_READ)
     while True:
         data = b""
         if inner.needs_input:
             data, waiting = waiting, b""
             if not data:
-                raise EOFError("it ends in the middle")
+                raise EOFError("unexpected end of the stream")
         out = inner.decompress(data, CHUNK)
         if out:
             yield out
         if inner.eof:
-            waiting = inner.unused_data.lstrip(b"\0") or file.read(_READ).lstrip(b"\0")  # streams may be padded
+            waiting = inner.unused_data.lstrip(b"\0") or file.read(_READ).lstrip(
+                b"\0"
+            )  # padding between streams is allowed
             if not waiting:
                 return
             inner = make()
@@ -82,12 +84,12 @@ def _pieces(file: IO[bytes], make: Callable[[], _Decompressor]) -> Iterator[byte
 
 
 def raw_zstd(file: IO[bytes], memory: int) -> Iterator[bytes]:
-    """Yield what a Zstandard file holds.
+    """Yield the decompressed content of a Zstandard file.
 
     Raises:
-        ValueError: It is damaged, or asks for more memory than `memory`.
+        ValueError: The file is damaged, or requires more than `memory` bytes.
     """
-    import zstandard  # late: few archives are packed so
+    import zstandard  # late: few archives use it
 
     try:
         reader = zstandard.ZstdDecompressor(max_window_size=memory).stream_reader(file, _READ, read_across_frames=True)
@@ -98,12 +100,12 @@ def raw_zstd(file: IO[bytes], memory: int) -> Iterator[bytes]:
 
 
 def decompressed(file: IO[bytes], kind: str, memory: int) -> Iterator[bytes]:
-    """Yield what a file packed as ``gz``, ``xz``, ``bz2`` or ``zst`` holds.
+    """Yield the decompressed content of a ``gz``, ``xz``, ``bz2`` or ``zst`` file.
 
     Args:
         file: The file.
-        kind: How it is packed.
-        memory: Bytes that the decompressor may ask for.
+        kind: Its format.
+        memory: The maximum memory of the decompressor in bytes.
     """
     makers: dict[str, Callable[[], _Decompressor]] = {
         "gz": _Gzip,
@@ -114,12 +116,12 @@ def decompressed(file: IO[bytes], kind: str, memory: int) -> Iterator[bytes]:
 
 
 class ForwardReader:
-    """A file to be read forwards, with a little memory of what went by, as `tarfile` needs it.
+    """A forward-only file that can step back by one byte, as `tarfile` needs.
 
-    The bytes are made ahead in a thread: decompressing and writing go on at the same time.
+    A thread decompresses ahead, so decompressing and writing run in parallel.
 
     Attributes:
-        last: What the last read returned.
+        last: The result of the last read.
     """
 
     def __init__(self, path: Path, pieces: Iterator[bytes], limit: int, passed: Callable[[int], None]) -> None:
@@ -142,7 +144,7 @@ class ForwardReader:
                 if not self._put(piece):
                     return
             self._put(None)
-        except BaseException as error:  # noqa: BLE001 (told to the reader, in whose thread it is raised)
+        except BaseException as error:  # noqa: BLE001 (raised again in the thread of the reader)
             self._put(error)
         finally:
             if isinstance(pieces, Generator):
@@ -156,7 +158,7 @@ class ForwardReader:
         return False
 
     def _more(self) -> bool:
-        """Take the next piece; the last byte of the one before stays, since `tarfile` looks back by one."""
+        """Load the next chunk; the last byte of the previous one stays, since `tarfile` steps back by one."""
         if self._ended:
             return False
         item = self._queue.get()
@@ -175,7 +177,7 @@ class ForwardReader:
     def read(self, size: int = -1) -> bytes:
         """Return `size` bytes, fewer at the end of the file."""
         if size > self._limit or size < 0:
-            raise ArchiveRefusedError(f"{self._path.name}: a header in it asks for {size} bytes of memory")
+            raise ArchiveRefusedError(f"{self._path.name}: a header requires {size} bytes of memory")
         parts = []
         wanted = size
         while wanted:
@@ -191,24 +193,24 @@ class ForwardReader:
         return self.last
 
     def tell(self) -> int:
-        """Return how many bytes went by."""
+        """Return the position in bytes."""
         return self._position
 
     def seek(self, position: int) -> int:
-        """Go forwards, or back by one byte."""
+        """Move forward, or back by one byte."""
         back = self._position - position
         if 0 < back <= self._at:
             self._at -= back
             self._position = position
             return position
         if back > 0:
-            raise ArchiveRefusedError(f"{self._path.name}: its headers lead backwards")
+            raise ArchiveRefusedError(f"{self._path.name}: a header points backwards")
         while self._position < position and self.read(min(CHUNK, position - self._position)):
             pass
         return self._position
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stop.set()
         with contextlib.suppress(queue.Empty):
             while True:

@@ -1,4 +1,4 @@
-"""tar archives, packed with gzip, xz, bzip2 or Zstandard."""
+"""Reads tar archives with gzip, xz, bzip2 or Zstandard compression."""
 
 import tarfile
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from tenv.sources.archives.formats.streams import ERRORS, ForwardReader, decompr
 __all__ = ["read_stream", "read_tar"]
 
 _HEADER = 8 * CHUNK
-"""The longest extended header that is read: names and times, a few hundred bytes in practice."""
+"""The maximum size of an extended header in bytes; names and times need a few hundred."""
 
 
 def read_tar(path: Path, taker: Taker, packing: str) -> None:
-    """Hand every entry of a tar archive to a taker; it is packed as `gz`, `xz` or `bz2`.
+    """Pass every entry of a tar archive with `gz`, `xz` or `bz2` compression to a taker.
 
     Raises:
-        ArchiveRefusedError: It is damaged, or the taker refuses it.
+        ArchiveRefusedError: The archive is damaged, or the taker refuses it.
     """
     with path.open("rb") as file, damage(path, *ERRORS):
         read_stream(path, decompressed(file, packing, taker.limits.memory), taker)
 
 
 def read_stream(path: Path, pieces: Iterator[bytes], taker: Taker) -> None:
-    """Hand every entry of an unpacked tar stream to a taker.
+    """Pass every entry of a decompressed tar stream to a taker.
 
     Args:
-        path: The file that it is in, for messages.
-        pieces: The bytes.
-        taker: Who takes them.
+        path: The archive, for messages.
+        pieces: The decompressed bytes.
+        taker: Receives the entries.
     """
     forward = ForwardReader(path, pieces, _HEADER, taker.passed)
     try:
@@ -46,9 +46,9 @@ def _read(path: Path, forward: ForwardReader, taker: Taker) -> None:
         known: list[tarfile.TarInfo] = vars(archive)["members"]
         while member := archive.next():
             _take(path, archive, member, taker)
-            known.clear()  # nothing is looked up by name, and memory must not grow with the archive
-    if forward.last.strip(b"\0"):  # `tarfile` takes a broken header for the end
-        raise ArchiveRefusedError(f"{path.name}: a header in it is broken")
+            known.clear()  # no lookup by name happens, and memory must not grow with the archive
+    if forward.last.strip(b"\0"):  # `tarfile` treats a broken header as the end
+        raise ArchiveRefusedError(f"{path.name}: has a damaged header")
 
 
 def _take(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, taker: Taker) -> None:
@@ -61,12 +61,12 @@ def _take(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, taker: 
     _filter(path, member)
     data = archive.extractfile(member)
     if data is None:
-        raise ArchiveRefusedError(f"{path.name}: {member.name!r} has no bytes")
+        raise ArchiveRefusedError(f"{path.name}: {member.name!r} has no content")
     pour(data.read, sink)
 
 
 def _filter(path: Path, member: tarfile.TarInfo) -> None:
-    """Ask the standard library's own filter too, which knows of tricks that came up later than this file."""
+    """Apply the standard library's filter too, which covers attacks found after this file was written."""
     try:
         tarfile.data_filter(member, str(path.parent))
     except tarfile.FilterError as error:

@@ -1,4 +1,4 @@
-"""zip archives, and conda packages, which are a zip of tar archives."""
+"""Reads zip archives, and conda packages, which are zips of tar archives."""
 
 import stat
 import struct
@@ -32,10 +32,10 @@ _ERRORS = (
 
 
 def read_zip(path: Path, taker: Taker) -> None:
-    """Hand every entry of a zip archive to a taker.
+    """Pass every entry of a zip archive to a taker.
 
     Raises:
-        ArchiveRefusedError: It is damaged, or the taker refuses it.
+        ArchiveRefusedError: The archive is damaged, or the taker refuses it.
     """
     with path.open("rb") as file, damage(path, *_ERRORS):
         _check_directory(path, file)
@@ -48,7 +48,7 @@ def read_zip(path: Path, taker: Taker) -> None:
 
 
 def _check_directory(path: Path, file: IO[bytes]) -> None:
-    """Refuse a list of contents that would fill the memory: `zipfile` reads it at once."""
+    """Raise an error for a central directory that would fill the memory: `zipfile` reads it at once."""
     size = file.seek(0, 2)
     file.seek(max(0, size - (1 << 16) - 22))
     tail = file.read()
@@ -56,23 +56,23 @@ def _check_directory(path: Path, file: IO[bytes]) -> None:
     if 0 <= at <= len(tail) - 22:
         listed = struct.unpack_from("<L", tail, at + 12)[0]
         if listed > _MAX_DIRECTORY and (listed != _ZIP64 or size > _MAX_DIRECTORY):
-            raise ArchiveRefusedError(f"{path.name}: its list of contents is too long")
+            raise ArchiveRefusedError(f"{path.name}: its central directory is too large")
     file.seek(0)
 
 
 def _check_count(path: Path, archive: zipfile.ZipFile, taker: Taker) -> None:
-    """Refuse a list that is too long before any of it is written."""
+    """Raise an error for too many entries, before any is written."""
     names = archive.infolist()
     if len(names) > taker.limits.entries:
         name = names[taker.limits.entries].filename
-        raise ArchiveRefusedError(f"{path.name}: {name!r} is one entry too many: more than {taker.limits.entries}")
+        raise ArchiveRefusedError(f"{path.name}: {name!r} exceeds the limit of {taker.limits.entries} entries")
 
 
 def _take(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, taker: Taker) -> int:
     if info.flag_bits & _ENCRYPTED:
         raise ArchiveRefusedError(f"{path.name}: {info.orig_filename!r} is encrypted")
     if info.compress_type not in _METHODS:
-        raise ArchiveRefusedError(f"{path.name}: {info.orig_filename!r} is packed in a way that is not supported")
+        raise ArchiveRefusedError(f"{path.name}: {info.orig_filename!r} has an unsupported compression")
     entry = _entry(info)
     if entry.kind is Kind.FILE:
         sink = taker.file(entry)
@@ -80,7 +80,7 @@ def _take(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, taker: Ta
             pour(data.read, sink)
     elif entry.kind is Kind.LINK:
         if info.file_size > _MAX_TARGET:
-            raise ArchiveRefusedError(f"{path.name}: {entry.name!r} is a link that leads to too long a name")
+            raise ArchiveRefusedError(f"{path.name}: {entry.name!r} is a link with a too long target")
         target = archive.read(info).decode("utf-8", "surrogateescape")
         taker.other(Entry(entry.name, entry.kind, target=target))
     else:
@@ -89,7 +89,7 @@ def _take(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, taker: Ta
 
 
 def _entry(info: zipfile.ZipInfo) -> Entry:
-    name = info.orig_filename  # `filename` is already cut at a null byte
+    name = info.orig_filename  # `filename` is cut at a null byte
     mode = info.external_attr >> 16 if info.create_system == _UNIX else 0
     kinds = {stat.S_IFLNK: Kind.LINK, stat.S_IFDIR: Kind.FOLDER, stat.S_IFREG: Kind.FILE, 0: Kind.FILE}
     kind = kinds.get(stat.S_IFMT(mode), Kind.OTHER)
@@ -99,10 +99,10 @@ def _entry(info: zipfile.ZipInfo) -> Entry:
 
 
 def read_conda(path: Path, taker: Taker) -> None:
-    """Hand every entry of a conda package to a taker: its content and its ``info`` folder.
+    """Pass every entry of a conda package to a taker: its content and its ``info`` folder.
 
     Raises:
-        ArchiveRefusedError: It is damaged, or the taker refuses it.
+        ArchiveRefusedError: The archive is damaged, or the taker refuses it.
     """
     with path.open("rb") as file, damage(path, *_ERRORS):
         _check_directory(path, file)
@@ -113,6 +113,6 @@ def read_conda(path: Path, taker: Taker) -> None:
                 raise ArchiveRefusedError(f"{path.name}: is not a conda package")
             for name in sorted(parts, reverse=True):
                 if outer.getinfo(name).compress_type != zipfile.ZIP_STORED:
-                    raise ArchiveRefusedError(f"{path.name}: {name} is packed twice")
+                    raise ArchiveRefusedError(f"{path.name}: has {name} twice")
                 with outer.open(name) as inner:
                     read_stream(path, decompressed(inner, "zst", min(taker.limits.memory, 128 * CHUNK)), taker)

@@ -1,0 +1,81 @@
+"""The words that docs/STYLE.md bans stand in no message, docstring, comment or page."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+STYLE = ROOT / "docs" / "STYLE.md"
+
+INSTEAD = {
+    r"(un)?told": "say who reports, warns or returns what",
+    r"a person": "name the user",
+    r"nobody says": "say that it is unknown, or which source lacks it",
+    r"nothing else says": "say that it is unknown, or which source lacks it",
+    r"at hand": "write `installed`, `present` or `current`",
+    r"of another time": "name the version or the release",
+    r"taken over": "write `imported`, `kept` or `resolved from the system`",
+}
+"""What to write in place of each banned word, by its pattern."""
+
+PAGES = [
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page != STYLE),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "src").rglob("*.toml")),
+    *sorted((ROOT / "manifests").glob("*.toml")),
+    *sorted((ROOT / "examples").rglob("*.*")),
+]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, each with its line."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (words := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), words
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the strings with a space in them, docstrings included, and the comments of a module, each with its line."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            yield node.lineno, node.value
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def faults(place: str, rows: Iterator[tuple[int, str]]) -> Iterator[str]:
+    """Yield where banned words stand and what to write in their place."""
+    for line, words in rows:
+        joined = re.sub(r"\s+", " ", words)
+        for word, instead in INSTEAD.items():
+            if found := re.search(rf"\b{word}\b", joined, re.IGNORECASE):
+                yield f"{place}:{line}: `{found[0]}` is banned by docs/STYLE.md: {instead}"
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the lines of a page, the docstrings of a test, or all prose of a source."""
+    text = path.read_text(encoding="utf-8")
+    if path in PAGES:
+        return iter(enumerate(text.splitlines(), 1))
+    return docstrings(text) if path in TESTS else prose(text)
+
+
+@pytest.mark.parametrize("paths", [SOURCES, TESTS, PAGES], ids=["sources", "tests", "pages"])
+def test_no_banned_word(paths: list[Path]) -> None:
+    assert paths
+    found = [fault for path in paths for fault in faults(str(path.relative_to(ROOT)), rows_of(path))]
+    assert found == [], "\n".join(found)
+
+
+def test_banned_words_are_found_in_strings_comments_and_docstrings() -> None:
+    module = '"""Told of\n    it."""\nx = f"what a\\nperson {1} says"  # nobody  says\ntold = "told"\ny = "in person"\n'
+    assert [fault.split("`")[1] for fault in faults("x", prose(module))] == ["Told", "a person", "nobody says"]
+    assert [fault.split("`")[1] for fault in faults("x", docstrings(module))] == ["Told"]
