@@ -116,15 +116,11 @@ def test_a_checkout_of_the_same_lock_is_current(created: Project) -> None:
     ("damage", "reason"),
     [
         (lambda lock: lock.unlink(), "there is no lock for `tiny`"),
-<<<<<<< HEAD
-        (lambda lock: lock.write_text("        (lambda lock: lock.write_text(lock.read_text().replace("  schema: 2", "  schema: 99")), "in a form that tenv"),
-=======
         (lambda lock: lock.write_text("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> theirs\n"), "merge"),
         (
             lambda lock: lock.write_text(lock.read_text().replace("  schema: 2", "  schema: 99")),
             "with a schema that is newer",
         ),
->>>>>>> words-b
         (lambda lock: lock.write_text("nonsense: ["), "tiny.lock"),
     ],
     ids=["deleted", "conflict", "newer", "corrupt"],
@@ -220,7 +216,6 @@ def test_the_hook_starts_python_only_when_the_lock_changes(created: Project, she
     wrapper = created.folder / "tenv"
     wrapper.write_text(f'#!/bin/sh\necho asked >>"{created.folder}/asked"\nexec {sys.executable} -m tenv "$@"\n')
     wrapper.chmod(0o755)
-<<<<<<< HEAD
     (created.folder / "hook").write_text(find_shell(shell).render_hook([str(wrapper)], find_places().data / "envs"))
 
     def activate() -> tuple[int, str]:

@@ -169,7 +169,8 @@ class Environment:
         """
         if str(spelled(self.prefix)) != os.path.realpath(self.prefix):
             raise ForeignFolderError(
-                f"{self.prefix} leads by a link to {os.path.realpath(self.prefix)}, so nothing is written or removed there",
+                f"{self.prefix} leads by a link to {os.path.realpath(self.prefix)}, "
+                "so nothing is written or removed there",
                 hint="remove the link; `--prefix` names another folder for an environment",
             )
         for name in _FOLDERS:

@@ -144,11 +144,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
             if request.anew:
                 job.aside = put_aside(job.environment)
                 job.forget_prefix()
-<<<<<<< HEAD
-            changed = not is_current(job) or request.anew  # another process may have been faster
-=======
-            changed = request.anew or not is_current(job)  # another process may have made it meanwhile
->>>>>>> words-b
+            changed = not is_current(job) or request.anew  # another process may have made it meanwhile
             _check_owner(job)
             if changed:
                 notes = _make(job)
