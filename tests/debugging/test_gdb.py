@@ -105,7 +105,7 @@ def test_the_script_of_the_checkout_is_loaded(with_gdb: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (("tiny", "--", "no-such-program"), 2, "there is no program `no-such-program`"),
+        (("tiny", "--", "no-such-program"), 2, "no program `no-such-program`"),
         (("tiny", "python"), 2, "`python` stands before `--`"),
         (("tiny", "--attach", "1", "--", "x"), 2, "`--attach` takes a process that runs, and no command"),
         (("tiny", "--attach", "99999999"), 2, "there is no process 99999999"),

@@ -82,7 +82,7 @@ def test_one_that_is_not_ready_is_refused(environment: Environment, status: Stat
     with pytest.raises(EnvironmentBrokenError) as caught:
         environment.require_ready("tiny")
     assert caught.value.message == f"the environment `tiny` is not ready (its state is `{status}`)"
-    assert caught.value.hint == "`tenv create tiny` finishes or repairs it"
+    assert caught.value.hint == "`tenv create tiny` repairs it"
 
 
 def test_a_missing_one_is_told_with_the_nearest_that_is_there(environment: Environment) -> None:
@@ -116,13 +116,18 @@ def test_another_folder_a_file_and_a_dead_link_may_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("/nowhere")
     for name, said in (
-        ("mine", "holds something else (such as a), so nothing is installed there"),
-        ("file", "holds something else (such as file), so nothing is installed there"),
+        ("mine", "is not an environment of tenv and holds files (such as a)"),
+        ("file", "is not an environment of tenv and holds files (such as file)"),
         ("link", "leads by a link to /nowhere, so nothing is written or removed there"),
     ):
         with pytest.raises(ForeignFolderError) as caught:
             Environment(tmp_path / name).check_ours()
         assert caught.value.message == f"{tmp_path / name} {said}"
+    with pytest.raises(ForeignFolderError) as caught:
+        Environment(tmp_path / "link").check_ours()
+    assert caught.value.message == (
+        f"a link leads from {tmp_path / 'link'} to /nowhere, so nothing is written or removed there"
+    )
 
 
 def test_the_last_three_locks_are_kept_and_the_same_one_once(environment: Environment) -> None:

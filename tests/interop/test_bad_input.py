@@ -117,7 +117,7 @@ def test_a_wheel_that_no_index_has_is_told() -> None:
     with LockIndex([]) as index, pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", index.url)
         ended = call("export", "pixi", "t", "-o", "out")
-    assert (ended.status, "the indexes in use do not have what is locked" in ended.err) == (6, True), ended.err
+    assert (ended.status, "the indexes in use lack a locked release" in ended.err) == (6, True), ended.err
     with (
         LockIndex([replace(row, sha256=row.sha256[::-1]) for row in WHEELS]) as index,
         pytest.MonkeyPatch.context() as p,

@@ -154,7 +154,7 @@ def test_an_old_python_is_attached_to(created: Project, python: str, launched: i
 
 def test_an_environment_is_needed(locked: Project) -> None:
     for name in ("vscode", "direnv", "clangd"):
-        assert "`tenv create tiny` makes it" in locked.fails(8, "environment-missing", "export", name, "tiny")
+        assert "`tenv create tiny` creates it" in locked.fails(8, "environment-missing", "export", name, "tiny")
 
 
 def test_an_envrc_keeps_what_is_in_it(created: Project) -> None:

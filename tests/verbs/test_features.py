@@ -246,7 +246,7 @@ def test_a_lock_that_hides_a_package_in_a_feature_is_stale(mixed: Project) -> No
     mixed.lock.write_text(text.replace("      gdb: [debug]\n", "      gdb: [debug]\n      shared: [debug]\n"))
     assert mixed.lock.read_text() != text
     said = mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
-    assert "tool 1 needs `shared`" in said
+    assert "tool 1 requires `shared`" in said
     mixed.lock.write_text(text.replace("      readline: [debug]\n", ""))
     assert "readline is locked and nothing asks for it" in mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
 

@@ -62,9 +62,9 @@ def export(
 ) -> Result:
     """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
 
-    tenv lists on standard error what the format can't hold. vscode, direnv and clangd write files that use the
-    environment on this machine. They extend existing files and keep your values, unless --force is given. dockerfile,
-    devcontainer, apptainer and github-actions write files that create the environment elsewhere from the lock.
+    tenv lists on standard error what the format can't hold. The formats vscode, direnv, clangd, write files that use
+    the environment on this machine. They extend existing files and keep your values, unless --force is given. The
+    formats dockerfile, devcontainer, apptainer, github-actions, write files that create the environment elsewhere.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs

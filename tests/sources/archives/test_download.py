@@ -71,7 +71,7 @@ def test_a_connection_cut_at_every_percent(tmp_path: Path) -> None:
 
 def test_a_later_command_goes_on_where_one_ended(server: Server, tmp_path: Path) -> None:
     server.cut = [100_000, 0, 0]
-    with pytest.raises(NetworkError, match="does not send it: the connection ended early"):
+    with pytest.raises(NetworkError, match="does not send the file: the connection ended early"):
         get(server, tmp_path)
     assert get(server, tmp_path).sha256 == SHA256
     assert [start for _, start in server.asked] == [0, 100_000, 100_000, 100_000]
@@ -112,12 +112,12 @@ def test_without_a_digest_a_part_is_used_only_with_a_validator(server: Server, t
 def test_other_bytes_are_refused_and_not_kept(server: Server, tmp_path: Path) -> None:
     with pytest.raises(HashMismatchError, match="has another sha256") as caught:
         fetcher().file(wanted(server, sha256="0" * 64), tmp_path / "part")
-    assert f"found  {SHA256} (300000 bytes)" in caught.value.message
+    assert f"received {SHA256} (300000 bytes)" in caught.value.message
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_length_is_refused_before_it_is_fetched(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(HashMismatchError, match="has 300000 bytes, 7 are wanted"):
+    with pytest.raises(HashMismatchError, match="has 300000 bytes, expected 7"):
         fetcher().file(wanted(server, size=7), tmp_path / "part")
 
 
@@ -128,7 +128,8 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path, stat
 
 
 @pytest.mark.parametrize(
-    ("status", "hint"), [(404, "its address may have changed"), (403, "~/.netrc"), (401, "~/.netrc"), (400, "")]
+    ("status", "hint"),
+    [(404, "the file may have another address now"), (403, "~/.netrc"), (401, "~/.netrc"), (400, "")],
 )
 def test_an_answer_that_stays_is_not_asked_for_again(server: Server, tmp_path: Path, status: int, hint: str) -> None:
     server.statuses = [status] * 3
@@ -140,14 +141,14 @@ def test_an_answer_that_stays_is_not_asked_for_again(server: Server, tmp_path: P
 
 def test_patience_ends(server: Server, tmp_path: Path) -> None:
     server.statuses = [503] * 9
-    with pytest.raises(NetworkError, match="does not send it: the server answered 503") as caught:
+    with pytest.raises(NetworkError, match="does not send the file: the server responded with status 503") as caught:
         get(server, tmp_path)
     assert "run the same command again to continue" in caught.value.hint
     assert len(server.asked) == 2
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    with pytest.raises(NetworkError, match="does not send it: Connection refused"):
+    with pytest.raises(NetworkError, match="does not send the file: Connection refused"):
         fetcher().file(RemoteFile("f", "http://127.0.0.1:9/f", SHA256), tmp_path / "part")
 
 
@@ -239,7 +240,7 @@ def test_a_mirror_may_be_a_folder(tmp_path: Path) -> None:
 
 
 def test_offline_asks_nobody(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(NetworkError, match="a file is not in the store, and the network is not to be used"):
+    with pytest.raises(NetworkError, match="a file is not in the store, and `--offline` turns off the network"):
         get(server, tmp_path, offline=True)
     assert server.asked == []
 

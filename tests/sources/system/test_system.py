@@ -84,10 +84,10 @@ def test_a_toolkit_without_nvcc(tmp_path: Path) -> None:
     (root / "bin/nvcc").unlink()
     said = error(tmp_path, cuda_toolkit="99.1.*")
     assert said.message.splitlines()[:2] == [
-        "t takes cuda-toolkit 99.1.* from this machine, which has none that fits",
-        f"  {root}: it there is no bin/nvcc in it",
+        "t resolves cuda-toolkit 99.1.* from the system, which has no match",
+        f"  {root}: it has no bin/nvcc",
     ]
-    assert said.message.splitlines()[2].startswith("  looked at: CUDA_HOME, CUDA_PATH and the variables of")
+    assert said.message.splitlines()[2].startswith("  searched: CUDA_HOME, CUDA_PATH and the variables of")
     assert said.hint.startswith("apt install cuda-toolkit-99-1 (NVIDIA's repository")
 
 
@@ -132,7 +132,7 @@ def test_an_nvcc_that_is_a_script_is_told(tmp_path: Path) -> None:
     tool = taken(tmp_path, cuda_toolkit="99.1.*")["cuda-toolkit"]
     assert {"bin/nvcc", "bin/nvcc.real"} <= names(tool, root)
     assert tool.notes == (
-        f"{root}/bin/nvcc is a script: it and the programs beside it are watched, not what it may call elsewhere",
+        f"{root}/bin/nvcc is a script: tenv watches it and the programs beside it, no others that it calls",
     )
 
 
@@ -157,8 +157,8 @@ def test_the_ptxas_that_debian_s_nvcc_finds_must_be_its_own(tmp_path: Path) -> N
     path = f"{tmp_path}/usr/local/bin:{usr}/bin"
     tool = taken(tmp_path, cuda_toolkit="*", variables={"PATH": path})["cuda-toolkit"]
     assert tool.notes == (
-        f"{tool.path}: its nvcc calls the ptxas on PATH, and the first one there is another toolkit's: {other}",
-        f"{tool.path}/bin/nvcc is a script: it and the programs beside it are watched, not what it may call elsewhere",
+        f"{tool.path}: its nvcc calls the first ptxas on PATH, which belongs to another toolkit: {other}",
+        f"{tool.path}/bin/nvcc is a script: tenv watches it and the programs beside it, no others that it calls",
     )
 
 
@@ -207,7 +207,7 @@ def test_a_gcc_must_suit_the_toolkit(tmp_path: Path) -> None:
 def test_a_gcc_without_its_cpp_compiler(tmp_path: Path) -> None:
     gxx = make_gcc(tmp_path, whole=False)
     said = error(tmp_path, gcc="*").message
-    assert f"  {gxx}: it has no cc1plus, so that it compiles no C++ (a package of it is missing)\n" in said
+    assert f"  {gxx}: it has no cc1plus, so it can't compile C++ (a package of it is missing)\n" in said
 
 
 # Libraries, MPI, MSVC.
@@ -235,7 +235,7 @@ def test_each_library_that_falls_out_has_its_reason(tmp_path: Path) -> None:
     assert said.splitlines()[1:5] == [
         f"  {tmp_path}/gone (CUDNN_ROOT): does not exist",
         f"  {odd}: does not define CUDNN_MAJOR",
-        f"  {bare}: there is cudnn_version.h of 9.2.0, but no libcudnn.so to link",
+        f"  {bare}: has cudnn_version.h of 9.2.0, but no libcudnn.so to link",
         f"  {old}: 8.1.0 is not >=9",
     ]
 
@@ -269,8 +269,8 @@ def test_takes_an_mpi(tmp_path: Path) -> None:
 def test_an_mpi_that_does_not_tell_its_version(tmp_path: Path) -> None:
     root = make_mpi(tmp_path / "opt/openmpi-4", "oh")
     said = error(tmp_path, mpi="*")
-    assert said.message.startswith("t takes mpi from this machine, which has none that fits\n")
-    assert f"  {root}: `{root}/bin/mpirun --version` names no version\n" in said.message
+    assert said.message.startswith("t resolves mpi from the system, which has no match\n")
+    assert f"  {root}: `{root}/bin/mpirun --version` prints no version\n" in said.message
     assert said.hint == "apt install libopenmpi-dev openmpi-bin (Debian, Ubuntu) or dnf install openmpi-devel"
 
 
@@ -289,7 +289,7 @@ def test_takes_the_newest_toolset_of_visual_studio(tmp_path: Path) -> None:
     assert (tool.version, tool.found_by) == ("14.44.35207", "vswhere")
     said = error(tmp_path, msvc="14.16.*", variables=variables).message
     assert f"  {studio}/VC/Tools/MSVC/14.29.30133: 14.29.30133 is not 14.16.*\n" in said
-    assert f"  {studio}/VC/Tools/MSVC/14.50.1: there is no bin/Hostx64/x64/cl.exe in it\n" in said
+    assert f"  {studio}/VC/Tools/MSVC/14.50.1: has no bin/Hostx64/x64/cl.exe\n" in said
     assert f"  {studio}/VC/Tools/MSVC/14.²: its name is not a toolset version (14.NN)\n" in said
 
 
@@ -307,9 +307,9 @@ def test_all_that_lacks_is_said_at_once(tmp_path: Path) -> None:
     said = error(tmp_path, cuda_toolkit="*", gcc="12.*", mpi="*")
     heads = [line for line in said.message.splitlines() if not line.startswith(" ")]
     assert heads == [
-        "t takes cuda-toolkit from this machine, which has none that fits",
-        "t takes gcc 12.* from this machine, which has none that fits",
-        "t takes mpi from this machine, which has none that fits",
+        "t resolves cuda-toolkit from the system, which has no match",
+        "t resolves gcc 12.* from the system, which has no match",
+        "t resolves mpi from the system, which has no match",
     ]
     assert said.hint.count("apt install") == 3
 
