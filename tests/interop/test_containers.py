@@ -196,6 +196,6 @@ def test_what_is_carried_may_be_there_already(locked: Project) -> None:
     locked.ok("export", "dockerfile", "tiny", "-o", "out")
     locked.ok("export", "apptainer", "tiny", "-o", "out")
     Path("out/tenv-context/constraints.txt").write_text("mine")
-    assert "constraints.txt: exists already" in locked.fails(
+    assert "constraints.txt: already exists" in locked.fails(
         2, "file-exists", "export", "apptainer", "tiny", "-o", "out"
     )
