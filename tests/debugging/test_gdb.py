@@ -107,10 +107,10 @@ def test_the_script_of_the_checkout_is_loaded(with_gdb: Project) -> None:
     [
         (("tiny", "--", "no-such-program"), 2, "no program `no-such-program`"),
         (("tiny", "python"), 2, "`python` stands before `--`"),
-        (("tiny", "--attach", "1", "--", "x"), 2, "`--attach` takes a process that runs, and no command"),
-        (("tiny", "--attach", "99999999"), 2, "there is no process 99999999"),
+        (("tiny", "--attach", "1", "--", "x"), 2, "`--attach` and a COMMAND exclude each other"),
+        (("tiny", "--attach", "99999999"), 2, "process 99999999 does not exist"),
         (("tiny", "--attach", "no-such-command-line"), 2, "no Python process has `no-such-command-line`"),
-        (("tiny", "--cuda"), 4, "there is no cuda-gdb"),
+        (("tiny", "--cuda"), 4, "no cuda-gdb in the environment"),
         (("nosuch",), 2, "there is no target `nosuch`"),
     ],
 )

@@ -55,4 +55,4 @@ def test_outside_a_project_a_target_must_be_named(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PWD", str(tmp_path))
     err = project.fails(2, "usage", command)
-    assert "no target is named, and there is no project here" in err
+    assert "no TARGET is given, and there is no project" in err

@@ -35,16 +35,16 @@ def test_packages_are_searched_and_sorted(locked: Project) -> None:
     sizes = [row["bytes"] for row in by_size]
     assert sizes == sorted(sizes, reverse=True)
     err = locked.fails(2, "usage", "packages", "tiny", "(")
-    assert "is no regular expression" in err
+    assert "is not a regular expression" in err
 
 
 def test_tree_grows_from_the_manifest(locked: Project) -> None:
     out = locked.ok("tree", "tiny").out
-    assert out == "alpha 1.0 (asked for)\n└── beta 1.0\nnative 1.0 (asked for)\n"
+    assert out == "alpha 1.0 (requested)\n└── beta 1.0\nnative 1.0 (requested)\n"
 
 
 def test_tree_upside_down(locked: Project) -> None:
-    assert locked.ok("tree", "tiny", "--invert", "Beta").out == "beta 1.0\n└── alpha 1.0 (asked for)\n"
+    assert locked.ok("tree", "tiny", "--invert", "Beta").out == "beta 1.0\n└── alpha 1.0 (requested)\n"
     data = locked.ok("tree", "tiny", "--invert", "beta", "--json").data
     assert [row["name"] for row in data] == ["alpha", "beta"]
     assert "did you mean `beta`?" in locked.fails(2, "usage", "tree", "tiny", "--invert", "beto")

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["build", "plan"]
 
 _pytorch = click.option(
-    "--pytorch", type=click.Path(path_type=Path), metavar="DIR", help="The PyTorch checkout; the working folder's."
+    "--pytorch",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The PyTorch checkout; default: that of the working folder.",
 )
 _allow = click.option(
-    "--allow", multiple=True, metavar="NAME", help="Go on although NAME, a switch or a code, was found (repeatable)."
+    "--allow", multiple=True, metavar="NAME", help="Continue despite the finding NAME, a switch or a code (repeatable)."
 )
 _define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="A variable of CMake (repeatable).")
 _offline = click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
@@ -35,7 +38,7 @@ _offline = click.option("--offline", is_flag=True, help="Never use the network; 
 @command("plan", short_help="Print the plan of a PyTorch build.")
 @click.argument("target", required=False)
 @_pytorch
-@click.option("--configure", "configured", is_flag=True, help="Make the environment, configure, and estimate.")
+@click.option("--configure", "configured", is_flag=True, help="Create the environment, configure, and estimate.")
 @_allow
 @_define
 @_offline
@@ -49,10 +52,10 @@ def plan(
     defines: tuple[str, ...],
     offline: bool,
 ) -> Result:
-    """Say what `tenv build` would do with TARGET: the checkout, the target, the commands. Nothing is written.
+    """Print the plan of `tenv build` for TARGET: the checkout, the target, the commands. It writes nothing.
 
-    With --configure the environment is made, the checkout configured and the hours are estimated. A folder in TARGET's
-    place is the checkout. Status 1 when a step found an error.
+    With --configure, create the environment, configure the checkout and estimate the time. A folder in place of TARGET
+    is the checkout. Status 1 if a step found an error.
     """
     from tenv.verbs.build import plan as work
 
@@ -64,14 +67,16 @@ def plan(
 @click.argument("target", required=False)
 @_pytorch
 @_allow
-@click.option("--fresh", is_flag=True, help="Configure anew; what is compiled stays.")
+@click.option("--fresh", is_flag=True, help="Configure again; keep compiled files.")
 @click.option("--clean", is_flag=True, help="Remove the build folder first.")
-@click.option("--only", default="", metavar="NINJA_TARGET", help="Build this alone, and no package.")
+@click.option("--only", default="", metavar="NINJA_TARGET", help="Build this Ninja target alone, and no package.")
 @_define
-@click.option("--wheel", type=click.Path(path_type=Path), metavar="DIR", help="Make a wheel there; install nothing.")
+@click.option("--wheel", type=click.Path(path_type=Path), metavar="DIR", help="Write a wheel to DIR; install nothing.")
 @click.option("--debug", is_flag=True, help="Compile with debug information and without optimization.")
 @click.option("--rel-with-deb-info", is_flag=True, help="Compile with debug information and optimization.")
-@click.option("--debug-files", default="", metavar="FILES", help="Debug information for these sources, by commas.")
+@click.option(
+    "--debug-files", default="", metavar="FILES", help="Debug information for these sources, separated by commas."
+)
 @_offline
 def build(
     voice: Voice,
@@ -88,18 +93,20 @@ def build(
 ) -> Result:
     """Build the PyTorch checkout with TARGET, by named steps.
 
-    They are checkout, target, create, probe, configure, summary, estimate, canary, build, import. What stops it is a
-    finding of its step, with the command that mends it.
+    The steps are checkout, target, create, probe, configure, summary, estimate, canary, build, import. A failed step
+    reports a finding with the command that fixes it.
 
-    Without TARGET it is the default of `tenv.toml`, else the best one for this machine. A folder in TARGET's place is
-    the checkout. What is configured and compiled already is not done again; a build that was interrupted goes on.
-    Status 1 when a step failed; when the environment can't be made, the status of `tenv create`.
+    Without TARGET, it is the default of `tenv.toml`, else the best one for this machine. A folder in place of TARGET is
+    the checkout. An interrupted build continues; configured and compiled files are reused. Status 1 if a step failed;
+    if the environment can't be created, the status of `tenv create`.
     """
     from tenv.builds.build_job import DebugKind
     from tenv.verbs.build import build as work
 
     if debug and rel_with_deb_info:
-        raise UsageError("--debug and --rel-with-deb-info exclude each other", hint="take one of them")
+        raise UsageError(
+            "--debug and --rel-with-deb-info exclude each other", hint="`tenv build --debug` is an example"
+        )
     kind = DebugKind.DEBUG if debug else DebugKind.REL_WITH_DEB_INFO if rel_with_deb_info else DebugKind.NONE
     files = tuple(name for name in debug_files.split(",") if name)
     if settings["wheel"] is not None:
@@ -118,7 +125,7 @@ def _request(
     if target is not None and pytorch is None and _is_folder(target):
         pytorch, target = Path(target), None
     if pytorch is not None and not pytorch.is_dir():
-        raise UsageError(f"there is no folder {pytorch}", hint="`--pytorch DIR` names a PyTorch checkout")
+        raise UsageError(f"the folder {pytorch} does not exist", hint="`--pytorch DIR` names a PyTorch checkout")
     start = Path(os.path.abspath(pytorch or Path.cwd()))  # noqa: PTH100 (links stay as they are)
     checkout = start if pytorch is not None else find_checkout(start)
     name = target or named_target(checkout)
@@ -127,7 +134,7 @@ def _request(
 
 
 def _is_folder(word: str) -> bool:
-    """Tell whether a word in the target's place is a checkout; a folder that a target is called after is none."""
+    """Return whether a word in place of the target is a checkout; a folder with the name of a target is not."""
     from tenv.verbs.build import is_checkout
 
     folder = Path(word)
@@ -138,7 +145,7 @@ def _pair(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     name = name.partition(":")[0]
     if not separator or not name:
-        raise UsageError(f"-D {text}: is no NAME=VALUE", hint="for example: tenv build -D USE_MPI=0")
+        raise UsageError(f"-D {text}: expected NAME=VALUE", hint="`tenv build -D USE_MPI=0` is an example")
     return name, value
 
 
@@ -149,7 +156,7 @@ def _run(
     *,
     printed: bool = False,
 ) -> Result:
-    """Do the work, and say what each step found out as soon as it has ended; a plan is what is printed itself."""
+    """Run the steps and report each when it ends; a plan is printed to standard output."""
     from tenv.project.context import Context
 
     with Terminal(voice) as progress:

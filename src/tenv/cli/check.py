@@ -52,7 +52,7 @@ def _is_fine(found: "Verdicts", build_only: bool) -> bool:
     return found.build is True and (build_only or found.run is True)
 
 
-@command("check", short_help="Judge a target on this machine by every rule.")
+@command("check", short_help="Judge whether a target builds and runs on this machine.")
 @target_argument
 @pytorch_option
 @build_only_option

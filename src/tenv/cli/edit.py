@@ -19,11 +19,11 @@ __all__ = ["add", "drop"]
 
 _Tell = Callable[[Sequence[Any]], None]
 
-no_create_option = click.option("--no-create", is_flag=True, help="Leave an environment that is there as it is.")
+no_create_option = click.option("--no-create", is_flag=True, help="Do not update an existing environment.")
 
 
 def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Add an option for each source that a package may come from."""
+    """Add an option for each source of packages."""
     from tenv.targets.sections import SECTIONS
 
     for section in reversed([section for section in SECTIONS if section.option]):
@@ -32,7 +32,7 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
     return function
 
 
-@command("add", short_help="Ask for packages in a manifest, and lock them.")
+@command("add", short_help="Add packages to a manifest, and lock it.")
 @click.argument("target")
 @click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
 @_source_options
@@ -41,10 +41,10 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 def add(
     voice: Voice, *, target: str, specs: tuple[str, ...], key: str | None, no_create: bool, offline: bool
 ) -> Result:
-    """Write each SPEC into the manifest of TARGET, lock it, and bring an environment that is there up to date.
+    """Add each SPEC to the manifest of TARGET, lock it, and update an existing environment.
 
-    Without an option, a package stays in the section that asks for it already; a new one is a conda package where the
-    target's Python is one, else a wheel. A range that is there is replaced. Without a solution, nothing is written.
+    Without an option, a package stays in its present section. A new one is a conda package if the target's Python is
+    one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing.
     """
     from tenv.verbs.edit_manifest import add as edit  # late: loads what it needs
 
@@ -54,15 +54,15 @@ def add(
     return _edited(voice, work, offline=offline)
 
 
-@command("drop", short_help="Take packages out of a manifest, and lock it.")
+@command("drop", short_help="Remove packages from a manifest, and lock it.")
 @click.argument("target")
 @click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
 @no_create_option
 @offline_option
 def drop(voice: Voice, *, target: str, packages: tuple[str, ...], no_create: bool, offline: bool) -> Result:
-    """Take each PACKAGE out of the manifest of TARGET, lock it, and bring an environment that is there up to date.
+    """Remove each PACKAGE from the manifest of TARGET, lock it, and update an existing environment.
 
-    What a parent asks for is dropped with `PACKAGE = false`. To remove an environment: `tenv remove TARGET`.
+    `PACKAGE = false` drops a request of a parent. `tenv remove TARGET` removes an environment.
     """
     from tenv.verbs.edit_manifest import drop as edit  # late: loads what it needs
 

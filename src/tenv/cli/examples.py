@@ -1,4 +1,4 @@
-"""Two examples for each command, which its help shows at the end; the first is the one that most people need."""
+"""Two examples for the help of each command, the most common use first."""
 
 __all__ = ["EXAMPLES"]
 

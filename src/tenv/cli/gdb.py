@@ -20,7 +20,7 @@ __all__ = ["gdb"]
 @click.argument("target", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("--attach", metavar="PID|NAME", help="Attach to a process, by its id or a part of its command line.")
-@click.option("--cuda", is_flag=True, help="Take cuda-gdb, which stops in kernels too.")
+@click.option("--cuda", is_flag=True, help="Use cuda-gdb, which also stops in kernels.")
 @click.option("--gdb-arg", "extra", multiple=True, metavar="ARG", help="An argument of gdb itself, such as -tui.")
 @prefix_option
 @locked_option
@@ -37,14 +37,14 @@ def gdb(
 ) -> Result:
     """Start COMMAND under gdb in the environment of TARGET; the status is gdb's.
 
-    `py-bt` shows the Python frames. A script stops where it says `os.kill(os.getpid(), signal.SIGTRAP)`. Without
-    COMMAND, the environment's Python is started. With --json, print what would be started, and start nothing.
+    `py-bt` shows the Python frames. `os.kill(os.getpid(), signal.SIGTRAP)` in a script is a breakpoint. Without
+    COMMAND, it is the environment's Python. With --json, print the command and its variables, and start nothing.
     """
     from tenv.project.context import Context
     from tenv.verbs.gdb import GdbRequest, plan_gdb
 
     if attach and arguments:
-        raise UsageError("`--attach` takes a process that runs, and no command", hint="leave out what follows `--`")
+        raise UsageError("`--attach` and a COMMAND exclude each other", hint="remove the words after `--`")
     context = Context(locked=locked)
     plan = plan_gdb(context, GdbRequest(target, prefix, arguments, attach, cuda, extra), voice.say)
     return begin(voice, context, plan)

@@ -8,11 +8,11 @@ from tenv.cli.output import Result, Voice
 __all__ = ["init"]
 
 
-@command("init", short_help="Begin a target of your own: a manifest with comments.")
+@command("init", short_help="Write the manifest of a new target.")
 @click.argument("name", required=False)
-@click.option("--extends", metavar="TARGET", help="The target that it is laid over, such as cuda130.")
+@click.option("--extends", metavar="TARGET", help="The parent target, such as cuda130.")
 def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Write manifests/NAME.toml into the project, or into this folder, which becomes one.
+    """Write manifests/NAME.toml in the project, or in the working folder, which becomes a project.
 
     Without NAME, the target has the name of the folder. `.gitignore` gets a line for the environments.
     """
@@ -29,5 +29,5 @@ def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # n
     lines += [f"{begun.ignore} now has the line `.tenv/`"] if begun.ignore else []
     lines.append(f"next: `tenv add {begun.target} PACKAGE`, `tenv lock {begun.target}`, `tenv create {begun.target}`")
     if begun.repository:
-        lines.append("`tenv merge-driver --install` lets git merge locks by solving again")
+        lines.append("`tenv merge-driver --install` configures git to merge locks with tenv")
     return Result(data, summary=lines)

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["main"]
 
 GROUPS = {
-    "What is wanted, and what is chosen": {
+    "Targets and locks": {
         "targets": ("targets", "targets"),
         "show": ("show", "show"),
         "init": ("init", "init"),
@@ -22,7 +22,7 @@ GROUPS = {
         "tree": ("packages", "tree"),
         "packages": ("packages", "packages"),
     },
-    "Will it build, will it run": {
+    "Checks": {
         "check": ("check", "check"),
         "check-driver": ("check_driver", "check_driver"),
         "host": ("host", "host"),
@@ -37,7 +37,7 @@ GROUPS = {
         "remove": ("remove", "remove"),
         "clean": ("clean", "clean"),
     },
-    "Using them": {
+    "Activation": {
         "activate": ("activate", "activate"),
         "deactivate": ("activate", "deactivate"),
         "hook": ("activate", "hook"),
@@ -47,11 +47,11 @@ GROUPS = {
         "env": ("env", "env"),
         "gdb": ("gdb", "gdb"),
     },
-    "PyTorch itself": {
+    "Builds": {
         "plan": ("build", "plan"),
         "build": ("build", "build"),
     },
-    "Other tools, and tenv itself": {
+    "Other tools and settings": {
         "export": ("export", "export"),
         "import": ("import_file", "import_file"),
         "merge-driver": ("merge_driver", "merge_driver"),

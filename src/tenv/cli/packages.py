@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["packages", "tree"]
 
 
-@command("packages", short_help="List the packages of an environment, with sizes and sources.")
+@command("packages", short_help="List the packages of an environment.")
 @target_argument
 @click.argument("regex", required=False)
 @click.option("--sort", type=click.Choice(["name", "size", "kind"]), default="name", help="The order (name).")
 @prefix_option
 def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, prefix: Path | None) -> Result:  # noqa: ARG001
-    """List the packages of the environment of TARGET whose name matches REGEX; without one, those of the lock."""
+    """List the packages of the environment of TARGET whose name matches REGEX, or those of the lock."""
     from tenv.project.context import Context
     from tenv.verbs.packages import find_packages, matching
 
@@ -45,14 +45,14 @@ def _print(rows: "Sequence[PackageRow]") -> None:
     )
 
 
-@command("tree", short_help="Show what requires what, from the manifest down.")
+@command("tree", short_help="Print the packages as a tree of requirements.")
 @target_argument
-@click.option("--invert", metavar="PACKAGE", help="Show what requires a package, up to the manifest.")
+@click.option("--invert", metavar="PACKAGE", help="Print the packages that require PACKAGE.")
 @prefix_option
 def tree(voice: Voice, *, target: str | None, invert: str | None, prefix: Path | None) -> Result:  # noqa: ARG001
-    """Show the packages that the manifest of TARGET asks for, and below each what it requires.
+    """Print the requests of the manifest of TARGET, and below each package its requirements.
 
-    What is below a package is shown once; `…` stands for it elsewhere.
+    The requirements of a package are printed once; `…` stands for them elsewhere.
     """
     from tenv.project.context import Context
     from tenv.verbs.packages import find_packages, find_row, requirers
@@ -88,7 +88,7 @@ def _grow(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequenc
     def grow(name: str, lead: str, branch: str) -> None:
         row, names = rows[name], below.get(name, ())
         again = name in shown and names
-        asked = " (asked for)" if row.asked else ""
+        asked = " (requested)" if row.asked else ""
         write(f"{lead}{branch}{name} {row.version}{asked}{' …' if again else ''}")
         shown.add(name)
         if again:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["config", "default", "info"]
 
 
-@command("default", short_help="Print the target that commands take when none is named, or set it.")
+@command("default", short_help="Print or set the default target.")
 @click.argument("target", required=False)
-@click.option("--unset", is_flag=True, help="Take the setting out of tenv.toml.")
+@click.option("--unset", is_flag=True, help="Remove the setting from tenv.toml.")
 def default(voice: Voice, *, target: str | None, unset: bool) -> Result:  # noqa: ARG001 (every command has a voice)
-    """Print the default target; with TARGET, make it the one of the project, in its tenv.toml.
+    """Print the default target. With TARGET, set it in the project's tenv.toml.
 
-    Where tenv.toml does not say, it is the only manifest of the project, else the only environment there.
+    Without a setting, it is the only manifest of the project, else its only environment.
     """
     from tenv.project.context import Context
     from tenv.verbs.settings import change_setting, default_of, set_default
@@ -38,15 +38,15 @@ def default(voice: Voice, *, target: str | None, unset: bool) -> Result:  # noqa
     return Result({"target": name, "origin": origin}, text=name, summary=[f"from {origin}"])
 
 
-@command("config", short_help="Print your settings with their origins, or change one.")
+@command("config", short_help="Print or change settings.")
 @click.argument("key", required=False)
 @click.argument("value", required=False)
-@click.option("--unset", is_flag=True, help="Take the setting out of its file.")
-@click.option("--project", is_flag=True, help="Write to tenv.toml of the project, not to your own config.toml.")
+@click.option("--unset", is_flag=True, help="Remove the setting from its file.")
+@click.option("--project", is_flag=True, help="Write to the project's tenv.toml, not to your config.toml.")
 def config(voice: Voice, *, key: str | None, value: str | None, unset: bool, project: bool) -> Result:  # noqa: ARG001
-    """Print every setting, or the one of KEY; with VALUE, write it to your config.toml.
+    """Print every setting with its origin, or that of KEY. With VALUE, write it to your config.toml.
 
-    KEY is sync, default (of the project) or mirrors.URL; several mirrors of one URL have commas between them.
+    KEY is sync, default (of the project) or mirrors.URL. Commas separate several mirrors of one URL.
     """
     from tenv.project.context import Context
     from tenv.verbs.settings import change_setting, settings_in_use
@@ -76,9 +76,9 @@ def _text(value: Any) -> str:
     return "-" if value in (None, {}) else value if isinstance(value, str) else json.dumps(value)
 
 
-@command("info", short_help="Print versions, folders, caches, settings and the index in use.")
+@command("info", short_help="Print versions, folders, caches and settings.")
 def info(voice: Voice) -> Result:
-    """Print what this tenv is and what it uses. Nothing is fetched."""
+    """Print the versions, folders and settings of tenv. It connects to no server."""
     from tenv.project.context import Context
     from tenv.verbs.info import describe_installation
 

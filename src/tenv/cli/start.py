@@ -1,4 +1,4 @@
-"""How `run`, `shell` and `gdb` begin what they have planned, or print it."""
+"""Starts or prints the plan of `run`, `shell` and `gdb`."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def program_words() -> list[str]:
 
 
 def begin(voice: Voice, context: "Context", plan: "StartPlan") -> Result:
-    """Become the program of a plan; with ``--json``, return the plan and start nothing."""
+    """Replace this process by the program of a plan; with ``--json``, return the plan."""
     if not voice.json:
         return Result(status=_status(plan.start()))
     for folder in {Path(file).parent for file in plan.files}:

@@ -112,8 +112,8 @@ class Context:
             return [name]
         if own := self.places.project_targets():
             return own
-        here = "the project has no targets of its own" if self.places.project else "there is no project here"
-        raise UsageError(f"no target is named, and {here}", hint="`tenv targets` lists the targets")
+        here = "the project has no targets of its own" if self.places.project else "there is no project"
+        raise UsageError(f"no TARGET is given, and {here}", hint="`tenv targets` lists the targets")
 
     def default_target(self) -> str:
         """Return the default target: that of ``tenv.toml``, the only one of the project, or the only environment.

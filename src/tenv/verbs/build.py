@@ -1,4 +1,4 @@
-"""Build PyTorch: from a checkout to `import torch` by named steps, or say what would be done."""
+"""Build PyTorch in named steps, from a checkout to `import torch`, or plan the build."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,16 +38,16 @@ Say = Callable[[StepReport], None]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """How a build ended, or what it would do.
+    """The result or the plan of a build.
 
     Attributes:
         steps: The steps that were taken, in their order; the last one may have failed.
-        target: The target's name; empty where none was found.
+        target: The target's name; empty if none was found.
         prefix: Its environment.
         checkout: The checkout.
         folder: The build folder.
-        torch: What was built: its version and where it is imported from.
-        commands: What runs, by the name of the step.
+        torch: The version and the location of the built torch.
+        commands: The commands, by the name of their step.
     """
 
     steps: tuple[StepReport, ...]
@@ -95,9 +95,9 @@ def build(context: Context, request: BuildRequest, say: Say) -> Built:
     """Build a checkout, up to the first step that fails.
 
     Args:
-        context: What every verb is given.
-        request: What is asked.
-        say: Called with each step when it has ended.
+        context: The context of the verb.
+        request: The request.
+        say: Receives each step when it ends.
 
     Raises:
         TenvError: There is no such target or checkout, or the environment can't be made; with the step in it.
@@ -135,7 +135,7 @@ def _fitting(job: BuildJob, steps: Sequence[_Step]) -> tuple[_Step, ...]:
 
 
 def plan(context: Context, request: BuildRequest, say: Say, *, configured: bool) -> Built:
-    """Say what a build would do, and write nothing; `configured` goes up to the estimate for real.
+    """Return the plan of a build, and write nothing; `configured` runs the steps up to the estimate.
 
     Raises:
         TenvError: As `build`.
@@ -165,7 +165,7 @@ def plan(context: Context, request: BuildRequest, say: Say, *, configured: bool)
 
 
 def _hold(job: BuildJob) -> AbstractContextManager[None]:
-    """Hold the build folder: two builds in one folder would write over each other's objects."""
+    """Lock the build folder, since two builds in one folder would overwrite each other's objects."""
     make_folder(job.folder.parent)
     ignore = job.checkout / ".tenv" / ".gitignore"
     if not ignore.exists():
@@ -176,7 +176,7 @@ def _hold(job: BuildJob) -> AbstractContextManager[None]:
 
 
 def _take(job: BuildJob, steps: Sequence[_Step], taken: list[StepReport], say: Say) -> bool:
-    """Take steps one after the other; return whether none failed."""
+    """Run steps in order; return whether none failed."""
     for name, function in steps:
         job.context.progress.phase(name.value)
         start = time.monotonic()
@@ -234,7 +234,7 @@ def _create(job: BuildJob) -> Done:
 
 
 def _enter(job: BuildJob) -> None:
-    """Note what activating the environment changes, and where things are in it."""
+    """Store the activation and the toolchain of the environment in the job."""
     prefix = job.environment.prefix
     job.activation = find_activation(job.context, job.target.name, prefix)
     job.toolchain = fit(discover(prefix), read_fingerprints(job.environment.meta))
@@ -257,7 +257,7 @@ def _would_create(job: BuildJob) -> Done:
 
 def _would_probe(job: BuildJob) -> Done:
     if job.toolchain is None:
-        return Done((), {"planned": True}, lines=("is done once the environment is there",))
+        return Done((), {"planned": True}, lines=("runs after the environment is created",))
     return check_probe(job)
 
 
@@ -286,19 +286,19 @@ def _shown(job: BuildJob) -> Iterator[str]:
 
 
 def is_checkout(folder: Path) -> bool:
-    """Tell whether a folder is a checkout of PyTorch."""
+    """Return whether a folder is a checkout of PyTorch."""
     from tenv.checks.pytorch_source import SourceTree, read_source
 
     return isinstance(read_source(folder), SourceTree)
 
 
 def find_checkout(start: Path) -> Path:
-    """Return the checkout that a folder lies in, or is.
+    """Return the checkout at or above a folder.
 
     Raises:
-        UsageError: It lies in none.
+        UsageError: There is no checkout.
     """
     found = next((folder for folder in (start, *start.parents) if is_checkout(folder)), None)
     if found is None:
-        raise UsageError(f"{start} is no checkout of PyTorch", hint="`tenv build --pytorch DIR` names one")
+        raise UsageError(f"{start} is not a checkout of PyTorch", hint="`tenv build --pytorch DIR` names a checkout")
     return found

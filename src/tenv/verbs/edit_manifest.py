@@ -1,4 +1,4 @@
-"""Add packages to a manifest and drop them, with its comments and its order kept, and lock what it asks for then."""
+"""Add packages to a manifest or drop them, keeping its comments and order, and lock it."""
 
 import tempfile
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ _NAMES = {section.key: section.name for section in SECTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What `add` or `drop` did.
+    """The result of `add` or `drop`.
 
     Attributes:
         target: The target, with its new manifest.
         section: The section that was written, such as ``pypi-dependencies``.
-        lines: What was written, a line each.
+        lines: The written changes, one line each.
         locked: The lock.
-        created: The environment that was brought up to date; None where there is none, or that was not asked for.
+        created: The updated environment; None if there is none, or if the caller did not request it.
     """
 
     target: Target
@@ -54,19 +54,19 @@ def add(
     context: Context, name: str, specs: Sequence[str], key: str | None, tell: "Callable[[Sequence[Finding]], None]",
     *, made: bool = True,
 ) -> Edited:  # fmt: skip
-    """Ask for packages in the manifest of a target; a request that is there is replaced.
+    """Add packages to the manifest of a target; an existing request is replaced.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         name: The target.
-        specs: The requests, as they were typed.
-        key: The source of the packages (conda, wheels, archives); None for the one that the target has its packages of.
-        tell: Takes what the rules have to say, where the environment is brought up to date.
-        made: Whether to bring an environment that is there up to date.
+        specs: The requests from the command line.
+        key: The source of the packages (conda, wheels, archives); None for the default one of the target.
+        tell: Receives the findings of the rules if the environment is updated.
+        made: Whether to update an existing environment.
 
     Raises:
-        UsageError: The target is not one whose manifest can be edited, or a request can't be read.
-        NoSolutionError: No set of files satisfies the new manifest; it is then as before.
+        UsageError: The manifest can't be edited, or a request is not valid.
+        NoSolutionError: No set of files satisfies the new manifest, which is then not written.
     """
     target = _own(context, name)
     requests = [parse_request(spec) for spec in specs]
@@ -80,7 +80,7 @@ def drop(
     context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]",
     *, made: bool = True,
 ) -> Edited:  # fmt: skip
-    """Take packages out of the manifest of a target; what a parent asks for is dropped with ``NAME = false``.
+    """Remove packages from the manifest of a target; ``NAME = false`` drops a request of a parent.
 
     Raises:
         UsageError: The target is not one whose manifest can be edited, or does not ask for a package.
@@ -95,8 +95,8 @@ def drop(
         inherited = _inherited(context, target, package)
         if not found and not inherited:
             known = {one for key in _NAMES for one in _everywhere(target.manifest, key)}
-            hint = nearest(package, known) or f"`tenv show {name}` lists what it asks for"
-            raise UsageError(f"{target.file} does not ask for `{package}`", hint=hint)
+            hint = nearest(package, known) or f"`tenv show {name}` lists its requests"
+            raise UsageError(f"{target.file} has no request for `{package}`", hint=hint)
         for section, own in inherited:
             _table(document, section)[own] = False
             found.append((section, f"{own} = false"))
@@ -110,8 +110,8 @@ def _own(context: Context, name: str) -> Target:
     target = context.places.find(name)
     if target.origin is Origin.BUILT_IN:
         raise UsageError(
-            f"the manifest of {name} is built-in, so it is not edited",
-            hint=f"`tenv init NAME --extends {name}` makes a target of your own on top of it",
+            f"the manifest of {name} is built-in, so tenv does not edit it",
+            hint=f"`tenv init NAME --extends {name}` writes a manifest that extends it",
         )
     return target
 

@@ -1,4 +1,4 @@
-"""Debug a program of an environment with gdb, Python frames and all."""
+"""Debug a program of an environment with gdb, including Python frames."""
 
 import os
 import platform
@@ -29,14 +29,14 @@ _ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True)
 class GdbRequest:
-    """What is to be debugged.
+    """The request for a debugger.
 
     Attributes:
-        target: The target; None for that of the only environment here.
+        target: The target; None for the default target.
         prefix: The environment's folder, if it is not the default one.
         words: The program and its arguments; empty for the environment's Python.
         attach: A process id or a name to attach to; None to start `words`.
-        cuda: Take cuda-gdb, which also stops in kernels.
+        cuda: Use cuda-gdb, which also stops in kernels.
         extra: Arguments of gdb.
     """
 
@@ -49,15 +49,15 @@ class GdbRequest:
 
 
 def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) -> StartPlan:
-    """Return what starts gdb, after everything that would be in its way has been reported.
+    """Return the plan to start gdb, after reporting all obstacles.
 
     Args:
-        context: What every verb is given.
-        request: What is to be debugged.
-        say: Called with each warning and note.
+        context: The context of the verb.
+        request: The request.
+        say: Receives each warning and note.
 
     Raises:
-        UsageError: There is no such program or process, or several processes have that name.
+        UsageError: The program or process does not exist, or several processes have that name.
         HostError: There is no debugger, or the system forbids tracing.
     """
     activation = find_activation(context, request.target, request.prefix, say)
@@ -97,20 +97,20 @@ def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) 
 
 def _require(obstacle: Obstacle | None) -> None:
     if obstacle:
-        raise HostError(f"no debugger can work here: {obstacle.message}", hint=obstacle.hint)
+        raise HostError(f"a debugger can't trace processes here: {obstacle.message}", hint=obstacle.hint)
 
 
 def _debugger(activation: Activation, path: str | None, *, cuda: bool) -> str:
     if not cuda:
         if found := process.find("gdb", path):
             return found
-        raise HostError("there is no gdb in the environment or on PATH", hint=f"{_installer()} gdb")
+        raise HostError("no gdb in the environment or on PATH", hint=f"{_installer()} gdb")
     root = discover(activation.prefix).cuda
     folders = os.pathsep.join([*([str(root / "bin")] if root else []), path or os.defpath])
     if found := process.find("cuda-gdb", folders):
         return found
-    hint = 'ask for it in the manifest: `cuda-gdb = "*"` below [dependencies], or `cuda_gdb` below [archives]'
-    raise HostError(f"there is no cuda-gdb in the environment of {activation.target} or on PATH", hint=hint)
+    hint = 'request it in the manifest: `cuda-gdb = "*"` below [dependencies], or `cuda_gdb` below [archives]'
+    raise HostError(f"no cuda-gdb in the environment of {activation.target} or on PATH", hint=hint)
 
 
 def _installer() -> str:
@@ -134,7 +134,7 @@ def _process(name: str, target: str, say: Callable[[str], None]) -> processes.Py
         found = [row for row in running if row.pid == int(name)]
         if not found and not Path(f"/proc/{name}").exists():
             raise UsageError(
-                f"there is no process {name}", hint="`tenv gdb --attach NAME` finds it by its command line"
+                f"process {name} does not exist", hint="`tenv gdb --attach NAME` finds it by its command line"
             )
         return (
             found[0]
@@ -148,7 +148,7 @@ def _process(name: str, target: str, say: Callable[[str], None]) -> processes.Py
     chosen = processes.choose(found) or (found[0] if len(found) == 1 else None)
     if chosen is None:
         listed = "\n".join([f"{len(found)} Python processes have `{name}` in their command line:", *lines])
-        raise UsageError(listed, hint=f"`tenv gdb {target} --attach PID` names one")
+        raise UsageError(listed, hint=f"`tenv gdb {target} --attach PID` selects one")
     if len(found) > 1:
         say("\n".join([f"{len(found)} Python processes have `{name}` in their command line:", *lines]))
     say(f"attaching to process {chosen.pid}: {chosen.role}")

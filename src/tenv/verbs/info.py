@@ -1,4 +1,4 @@
-"""What this tenv is and uses: versions, folders, caches, settings, the index."""
+"""The installation of tenv: versions, folders, caches, settings, the index."""
 
 import platform
 import re
@@ -26,17 +26,17 @@ _LIBRARIES = ("py-rattler", "uv")
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What this tenv is and uses.
+    """The installation of tenv.
 
     Attributes:
-        commit: The commit of the checkout that it runs from; None for an installed one.
+        commit: The commit of its checkout; None for an installed wheel.
         platform: The platform of this host.
-        versions: The versions of what it is made of, by name.
-        folders: By name; None for one that there is not.
+        versions: The versions of tenv and its dependencies, by name.
+        folders: The folders by name; None for a missing one.
         caches: The folders of the caches, by name.
-        settings: What is set, by whom.
+        settings: The settings with their origins.
         index: The index of wheels in use.
-        others: Other programs of the same name on PATH, first the one that a shell starts.
+        others: Other programs called tenv on PATH, in the order of PATH.
     """
 
     commit: str | None
@@ -64,7 +64,7 @@ class About:
 
 
 def describe_installation(context: Context) -> About:
-    """Return what this tenv is and uses; nothing is fetched."""
+    """Return the description of the installation, without network access."""
     places = context.places
     built_in = next(place.folder for place in places.places if place.origin is Origin.BUILT_IN)
     versions = {"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES}

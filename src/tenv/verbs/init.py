@@ -1,4 +1,4 @@
-"""Begin a project, or a target in one: a manifest with comments, and what git is to leave out."""
+"""Write the manifest of a new target, and the line of ``.gitignore`` for environments."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,9 @@ __all__ = ["Begun", "init"]
 _IGNORED = ".tenv/"
 
 _EXTENDING = """\
-# What a target asks for. `tenv lock {name}` chooses the files, `tenv create {name}` installs them.
+# The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}, on top of {parent}"
-extends     = "{parent}"                # what stands here is laid over it, key by key
+extends     = "{parent}"                # the keys below override those of the parent
 
 # [pypi-dependencies]                   # wheels; `tenv add {name} numpy` writes a line here
 # numpy = ">=2,<3"
@@ -27,13 +27,13 @@ extends     = "{parent}"                # what stands here is laid over it, key 
 """
 
 _PLAIN = """\
-# What a target asks for. `tenv lock {name}` chooses the files, `tenv create {name}` installs them.
+# The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}"
 platforms   = ["{platform}"]
-python      = ">=3.11,<3.15"            # the Pythons that the lock serves, each minor of the range
-# extends   = "cuda130"                 # takes in another target; `tenv targets` lists them
+python      = ">=3.11,<3.15"            # the Python minors that the lock serves
+# extends   = "cuda130"                 # a parent target; `tenv targets` lists the targets
 
-[requirements]                          # what the host must offer
+[requirements]                          # requirements on the host
 glibc = "2.28"
 # cuda = "13.0"                         # the minimum driver follows from it
 
@@ -47,13 +47,13 @@ glibc = "2.28"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What `init` wrote.
+    """The result of `init`.
 
     Attributes:
         target: The target's name.
         manifest: Its manifest.
-        ignore: The ``.gitignore``, where a line was added to it; else None.
-        repository: Whether the project lies in a git repository.
+        ignore: The ``.gitignore`` if a line was added to it; else None.
+        repository: Whether the project is in a git repository.
     """
 
     target: str
@@ -63,17 +63,17 @@ class Begun:
 
 
 def init(context: Context, name: str | None, extends: str | None) -> Begun:
-    """Write the manifest of a new target into the project, or into the working folder, which becomes one.
+    """Write the manifest of a new target in the project, or in the working folder, which becomes a project.
 
     Args:
-        context: What every verb is given.
-        name: The target's name; that of the folder when None.
-        extends: The target that it is laid over; None for none.
+        context: The context of the verb.
+        name: The target's name; None for that of the folder.
+        extends: The parent target; None for none.
 
     Raises:
-        UsageError: The name can't be one of a target.
-        UnknownTargetError: There is no target of the name in `extends`.
-        FileExistsAlreadyError: The manifest is there.
+        UsageError: The name is not valid for a target.
+        UnknownTargetError: The target in `extends` does not exist.
+        FileExistsAlreadyError: The manifest exists.
     """
     folder = context.places.project or Path.cwd()
     target = name or target_name_of(folder.name)
@@ -87,7 +87,7 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
             raise UsageError(f"`{target}` can't extend itself", hint="give the new target another name")
     manifest = folder / "manifests" / f"{target}.toml"
     if manifest.exists() or manifest.is_symlink():
-        raise FileExistsAlreadyError(f"{manifest}: exists already", hint=f"`tenv show {target}` shows it")
+        raise FileExistsAlreadyError(f"{manifest}: already exists", hint=f"`tenv show {target}` shows it")
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
     text = _EXTENDING if extends else _PLAIN

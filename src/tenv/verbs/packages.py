@@ -1,4 +1,4 @@
-"""The packages of a target: what is installed or locked, with its size and source, and what requires what."""
+"""The installed or locked packages of a target, with size, source and requirements."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ class PackageRow:
         version: Its version.
         kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
         source: Where it comes from: a channel, ``index``, or a URL.
-        bytes: The size of its file; None where the lock does not say.
+        bytes: The size of its file; None if unknown.
         requires: The packages of the same set that it requires, sorted.
-        asked: Whether the manifest asks for it.
+        asked: Whether the manifest requests it.
     """
 
     name: str
@@ -47,7 +47,7 @@ class PackageRow:
     asked: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return the package as plain values."""
+        """Return the package as JSON values."""
         return {name: getattr(self, name) for name in self.__slots__} | {"requires": list(self.requires)}
 
 
@@ -58,7 +58,7 @@ class PackageSet:
     Attributes:
         target: The target's name.
         lock: The lock that they were read from.
-        installed: Whether they are in the environment; else the lock alone names them.
+        installed: Whether they are installed; else they are only locked.
         rows: The packages, by name.
     """
 
@@ -73,11 +73,11 @@ class PackageSet:
 
 
 def find_packages(context: Context, name: str | None, prefix: Path | None) -> PackageSet:
-    """Return the packages of an environment; those of the lock where there is none.
+    """Return the packages of an environment; without one, those of the lock.
 
     Raises:
-        UnknownTargetError: There is no such target.
-        LockMissingError, LockCorruptError: There is no environment, and no lock that can be read.
+        UnknownTargetError: The target does not exist.
+        LockMissingError, LockCorruptError: There is no environment and no valid lock.
     """
     name = name or (prefix.name if prefix else context.default_target())
     environment = context.environment(name, prefix)
@@ -127,7 +127,7 @@ def _rows(lock: Lock, target: Target | None, platform: str, minor: str) -> Itera
 
 
 def _required(file: LockedFile, values: Mapping[str, str]) -> Iterator[str]:
-    """Yield the normalized names of what a package requires."""
+    """Yield the normalized names of the requirements of a package."""
     if isinstance(file, CondaPackage):
         yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.strip())
     elif isinstance(file, Wheel):
@@ -144,14 +144,14 @@ def matching(rows: Sequence[PackageRow], pattern: str | None) -> list[PackageRow
     """Return the packages whose name matches a regular expression anywhere; all without one.
 
     Raises:
-        UsageError: The expression can't be read.
+        UsageError: The expression is not valid.
     """
     if not pattern:
         return list(rows)
     try:
         wanted = re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        raise UsageError(f"`{pattern}` is no regular expression: {error}") from error
+        raise UsageError(f"`{pattern}` is not a regular expression: {error}") from error
     return [row for row in rows if wanted.search(row.name)]
 
 

@@ -1,4 +1,4 @@
-"""Requests as they are typed: ``numpy>=2,<3``, ``cuda-toolkit[nvcc]==13.0.*``, ``conda-forge::cmake``."""
+"""Requests on the command line: ``numpy>=2,<3``, ``cuda-toolkit[nvcc]==13.0.*``, ``conda-forge::cmake``."""
 
 import re
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class TypedRequest:
 
     Attributes:
         name: The package.
-        version: The range; ``*`` where none was typed.
+        version: The range; ``*`` without one.
         extras: The extras of a wheel, normalized.
-        channel: The channel of a conda package, or an empty string.
+        channel: The channel of a conda package; empty for none.
     """
 
     name: str
@@ -35,15 +35,18 @@ def parse_request(text: str) -> TypedRequest:
     """Return a request.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not a valid request.
     """
     match = _SPEC.fullmatch(text.strip())
     version = (match["version"] or "").strip() if match else ""
     if match is None or version.startswith("@"):
-        raise UsageError(f"`{text}` is no request", hint="such as numpy, 'numpy>=2,<3' or 'cuda-toolkit[nvcc]==13.0.*'")
+        raise UsageError(
+            f"`{text}` is not a valid request",
+            hint="numpy, 'numpy>=2,<3' and 'cuda-toolkit[nvcc]==13.0.*' are examples",
+        )
     if version.startswith("=="):
         version = version.removeprefix("==").strip() if "," not in version else version
-    elif version.startswith("="):  # conda's fuzzy form: 3.11 and all that begins with it
+    elif version.startswith("="):  # conda's fuzzy form: 3.11 and every 3.11.x
         bare = version.removeprefix("=").strip()
         version = bare if "*" in bare or bare.count(".") > 1 else f"{bare}.*"
     extras = tuple(sorted(normalize(extra) for extra in (match["extras"] or "").split(",") if extra.strip()))

@@ -1,4 +1,4 @@
-"""The settings of the user and of the project: read with their origin, written with their comments kept."""
+"""Read the settings of the user and of the project with their origins, and write them, keeping comments."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,12 @@ _VARIABLES = ("TENV_LOCKED", "TENV_FROZEN", "TENV_OFFLINE")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting that counts.
+    """A setting in use.
 
     Attributes:
         name: Its key, or the variable.
         value: Its value.
-        origin: The file that says so, ``environment``, or ``default``.
+        origin: Its file, ``environment``, or ``default``.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Setting:
     origin: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the setting as plain values."""
+        """Return the setting as JSON values."""
         return {"value": self.value, "origin": self.origin}
 
 
 def settings_in_use(context: Context) -> list[Setting]:
-    """Return every setting with what it is and who says so."""
+    """Return every setting with its value and origin."""
     project, user = context.project_settings(), context.settings()
     own = settings_folder() / "config.toml"
     theirs = str(context.places.project / PROJECT_FILE) if context.places.project else ""
@@ -61,7 +61,7 @@ def settings_in_use(context: Context) -> list[Setting]:
 
 
 def default_of(context: Context) -> tuple[str, str]:
-    """Return the default target and why it is the one."""
+    """Return the default target and its origin."""
     name = context.default_target()
     if context.project_settings().default:
         return name, f"{context.places.project}/{PROJECT_FILE}"
@@ -69,37 +69,37 @@ def default_of(context: Context) -> tuple[str, str]:
 
 
 def set_default(context: Context, target: str) -> Path:
-    """Make a target the default one of the project; return the file that says so.
+    """Set the default target of the project; return the written file.
 
     Raises:
         UsageError: There is no project.
-        UnknownTargetError: There is no such target.
+        UnknownTargetError: The target does not exist.
     """
     if context.places.project is None:
         hint = "`tenv init` makes this folder a project"
-        raise UsageError("there is no project here, whose default target could be set", hint=hint)
+        raise UsageError("a default target needs a project, and there is none", hint=hint)
     context.places.find(target)
     return change_setting(context, "default", target)
 
 
 def change_setting(context: Context, key: str, value: str | None, *, project: bool = False) -> Path:
-    """Write a setting, or take it out; return the file.
+    """Write or remove a setting; return the file.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         key: The setting; ``mirrors.URL`` for a mirror.
-        value: Its value; several mirrors with commas between them. None takes it out.
-        project: Whether to write it for the project rather than the user, where both can have it.
+        value: Its value, several mirrors separated by commas. None removes it.
+        project: Whether to write the project's file in place of the user's, if both can have the setting.
 
     Raises:
-        UsageError: There is no such setting, or the value is none of it; the file is then as before.
+        UsageError: The setting does not exist, or its value is not valid; the file is then unchanged.
     """
     import tomlkit  # late: 22 ms
 
     name, _, start = key.partition(".")
     if name not in _KEYS or (name == "mirrors") != bool(start):
         hint = nearest(name, _KEYS) or "known settings: default, sync, mirrors.URL"
-        raise UsageError(f"there is no setting `{key}`", hint=hint)
+        raise UsageError(f"unknown setting `{key}`", hint=hint)
     file = _file(context, name, project=project)
     before = file.read_text(encoding="utf-8-sig") if file.is_file() else ""
     document = tomlkit.parse(before)
@@ -121,7 +121,7 @@ def _file(context: Context, name: str, *, project: bool) -> Path:
     if PROJECT_FILE not in _KEYS[name] or (not project and len(_KEYS[name]) > 1):
         return settings_folder() / "config.toml"
     if context.places.project is None:
-        raise UsageError("there is no project here", hint="`tenv init` makes this folder a project")
+        raise UsageError("there is no project", hint="`tenv init` makes this folder a project")
     return context.places.project / PROJECT_FILE
 
 

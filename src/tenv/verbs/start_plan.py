@@ -1,4 +1,4 @@
-"""What a command would start: a program, its words, its variables; started at once, or printed with ``--json``."""
+"""The plan to start a program: its arguments and variables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ __all__ = ["StartPlan"]
 
 @dataclass(frozen=True, slots=True)
 class StartPlan:
-    """A program that is to be started.
+    """The plan to start a program.
 
     Attributes:
         target: The target whose environment it runs in.
         words: The program and its arguments.
         environment: All its variables.
-        files: Files that it reads and that exist only once it is started: their content, by path.
+        files: The content of temporary files that it reads, by path.
     """
 
     target: str
@@ -26,14 +26,14 @@ class StartPlan:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def start(self) -> int:
-        """Become the program; returns its status only where the system can't do that (Windows)."""
+        """Replace this process by the program. Returns its status on Windows, which has no exec."""
         return process.replace(self.words, self.environment)
 
     def to_data(self, environ: Mapping[str, str]) -> dict[str, Any]:
-        """Return the plan as plain values.
+        """Return the plan as JSON values.
 
         Args:
-            environ: The variables of the caller, against which the changes are named.
+            environ: The variables of the caller, to compute the changes.
         """
         changed = {name: value for name, value in self.environment.items() if environ.get(name) != value}
         removed = sorted(name for name in environ if name not in self.environment)
