@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(name: str, placed: Proj
     before = victims.hashes()
     ask(placed, 'cunovel = "7.1.0"')
     for words in (("create", "tiny"), ("create", "tiny", "--exact"), ("create", "tiny", "--repair")):
-        assert "leads by a link to" in placed.fails(8, "foreign-folder", *words)
+        assert re.search("is a symbolic link|leads by a link to", placed.fails(8, "foreign-folder", *words))
         assert victims.hashes() == before
 
 

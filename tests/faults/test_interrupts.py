@@ -69,7 +69,7 @@ def test_ctrl_c_in_a_download_ends_with_130_and_the_next_create_finishes(heavy: 
     os.killpg(child.pid, signal.SIGINT)
     ended = finish(child)
     assert ended.status == 130
-    assert "error[cancelled]: interrupted\nhint: run the same command again to resume\n" in ended.err
+    assert "error[cancelled]: interrupted\nhint: run the same command again to continue\n" in ended.err
     assert "Traceback" not in ended.err
     check_stopped(heavy)
     check_finishes(heavy)

@@ -114,6 +114,7 @@ def test_a_home_that_can_not_be_written_is_told(users: Project) -> None:
 def test_a_home_that_can_not_be_written_is_no_obstacle_to_a_prefix(users: Project, tmp_path: Path) -> None:
     ended = users.run("create", "tiny", "--prefix", str(tmp_path / "env"), wrapped=PLAIN)
     assert ended.status == 0, ended.err
+    assert f"set TENV_SAFE_FOLDERS={tmp_path / 'env'} to use it" in ended.err
 
 
 def test_a_lock_that_can_not_be_written_is_told(users: Project) -> None:

@@ -82,7 +82,7 @@ def test_real_locks_in_the_terms_of_the_field() -> None:
     text = call("diff", "cpu", "cuda130", "--platform", "linux-64", "--format", "markdown").out
     assert "| minimum NVIDIA driver | none → 580 |\n" in text
     assert "| cuDNN | none → 9.24.0.43 |\n" in text
-    assert "<details><summary>packages: 21 added, 0 removed, 0 changed</summary>" in text
+    assert "<details><summary>packages: 23 added, 0 removed, 0 changed</summary>" in text
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_real_locks_in_the_terms_of_the_field() -> None:
         (2, "usage", ("nosuch:locks/tiny.lock", "tiny"), "git has no revision `nosuch`"),
         (2, "usage", ("--", "-p:x", "tiny"), "git has no revision `-p`"),
         (7, "lock-missing", ("HEAD:nosuch", "tiny"), "revision HEAD has no nosuch"),
-        (2, "usage", ("tiny", "tiny", "--rev", "HEAD"), "`--rev` stands in for OLD"),
+        (2, "usage", ("tiny", "tiny", "--rev", "HEAD"), "`--rev` replaces OLD"),
         (2, "usage", ("tiny", "--platform", "win-64"), "`--platform win-64`: the locks have in common linux-"),
         (7, "lock-corrupt", ("manifests/tiny.toml", "tiny"), "manifests/tiny.toml: "),
     ],
@@ -108,6 +108,6 @@ def test_without_git_two_names_are_needed(locked: Project, tmp_path: Path, monke
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     err = locked.fails(2, "usage", "diff", "tiny")
     assert "is not in a git repository" in err
-    assert "hint: name two: `tenv diff OLD NEW`" in err
+    assert "hint: `tenv diff OLD NEW` compares two files or targets" in err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "git is not on PATH" in locked.fails(2, "usage", "diff", "tiny")

@@ -248,7 +248,7 @@ def test_a_lock_that_hides_a_package_in_a_feature_is_stale(mixed: Project) -> No
     said = mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
     assert "tool 1 requires `shared`" in said
     mixed.lock.write_text(text.replace("      readline: [debug]\n", ""))
-    assert "readline is locked and nothing asks for it" in mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
+    assert "readline is locked and nothing requires it" in mixed.fails(7, "lock-stale", "create", "tiny", "--frozen")
 
 
 def test_an_environment_with_features_is_not_stale_for_them(featured: Project) -> None:

@@ -127,7 +127,7 @@ def test_a_byte_of_nvcc_raises_the_alarm_until_create_accepts_it(made: Project, 
     change_byte(toolkit / "nvvm/bin/cicc")
     what = f"cuda-toolkit 99.1.1 of the system ({toolkit})"
     assert runs(made) == f"warning: {what}: nvvm/bin/cicc has changed; {accepts(made)}"
-    assert sourced(made) == f"tenv: warning: {what} has changed or is gone; {accepts(made)}"
+    assert sourced(made) == f"tenv: warning: {what} has changed or is missing; {accepts(made)}"
     assert [Path(drift.file).name for drift in changes(Environment(made.prefix), deep=True)] == ["cicc"]
     err = made.ok("create", "tiny").err
     assert f"note: accepted: {what}: nvvm/bin/cicc has changed\n" in err
@@ -145,11 +145,11 @@ def rewrite(toolkit: Path) -> None:
 
 def test_a_file_written_again_with_the_same_bytes_is_no_change(made: Project, toolkit: Path) -> None:
     rewrite(toolkit)
-    assert "has changed or is gone" in sourced(made)  # it can't read
+    assert "has changed or is missing" in sourced(made)  # it can't read
     assert made.ok("create", "tiny", "--json").data["changed"] is False
     assert sourced(made) == runs(made) == ""
     change_byte(toolkit / "bin/nvcc")
-    assert "has changed or is gone" in sourced(made)
+    assert "has changed or is missing" in sourced(made)
 
 
 def test_activate_calms_the_script_about_a_file_with_the_same_bytes(made: Project, toolkit: Path) -> None:
@@ -158,7 +158,7 @@ def test_activate_calms_the_script_about_a_file_with_the_same_bytes(made: Projec
     assert sourced(made) == ""
     change_byte(toolkit / "bin/ptxas")
     assert made.ok("activate", "tiny").err == ""
-    assert f"({toolkit}) has changed or is gone" in sourced(made)
+    assert f"({toolkit}) has changed or is missing" in sourced(made)
 
 
 def test_verify_fails_until_create_accepts_it(made: Project, toolkit: Path) -> None:
@@ -190,7 +190,7 @@ def test_activate_leaves_to_the_script_what_that_tells(made: Project, toolkit: P
     change_byte(toolkit / "bin/nvcc")
     ended = made.ok("activate", "tiny")
     assert ended.err == ""
-    assert "has changed or is gone" in sourced(made)
+    assert "has changed or is missing" in sourced(made)
 
 
 def test_a_header_that_no_shell_watches(made: Project, toolkit: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_toolkit_that_disappears(made: Project, toolkit: Path) -> None:
     shutil.rmtree(toolkit)
     what = f"cuda-toolkit 99.1.1 of the system ({toolkit})"
     assert runs(made) == f"warning: {what} is missing; {accepts(made)}"
-    assert sourced(made) == f"tenv: warning: {what} has changed or is gone; {accepts(made)}"
+    assert sourced(made) == f"tenv: warning: {what} has changed or is missing; {accepts(made)}"
     before = made.state()
     err = made.fails(4, "host", "create", "tiny")
     assert f"{toolkit}: CUDA_HOME leads to {toolkit}, which is not there" in err

@@ -138,12 +138,15 @@ class Registry:
     def mark(self, prefix: Path, needs: Sequence[str] = ()) -> None:
         """Mark a prefix as made by this user.
 
+        A data folder that can't be written is no obstacle to an environment elsewhere: it stays without a mark, and
+        `create` says what accepts it.
+
         Args:
             prefix: The folder, which is there.
             needs: What must be there before a shell may run the stored script, relative to it.
 
         Raises:
-            StorageError: The mark can't be written, and the prefix does not lie in a safe folder.
+            StorageError: The mark can't be written, and the prefix lies in the data folder itself.
         """
         info = prefix.stat()
         known = self.find(prefix)
@@ -159,7 +162,7 @@ class Registry:
             text = "".join(f"{line}\n" for line in lines)
             write_atomic(self.folder / name, text.encode("utf-8", "surrogateescape"), durable=True)
         except StorageError:
-            if not self.is_safe(prefix):
+            if prefix.is_relative_to(self.data):
                 raise
 
     def renew(self, prefix: Path) -> None:

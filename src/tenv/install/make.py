@@ -231,6 +231,12 @@ def notes(job: Creation) -> Iterator[str]:
             f"{job.fault.message}: its packages were put there again for the new path, and your own files stayed; "
             "scripts among them may name the old path"
         )
+    registry = job.context.registry()
+    if not registry.is_marked(job.prefix) and not registry.is_safe(job.prefix):
+        yield (
+            f"tenv can't write its mark to {registry.folder}, so no command will take this environment for yours; "
+            f"set TENV_SAFE_FOLDERS={job.prefix} to use it"
+        )
     if job.aside:
         yield f"what was there is in {job.aside}; remove it when nothing in it is needed"
     if job.plan.dropped:
