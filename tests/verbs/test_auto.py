@@ -228,8 +228,8 @@ def test_a_target_of_that_name_is_refused(targets: Project) -> None:
     shutil.copy(targets.manifest.with_name("cpu.toml"), targets.manifest.with_name("auto.toml"))
     for words in (("create", "auto"), ("lock", "auto")):
         err = targets.fails(3, "manifest", *words)
-        assert "manifests/auto.toml: a target can't be called `auto`" in err
-    assert "auto: manifests/auto.toml: a target can't be called `auto`" in targets.ok("targets").err
+        assert "manifests/auto.toml: a target can't have the name `auto`" in err
+    assert "auto: manifests/auto.toml: a target can't have the name `auto`" in targets.ok("targets").err
 
 
 def system_target(targets: Project, name: str = "here") -> None:

@@ -218,7 +218,7 @@ def test_a_toolkit_that_disappears(made: Project, toolkit: Path) -> None:
     assert sourced(made) == f"tenv: warning: {what} has changed or is missing; {accepts(made)}"
     before = made.state()
     err = made.fails(4, "host", "create", "tiny")
-    assert f"{toolkit}: CUDA_HOME leads to {toolkit}, which is not there" in err
+    assert f"{toolkit}: CUDA_HOME names {toolkit}, which does not exist" in err
     assert made.state() == before
 
 
