@@ -148,7 +148,7 @@ def test_an_extension_of_python_is_built_imported_and_run(made: Made, tmp_path: 
     files = made.traced(tmp_path / "trace", "python", "setup.py", "-q", "build_ext", "--inplace", folder=folder)
     assert strange(files) == []
     said = made.run("python", "-c", "import extension; print(extension.compiler(), extension.abi())", folder=folder)
-    assert said == "11.3.0 1\n"
+    assert said.splitlines()[-1] == "11.3.0 1"  # the line before compares with the built-in lock of that name
     assert made.run("pybind11-config", "--version") == "2.13.6\n"
 
 
