@@ -52,7 +52,7 @@ def test_goes_one_further_back_each_time_until_there_is_none(moved: Project) -> 
     before = snapshot(moved.prefix)
     err = moved.fails(7, "lock-missing", "rollback", "tiny")
     assert f"{moved.prefix} keeps no previous lock\n" in err
-    assert "hint: `tenv create tiny --lock-file FILE --frozen` installs a lock that you have" in err
+    assert "hint: `tenv create tiny --lock-file FILE --frozen` installs a lock from a file" in err
     assert snapshot(moved.prefix) == before
 
 
