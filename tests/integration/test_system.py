@@ -96,7 +96,7 @@ def test_cuda_system_takes_what_is_installed(machine: Machine) -> None:
     bench = replace(machine.bench, environment=environment)
     prefix = bench.folder / "installed"
     talk = bench.tenv("create", "cuda-system", "--no-check", "--prefix", prefix)
-    assert f"of this machine: {_INSTALLED.resolve()} (" in talk
+    assert f"of the system: {_INSTALLED.resolve()} (" in talk
     assert bench.tenv("run", "--prefix", prefix, "cuda-system", "--", "printenv", "CUDA_HOME").strip() == str(
         _INSTALLED.resolve()
     )
@@ -113,7 +113,7 @@ def raises_alarm(machine: Machine, change: Callable[[Path], None], *, in_shell: 
         said = f"of the system ({machine.toolkit}): bin/nvcc has changed; `tenv create"
         assert said in machine.bench.run("cuda-system", "true")
         shell = check(["sh", "-euc", f". {script}"], machine.bench.work)
-        assert (f"({machine.toolkit}) has changed or is gone" in shell) is in_shell
+        assert (f"({machine.toolkit}) has changed or is missing" in shell) is in_shell
         assert (said in machine.says("activate", "cuda-system")) is not in_shell
         with pytest.raises(AssertionError, match=r"status 8\n(.*\n)?changed  .*/bin/nvcc \(system\)"):
             machine.says("verify", "cuda-system", "--no-probes")
