@@ -1,11 +1,13 @@
 """Wheels as a source: resolved and installed by uv."""
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
+from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
@@ -15,6 +17,7 @@ from tenv.toolchain.discover import python_program, site_packages
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tenv.environment.installed_files import Expected
     from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
 
@@ -66,12 +69,17 @@ SOURCE: Source = WheelSource()
 class WheelWork(Work):
     """Installs wheels into an environment."""
 
+    _before: "Sequence[Expected]" = ()
+    """The files of the wheels that tenv had installed."""
+
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
 
     def prepare(self) -> None:
         """Make a virtual environment if Python is not a conda package, and remove wheels that conda replaces."""
         job, plan = self.job, self.job.plan
+        if _KEY in plan.changed and not plan.scratch:
+            self._before = tuple(Wheels(job.prefix).expected(plan.had.get(_KEY, {})))
         if plan.scratch and plan.python and not plan.own_python:
             job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
         if _PYTHON in plan.changed:  # before a conda package of the same name is linked
@@ -104,12 +112,33 @@ class WheelWork(Work):
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
+        self._settle_shared(wheels)
         installed = there.versions()
         wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
         if wrong:
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
+
+    def _settle_shared(self, wheels: "Sequence[Wheel]") -> None:
+        """Give each path that several wheels claim, before or after, to the last one of the lock.
+
+        uv installs wheels in any order, and a wheel that goes takes its paths with it. A wheel that is installed again
+        takes paths from later ones, which are looked at after it, so that one pass suffices.
+        """
+        job = self.job
+        if _KEY not in job.plan.changed:
+            return
+        owners: defaultdict[str, set[str]] = defaultdict(set)
+        now = tuple(Wheels(job.prefix).expected(job.plan.wanted[_KEY]))
+        for row in (*self._before, *now):
+            owners[row.name].add(row.owner)
+        last = {row.name: row for row in now if len(owners[row.name]) > 1}
+        for wheel in wheels:
+            mine = [row for row in last.values() if row.owner == wheel.name]
+            faults = check(job.prefix, mine) if mine else None
+            if faults and faults.owners:
+                job.uv.install(python_program(job.prefix), [wheel], [wheel.name], job.context.progress)
 
     def _remove_gone(self) -> None:
         """Remove the wheels of the old lock that the new lock lacks."""
