@@ -1,6 +1,7 @@
 """An update ends where a fresh create of the same lock ends, also where packages claim the same paths."""
 
 import hashlib
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ def tree(prefix: Path) -> dict[str, str]:
         if path.is_symlink():
             found[name] = f"link to {path.readlink()}"
         elif path.is_file() and not name.startswith("tenv-meta/") and "__pycache__" not in name:
-            found[name] = path.read_text("latin-1")
+            found[name] = re.sub(r'"timestamp": \d+', "", path.read_text("latin-1"))
     return found
 
 
@@ -133,8 +134,9 @@ def remake(project: Project) -> dict[str, str]:
     return tree(project.prefix)
 
 
-@pytest.mark.parametrize("first", [("one", "two"), ("two",), ("one", "two", "zoo")])
-@pytest.mark.parametrize("then", [("one",), ("one", "two"), ("two", "zoo")])
+@pytest.mark.parametrize(
+    ("first", "then"), [(("one", "two", "zoo"), ("one", "two")), (("two",), ("one", "two")), (("one", "two"), ("one",))]
+)
 def test_wheels_that_claim_one_path(project: Project, first: Sequence[str], then: Sequence[str]) -> None:
     for name in ("one", "two", "zoo"):
         files = {"shared/at.py": f"NAME = {name!r}\n", "shared/equal.py": "", f"{name}.py": ""}
