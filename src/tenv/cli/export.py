@@ -65,6 +65,7 @@ def export(
     tenv lists on standard error what the format can't hold. The formats vscode, direnv, clangd, write files that use
     the environment on this machine. They extend existing files and keep your values, unless --force is given. The
     formats dockerfile, devcontainer, apptainer, github-actions, write files that create the environment elsewhere.
+    Without TARGET, schema, writes the JSON schema of manifests for editors.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
@@ -86,7 +87,11 @@ def export(
         )
         written = workflow.export(context, request)
     files = written.exported.files
-    data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
+    data = {
+        "format": format,
+        "target": written.target.name if written.target else None,
+        "lost": list(written.exported.lost),
+    }
     data |= {"notes": list(written.exported.notes)} if written.exported.notes else {}
     lost = [f"not exported: {line}" for line in written.exported.lost]
     if str(output) == "-":
