@@ -17,6 +17,7 @@ __all__ = [
     "CHANNEL_PATTERN",
     "CONDA_NAME",
     "METADATA",
+    "SHA256_PATTERN",
     "CondaFile",
     "Digest",
     "WheelFile",
@@ -55,6 +56,9 @@ _WHEEL = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.]*)-(?P<version>[A-Za-z0-9_.+!]+)(?:-(?P<build>\d[A-Za-z0-9_.]*))?"
     r"-(?P<tags>[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)\.whl"
 )
+SHA256_PATTERN = r"[0-9a-f]{64}"
+"""A sha256 in tenv's form."""
+
 _LENGTHS = {"sha256": 64, "md5": 32}
 
 

@@ -7,7 +7,7 @@ schema for editors.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME
+from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME, SHA256_PATTERN
 from tenv.core.untrusted import NAME_PATTERN
 from tenv.core.versions import CONDA_RANGE_PATTERN, RANGE_PATTERN, VERSION_PATTERN
 from tenv.targets.manifest import PLATFORMS
@@ -126,7 +126,7 @@ WHEEL = (
 ARCHIVE = (
     Key("version", "The accepted versions of a known product, or `auto`", pattern=_VERSION_OF_ARCHIVE, example="auto"),
     Key("url", "The address of the file", pattern=r"https?://[^@]+"),
-    Key("sha256", "The sha256 of the file", pattern=r"[0-9a-f]{64}"),
+    Key("sha256", "The sha256 of the file", pattern=SHA256_PATTERN),
     Key("strip", "The number of leading folders to remove from the names in the archive", (Form.COUNT,)),
     Key("to", "The folder of the prefix to unpack into; `.` is the prefix itself", example="opt/magma"),
     Key("product", "The product, if the name of the request is that of a component", pattern=NAME_PATTERN),
