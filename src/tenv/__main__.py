@@ -12,7 +12,7 @@ def run() -> None:
     """Run the command line and end the process with its status."""
     status = 0
     try:
-        from tenv.quick.answer import answer  # late: here, so that Ctrl-C while it is loaded is one, too
+        from tenv.quick.short_way import answer  # late: here, so that Ctrl-C while it is loaded is one, too
 
         if not answer(sys.argv[1:]):
             from tenv.cli.main import main  # late: far more to load

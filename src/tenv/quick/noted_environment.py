@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Ready", "has_files_of_lock", "look", "parse"]
+__all__ = ["NotedEnvironment", "has_files_of_lock", "look", "parse"]
 
 _MOST = 16 * 1024 * 1024
 _META = "tenv-meta"
@@ -21,7 +21,7 @@ _ID = 32
 _HASH = "sha256:"
 
 
-class Ready:
+class NotedEnvironment:
     """An environment that may be used as it is.
 
     Attributes:
@@ -42,7 +42,7 @@ class Ready:
         self.activation = activation
 
 
-def look(prefix: str, data: str) -> "Ready | None":
+def look(prefix: str, data: str) -> "NotedEnvironment | None":
     """Return an environment that may be used as it is; None for any other, whatever the reason.
 
     Args:
@@ -88,7 +88,7 @@ class _Decoder:
     parse_constant = float
 
 
-def _look(prefix: str, data: str) -> "Ready | None":
+def _look(prefix: str, data: str) -> "NotedEnvironment | None":
     if not _is_real(prefix) or not _is_marked(prefix, data):
         return None
     state = _read_state(prefix)
@@ -103,7 +103,7 @@ def _look(prefix: str, data: str) -> "Ready | None":
     for name, value in parse(made).items():
         if not _is_as_made(prefix, name, value, activation):
             return None
-    return Ready(prefix, state, activation)
+    return NotedEnvironment(prefix, state, activation)
 
 
 def _is_real(prefix: str) -> bool:
@@ -191,10 +191,10 @@ def _read(path: str) -> bytes:
 def _sha256(data: bytes) -> str:
     """Return a digest in hex, by Python's own module where there is one: `hashlib` loads OpenSSL for it."""
     try:
-        from _sha256 import sha256  # type: ignore[import-not-found, unused-ignore]  # Python 3.11
+        sha256 = __import__("_sha256").sha256  # Python 3.11
     except ImportError:
         try:
-            from _sha2 import sha256  # type: ignore[import-not-found, unused-ignore]  # Python 3.12 and newer
+            sha256 = __import__("_sha2").sha256  # Python 3.12 and newer
         except ImportError:
             from hashlib import sha256
     found: str = sha256(data).hexdigest()

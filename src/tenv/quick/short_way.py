@@ -7,7 +7,7 @@ from tenv import __version__
 
 TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
-    from tenv.quick.ready import Ready
+    from tenv.quick.noted_environment import NotedEnvironment
 
 __all__ = ["OFF", "answer"]
 
@@ -41,11 +41,11 @@ def answer(arguments: "list[str]") -> bool:
     return do(arguments[1:])
 
 
-def _find(target: str) -> "Ready | None":
-    from tenv.quick.places import find_places, is_name  # late: as few modules as a command needs
-    from tenv.quick.ready import has_files_of_lock, look
+def _find(target: str) -> "NotedEnvironment | None":
+    from tenv.quick.noted_environment import has_files_of_lock, look
+    from tenv.quick.working_folders import find_folders, is_name  # late: as few modules as a command needs
 
-    places = find_places()
+    places = find_folders()
     name = target or (places.default if places else "")
     if places is None or not is_name(name):
         return None
@@ -73,9 +73,9 @@ def _run(words: "list[str]") -> bool:
     return bool(program) and _become(program, command, environment)
 
 
-def _applied(found: "Ready") -> "dict[str, str]":
+def _applied(found: "NotedEnvironment") -> "dict[str, str]":
     """Return the environment variables of this process with the changes of an activation."""
-    from tenv.quick.ready import parse
+    from tenv.quick.noted_environment import parse
 
     new = dict(os.environ)
     for change in parse(found.activation)["changes"]:
@@ -145,10 +145,10 @@ def _parent() -> str:
 
 def _list(words: "list[str]") -> bool:
     from tenv.core.size_text import format_bytes
-    from tenv.quick.places import find_places, is_name
-    from tenv.quick.ready import has_files_of_lock, look
+    from tenv.quick.noted_environment import has_files_of_lock, look
+    from tenv.quick.working_folders import find_folders, is_name
 
-    places = None if words else find_places()
+    places = None if words else find_folders()
     if places is None:
         return False
     rows = [("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX")]

@@ -13,8 +13,8 @@ from typing import IO
 import pytest
 
 from tenv.activation.shells import posix
-from tenv.quick import answer as quick
-from tenv.quick.ready import look
+from tenv.quick import short_way as quick
+from tenv.quick.noted_environment import look
 from tests.support.projects import Ended, Project
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the short way is for Linux alone")
@@ -238,7 +238,7 @@ def test_a_file_without_an_interpreter_is_reported_by_the_program(both: Project)
 def test_an_output_that_can_t_be_written_is_reported_by_the_program(both: Project) -> None:
     short, whole = ways(both, "list", wrapped=("sh", "-c", 'exec "$@" >/dev/full', "sh"))
     assert short == whole
-    assert (short.status, short.err.count("No space left")) == (9, 1)
+    assert (short.status, short.err.count("No space left")) == (8, 1)
 
 
 def test_the_shells_are_those_of_the_program() -> None:

@@ -2,13 +2,13 @@
 
 import os
 
-__all__ = ["Places", "find_places"]
+__all__ = ["Folders", "find_folders"]
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _DEFAULT = "default = "
 
 
-class Places:
+class Folders:
     """The folders that count, as `tenv.targets.search.SearchPath` has them.
 
     Attributes:
@@ -49,7 +49,7 @@ def is_name(text: str) -> bool:
     return text[:1] in _LETTERS and _LETTERS.union("._-").issuperset(text) and text != "auto"
 
 
-def find_places() -> "Places | None":
+def find_folders() -> "Folders | None":
     """Return the folders of the working folder; None where more than a look decides.
 
     That is: a setting of the user or the project, a folder of somebody else, a path that is not in its plain form.
@@ -65,7 +65,7 @@ def find_places() -> "Places | None":
     default = _default(found) if found else ""
     if found is None or default is None:
         return None
-    return Places(found or None, _checkout(start, found) or found, data, settings, default)
+    return Folders(found or None, _checkout(start, found) or found, data, settings, default)
 
 
 def _own_folder(variable: str, usual: str) -> str:
