@@ -10,12 +10,13 @@ from tenv.core.versions import same_release
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import python_program, site_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tenv.environment.installed_files import Expected
     from tenv.locks.lock import Wheel
@@ -95,7 +96,7 @@ class WheelWork(Work):
         if plan.python is None:
             return
         wheels, there = self._wheels(), Wheels(job.prefix)
-        before = there.versions()
+        before, records = there.versions(), record_stamps(there)
         if wheels or not plan.own_python:
             size = Bytes(sum(wheel.size or 0 for wheel in wheels))
             job.context.progress.step("downloading and installing", size)
@@ -112,6 +113,7 @@ class WheelWork(Work):
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
+        self._replace_changed(wheels, records)
         self._settle_shared(wheels)
         installed = there.versions()
         wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
@@ -119,6 +121,17 @@ class WheelWork(Work):
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
+
+    def _replace_changed(self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]") -> None:
+        """Fetch the wheels again whose files in uv's cache were changed, by an edit in an environment for one."""
+        job, wanted = self.job, self.job.plan.wanted[_KEY]
+        there = Wheels(job.prefix)
+        if changed := changed_wheels(there, wheels, wanted, records):
+            job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
+            job.uv.forget(changed)
+            job.uv.install(python_program(job.prefix), wheels, changed, job.context.progress)
+            if still := changed_wheels(there, wheels, wanted, records):
+                raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
 
     def _settle_shared(self, wheels: "Sequence[Wheel]") -> None:
         """Give each path that several wheels claim, before or after, to the last one of the lock.
