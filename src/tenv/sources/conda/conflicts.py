@@ -22,6 +22,7 @@ _HIDDEN = re.compile(
     r"(?P<name>[\w.-]+) \S+(?: \| [^\n]*?)? (?:is|are) excluded because due to strict channel priority not using this "
     r"option from: '(?P<channel>[^']+)'"
 )
+_CUDA_PART = re.compile(r"cuda(?:toolkit|-)\S* = \D*(?P<version>[\d.]+)")
 _HOST = re.compile(r"__(?P<name>glibc|cuda|linux) (?P<range>[^\s,]*>=(?P<version>[0-9.]+)[^\s,]*)")
 
 
@@ -200,6 +201,7 @@ def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
     pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
     # With a second conflict, no single change resolves the first.
     pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]
+    pins = [pin for pin in pins if not _other_release(inquiry, pin)] or pins
     ways = [f"the nearest solution: {', or '.join(pins)}"] if pins else []
     limit = inquiry.question.exclude_newer
     if limit and not isinstance(inquiry.ask(replace(inquiry.question, exclude_newer=None, kept=())), NoSolutionError):
@@ -207,6 +209,13 @@ def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
     hint = "; ".join(ways) or _removal(inquiry, names)
     title = "these requests conflict" if len(names) > 1 else "this request has no solution"
     return f"{title}:{lines}\n  {words}", hint
+
+
+def _other_release(inquiry: Inquiry, pin: str) -> bool:
+    """Return whether a request names a part of another CUDA release than `requirements.cuda`: TE301 refuses it."""
+    cuda = inquiry.question.virtual.get("__cuda", ("", ""))[0]
+    named = _CUDA_PART.match(pin)
+    return bool(cuda and named) and f"{named['version'] if named else ''}.".split(".")[:2] != cuda.split(".")[:2]
 
 
 def _removal(inquiry: Inquiry, names: list[str]) -> str:
