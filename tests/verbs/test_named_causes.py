@@ -1,7 +1,7 @@
 """Ten conflicts, each named by its cause in at most ten lines, with an edit that is read from the message and works.
 
-Records have the fields that those of conda-forge have, wheels the tags and requirements of those on the index. Threads in
-public trackers are named where a conflict is that of one.
+Records have the fields that those of conda-forge have, wheels the tags and requirements of those on the index. Threads
+in public trackers are named where a conflict is that of one.
 """
 
 import re
