@@ -383,7 +383,8 @@ def test_tells_when_wheels_do_not_go_together_with_conda_packages(tools: Project
     rewrite(tools, dependencies='python = "*"\nbeta = "*"', tail='[pypi-dependencies]\npicky = "*"\n')
     err = tools.fails(5, "no-solution", "lock", "tiny")
     assert f"no set of wheels for tiny on linux-64 with Python {HERE} beside the conda packages" in err
-    assert "beta==1.1" in err
+    assert "picky 1.0 requires beta >=2, and conda brings beta 1.1\n" in err
+    assert 'hint: set beta = ">=2" in [dependencies], or remove picky' in err
 
 
 def test_of_the_parts_of_a_mixed_toolkit_the_compiler_is_told_first(tools: Project, channels: Channels) -> None:

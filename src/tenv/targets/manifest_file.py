@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.errors import ManifestError, TenvError
-from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
+from tenv.core.names import is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import address_fault, name_fault, place_fault
 from tenv.core.versions import CondaRange, Range, Version
@@ -41,7 +41,7 @@ from tenv.targets.manifest_keys import (
     names,
 )
 from tenv.targets.sections import SECTIONS, SourceSection
-from tenv.targets.suppliers import check_features, check_single_supplier
+from tenv.targets.suppliers import check_features, check_single_supplier, conda_package
 from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
@@ -166,7 +166,7 @@ def _read_sections(name: str, table: Table) -> Manifest:
     return Manifest(
         name=name,
         file=table.file,
-        dependencies={_conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
+        dependencies={conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
         wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
         archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
         system=dict(_read_system(part, key) for part, key in _each(table.table("system"))),
@@ -208,12 +208,6 @@ def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
 def _package(table: Table, key: str) -> str:
     if fault := name_fault(key):
         raise table.fail(key, fault)
-    return key
-
-
-def _conda_package(table: Table, key: str) -> str:
-    if not CONDA_NAME.fullmatch(key):
-        raise table.fail(key, f"`{key}` is not the name of a conda package (lowercase letters, digits, `-`, `_`, `.`)")
     return key
 
 

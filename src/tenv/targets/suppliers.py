@@ -1,11 +1,29 @@
-"""Whether each thing that a manifest asks for is asked for once."""
+"""Whether a manifest may ask for a package, and whether it asks for each thing once."""
 
-from tenv.core.names import normalize
+from tenv.core.names import CONDA_NAME, normalize
 from tenv.core.toml_reader import Table
 from tenv.targets.manifest import Manifest, tool_of
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["check_features", "check_single_supplier"]
+__all__ = ["check_features", "check_single_supplier", "conda_package"]
+
+_REFUSED = {
+    "cudatoolkit-dev": (
+        "holds no toolkit, but a script that downloads one when it is installed, outside every sha256",
+        'use cuda-nvcc and cuda-version in [dependencies], or before CUDA 12 cuda = "11.8.0" in [archives]',
+    ),
+}
+"""Conda packages that no lock can hold, each with the reason and what to use instead (conda-forge's recipes)."""
+
+
+def conda_package(table: Table, key: str) -> str:
+    """Return the name of a conda package that a manifest may request."""
+    if not CONDA_NAME.fullmatch(key):
+        raise table.fail(key, f"`{key}` is not the name of a conda package (lowercase letters, digits, `-`, `_`, `.`)")
+    if key in _REFUSED:
+        reason, instead = _REFUSED[key]
+        raise table.fail(key, f"`{key}` {reason}", hint=instead)
+    return key
 
 
 def check_features(manifest: Manifest, platform: str, table: Table) -> None:

@@ -17,11 +17,12 @@ __all__ = ["explain", "passed_over"]
 _SECONDS = 60.0
 """The time limit of the search for the conflict, in seconds."""
 
-_FEW = 6  # the number of versions that a message lists
+_FEW = 6  # the number of versions, or requests, that a message lists
 _HIDDEN = re.compile(
     r"(?P<name>[\w.-]+) \S+(?: \| [^\n]*?)? (?:is|are) excluded because due to strict channel priority not using this "
     r"option from: '(?P<channel>[^']+)'"
 )
+_CUDA_PART = re.compile(r"cuda(?:toolkit|-)\S* = \D*(?P<version>[\d.]+)")
 _HOST = re.compile(r"__(?P<name>glibc|cuda|linux) (?P<range>[^\s,]*>=(?P<version>[0-9.]+)[^\s,]*)")
 
 
@@ -132,11 +133,26 @@ def _hidden(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
         changed = {name: pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name in names}
         extra = [pin.spec(name) for name, pin in zip(chosen, pins, strict=True) if name not in names]
         solution = inquiry.with_specs(inquiry.specs(names, *extra, changed=changed)) if chosen else []
-        if solution:
+        if solution and all(_needed_of(inquiry, name, solution) for name in chosen):
             reason_of = "; ".join(_why_hidden(inquiry, name, wanted[name], solution) for name in chosen)
             hint = ", ".join(f"{name} = {pin}" for name, pin in zip(chosen, pins, strict=True))
             return reason_of, f"add {hint} to [dependencies]"
     return None
+
+
+def _needed_of(inquiry: Inquiry, name: str, solution: list[Record]) -> bool:
+    """Return whether the channel that hides a package lacks what a package of the solution needs of it.
+
+    If it has that, another package is the cause, and one from a lower channel would only go around it.
+    """
+    by_channel = inquiry.candidates(name)
+    hiding = by_channel[next(iter(by_channel))]
+    if name in inquiry.requests:
+        bare = replace(inquiry.requests[name], channel="").spec(name)
+        if not any(fits(bare, record) for record in hiding):
+            return True
+    specs = [spec for record in solution for spec in record.depends if spec.split()[0] == name]
+    return any(not any(fits(spec, record) for record in hiding) for spec in specs)
 
 
 def _version_of(inquiry: Inquiry, name: str) -> CondaRange:
@@ -179,18 +195,35 @@ def _host(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
 def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
     """Find the smallest set of conflicting requests, and the changes that resolve the conflict."""
     names = inquiry.core()
-    lines = "".join(_line(name, inquiry.requests[name]) for name in names)
+    lines = "".join(_line(name, inquiry.requests[name]) for name in names[:_FEW])
+    lines += f"\n  … and {len(names) - _FEW} more" if len(names) > _FEW else ""
     words = inquiry.clash(names) or _first_words(inquiry.reason(names))
     pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
     # With a second conflict, no single change resolves the first.
     pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]
+    pins = [pin for pin in pins if not _other_release(inquiry, pin)] or pins
     ways = [f"the nearest solution: {', or '.join(pins)}"] if pins else []
     limit = inquiry.question.exclude_newer
     if limit and not isinstance(inquiry.ask(replace(inquiry.question, exclude_newer=None, kept=())), NoSolutionError):
         ways.append(f"packages newer than {limit:%Y-%m-%d} have a solution: choose a later `--exclude-newer`")
-    hint = "; ".join(ways) or ("remove one of them" if len(names) > 1 else f"remove {names[0]}")
+    hint = "; ".join(ways) or _removal(inquiry, names)
     title = "these requests conflict" if len(names) > 1 else "this request has no solution"
     return f"{title}:{lines}\n  {words}", hint
+
+
+def _other_release(inquiry: Inquiry, pin: str) -> bool:
+    """Return whether a request names a part of another CUDA release than `requirements.cuda`: TE301 refuses it."""
+    cuda = inquiry.question.virtual.get("__cuda", ("", ""))[0]
+    named = _CUDA_PART.match(pin)
+    return bool(cuda and named) and f"{named['version'] if named else ''}.".split(".")[:2] != cuda.split(".")[:2]
+
+
+def _removal(inquiry: Inquiry, names: list[str]) -> str:
+    """Return which request of a conflict to remove: one without which all others have a solution."""
+    enough = [n for n in names if inquiry.with_specs(inquiry.specs(other for other in inquiry.requests if other != n))]
+    if enough:
+        return f"remove {', or '.join(enough)} from [dependencies]"
+    return "remove one of them" if len(names) > 1 else f"remove {names[0]} from [dependencies]"
 
 
 def _nearest_pin(inquiry: Inquiry, name: str, names: list[str]) -> str:

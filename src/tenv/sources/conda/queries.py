@@ -1,15 +1,18 @@
 """Variants of a request without a solution, to find the conflict."""
 
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tenv.core.errors import NoSolutionError
-from tenv.rattler_api.records import Record, fits
+from tenv.rattler_api.records import Record, fits, spec_fault
 from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.targets.manifest import CondaRequest
 
-__all__ = ["Inquiry", "OutOfTimeError", "nearest_first"]
+__all__ = ["Exclusion", "Inquiry", "OutOfTimeError", "nearest_first"]
+
+_CHECKED = 8
+"""How many differences are solved for, the likeliest first: each takes two solves."""
 
 
 class OutOfTimeError(Exception):
@@ -90,19 +93,69 @@ class Inquiry:
         return names
 
     def clash(self, names: list[str]) -> str:
-        """Return which packages of some conflicting requests exclude each other; empty if not found."""
-        for name in names:
+        """Return which packages of some conflicting requests exclude each other; empty if not found.
+
+        Two packages may differ without being the cause: the newest `libffi` of one request is not that of another. A
+        pair counts as the cause where neither side has a solution with what the other one needs. Of several, one on a
+        requested package comes first, then one that a package `constrains`.
+        """
+        found = sorted(self._differences(names), key=lambda one: one.rank(names))
+        sure = (one for one in found[:_CHECKED] if self._excludes(one, names))
+        cause = next(sure, next(iter(found), None))
+        return cause.words() if cause else ""
+
+    def _differences(self, names: list[str]) -> Iterator["Exclusion"]:
+        """Yield each package of one request that does not satisfy what a package of the others needs."""
+        for name in names if len(names) > 1 else ():
             mine = {record.name: record for record in self.with_specs(self.specs([name]))}
-            others = self.with_specs(self.specs(other for other in names if other != name)) if len(names) > 1 else []
-            for record in sorted(others, key=lambda record: (record.name not in names, record.name)):
+            for record in self.with_specs(self.specs(other for other in names if other != name)):
                 for spec in (*record.constrains, *record.depends):
                     brought = mine.get(spec.split()[0])
                     if brought and brought.name != record.name and not fits(spec, brought):
-                        wants = " ".join(spec.split()[:2])
-                        other = f"{name} brings {brought.name}" if brought.name != name else name
-                        verb = "" if brought.name != name else " is requested"
-                        return f"{record.name} {record.version} requires {wants}, and {other} {brought.version}{verb}"
-        return ""
+                        yield Exclusion(record, spec, name, brought)
+
+    def _excludes(self, one: "Exclusion", names: list[str]) -> bool:
+        """Return whether a difference remains with every version of the two packages."""
+        words = dict(zip(("version", "build"), one.spec.split()[1:3], strict=False))
+        needed = f"{one.brought.name}[" + ",".join(f'{key}="{value}"' for key, value in words.items()) + "]"
+        exact = f'{one.brought.name}[version="=={one.brought.version}"]'
+        rest = [name for name in names if name != one.request]
+        if spec_fault(needed) or self.with_specs(self.specs([one.request], needed)):
+            return False
+        return not self.with_specs(self.specs(rest, exact))
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A package that does not satisfy the specification of another one.
+
+    Attributes:
+        owner: The package with the specification.
+        spec: The specification.
+        request: The name of the request that brings the other package.
+        brought: The other package.
+    """
+
+    owner: Record
+    spec: str
+    request: str
+    brought: Record
+
+    def rank(self, names: Sequence[str]) -> tuple[bool, bool, bool, str, str]:
+        """Return what puts the likeliest cause first."""
+        needs, further = self.spec not in self.owner.constrains, self.owner.name not in names
+        if self.brought.name in names:
+            return False, further, needs, self.owner.name, self.spec
+        return True, needs, further, self.owner.name, self.spec
+
+    def words(self) -> str:
+        """Return the difference in words."""
+        verb = "constrains" if self.spec in self.owner.constrains else "requires"
+        wants = " ".join(self.spec.split()[:2])
+        requested = self.brought.name == self.request
+        other = self.request if requested else f"{self.request} brings {self.brought.name}"
+        end = f"{other} {self.brought.version}{' is requested' if requested else ''}"
+        return f"{self.owner.name} {self.owner.version} {verb} {wants}, and {end}"
 
 
 def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:

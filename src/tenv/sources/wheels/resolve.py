@@ -55,17 +55,46 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
     resolved: dict[str, list[dict[str, tuple[Wheel, str]]]] = {platform: [] for platform in manifest.platforms}
     pool = ThreadPoolExecutor(_WORKERS)
     answers = [pool.submit(one, case) for case in cases]
+    failed: tuple[str, str, NoSolutionError] | None = None
     try:
-        for (platform, _), answer in zip(cases, answers, strict=True):
+        for (platform, minor), answer in zip(cases, answers, strict=True):
             while not answer.done():
                 wait([answer], timeout=0.1)  # handles a signal that arrives just as the wait begins
-            resolved[platform].append(answer.result())
+            try:
+                resolved[platform].append(answer.result())
+            except NoSolutionError as error:
+                failed = platform, minor, error
+                break
     finally:  # after Ctrl-C or an error, cancel waiting work and stop running work
         pool.shutdown(wait=False, cancel_futures=True)
         while any(answer.running() for answer in answers):
             process.end_all()
             time.sleep(0.02)
+    if failed is not None:
+        raise _explained(problem, conda, *failed) from failed[-1]
     return resolved
+
+
+def _explained(
+    problem: Problem, conda: Mapping[str, Sequence[CondaPackage]], platform: str, minor: str, error: NoSolutionError
+) -> NoSolutionError:
+    """Return the error of one platform and Python minor with its cause."""
+    from tenv.sources.wheels.urls import requirements_at
+    from tenv.sources.wheels.wheel_conflicts import WheelCase, explain  # late: only without a solution
+
+    uv, manifest, limits = problem.access.uv(), problem.manifest, problem.limits
+    problem.access.progress.step("searching for the conflict")
+    case = WheelCase(
+        manifest.on(platform),
+        {name: manifest.on(name) for name in manifest.platforms},
+        platform,
+        minor,
+        python_packages(conda.get(platform, ())),
+        lambda asked, where, python, given: uv.resolve(asked, where, python, (), None, given, limits.exclude_newer),
+        uv.releases,
+        lambda urls: requirements_at(uv, urls, problem.access.progress),
+    )
+    return explain(case, error)
 
 
 def _wheel_cases(manifest: Manifest, conda: Mapping[str, Sequence[CondaPackage]]) -> list[tuple[str, str]]:

@@ -1,0 +1,299 @@
+"""Explains why there is no set of wheels: which tags exist, what excludes them, and the edit that helps.
+
+uv describes its search. This module asks uv again, with one change at a time, for the cause.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tenv.core.errors import NoSolutionError, TenvError
+from tenv.core.names import WheelFile, normalize
+from tenv.core.versions import Range, Version
+from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags, marker_values
+from tenv.locks.lock import Wheel
+from tenv.sources.wheels.choose import choose_wheel
+from tenv.sources.wheels.wheel_tags import glibc_of, platforms_of, spoken
+from tenv.targets.manifest import Manifest, WheelRequest
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+__all__ = ["WheelCase", "explain"]
+
+_SECONDS = 60.0
+"""The time limit of the search for the conflict, in seconds."""
+
+_FEW = 5  # the number of requests that a message lists
+_LINES = 8  # the lines of uv's output that a message has where the cause is not found
+_ANY = WheelRequest(Range("*"))
+_LOOKED_AT = ("2.28", "2.31", "2.34", "2.35", "2.39", "2.40")
+"""The versions of glibc to try, oldest first: those for which uv has a platform name and indexes have wheels."""
+
+_MINORS = tuple(f"3.{minor}" for minor in range(8, 16))
+
+Rows = Mapping[str, tuple[Wheel, str]]
+Found = tuple[str, str]
+
+
+class _SearchEndedError(Exception):
+    """The time limit of the search is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class WheelCase:
+    """A request for wheels without a solution.
+
+    Attributes:
+        manifest: The manifest for the platform.
+        platforms: All platforms of the target.
+        platform: The platform.
+        python: The Python minor.
+        given: The versions of Python packages from other sources, by name.
+        solve: Selects the wheels of a manifest for a Python minor beside given packages; raises NoSolutionError.
+        releases: Returns the newest releases that satisfy requirements for a Python minor, with the wheels for all
+            platforms, as rows of a pylock.
+        requires: Returns the requirements of wheels by sha256, from their URLs.
+    """
+
+    manifest: Manifest
+    platforms: Mapping[str, Manifest]
+    platform: str
+    python: str
+    given: Mapping[str, str]
+    solve: Callable[[Manifest, str, str, Mapping[str, str]], Rows]
+    releases: Callable[[Sequence[str], str], list[dict[str, Any]]]
+    requires: Callable[[Mapping[str, str]], Mapping[str, tuple[str, ...] | None]]
+
+
+def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
+    """Return the error with the cause and an edit, or with the first lines of uv's output if none is found.
+
+    Args:
+        case: The request.
+        error: The error with uv's output.
+    """
+    search = _WheelSearch(case)
+    try:
+        found = search.single() or search.beside() or search.clash()
+    except (_SearchEndedError, TenvError):
+        found = None
+    first, *rest = error.message.split("\n")
+    if found is None:
+        hint = error.hint or "`tenv lock --verbose` prints uv's full output"
+        return NoSolutionError("\n".join([first, *rest[:_LINES]]), hint=hint, detail=error.message)
+    return NoSolutionError(f"{first} {found[0]}", hint=found[1], detail=error.message)
+
+
+class _WheelSearch:
+    def __init__(self, case: WheelCase) -> None:
+        self.case = case
+        self._end = time.monotonic() + _SECONDS
+
+    def rows(
+        self,
+        requests: Mapping[str, WheelRequest],
+        *,
+        glibc: str = "",
+        python: str = "",
+        platform: str = "",
+        given: Mapping[str, str] | None = None,
+    ) -> Rows:
+        """Return the solution of other requests, or for another host; empty without one."""
+        if time.monotonic() > self._end:
+            raise _SearchEndedError
+        manifest = replace(self.case.manifest, wheels=dict(requests))
+        if glibc:
+            manifest = replace(manifest, requirements=replace(manifest.requirements, glibc=Version(glibc)))
+        beside = self.case.given if given is None else given
+        try:
+            return self.case.solve(manifest, platform or self.case.platform, python or self.case.python, beside)
+        except NoSolutionError:
+            return {}
+
+    def single(self) -> Found | None:
+        """Find a request that has no solution alone: there is no wheel for this host."""
+        for name, request in sorted(self.case.manifest.wheels.items()):
+            if not self.rows({name: request}, given={}):
+                return self._blame(name, request, ())
+        return None
+
+    def _blame(self, name: str, request: WheelRequest, seen: tuple[str, ...]) -> Found | None:
+        """Return why a request has no solution alone: its own wheels, or those of a package that they require."""
+        own = self._own(name, request)
+        if not own or name in seen:
+            return self.no_wheel(name, request)
+        if found := self._against_conda(own):
+            return found
+        for owner, asked in self._requirements(own):
+            wanted = WheelRequest(Range(str(asked.specifier) or "*"), tuple(sorted(asked.extras)))
+            other = normalize(asked.name)
+            if not self.rows({other: wanted}, given={}) and (found := self._blame(other, wanted, (*seen, name))):
+                return f"{owner} requires {asked.name}: {found[0]}", f"{found[1]}, or remove {(*seen, name)[0]}"
+        return None
+
+    def _own(self, name: str, request: WheelRequest) -> Rows:
+        """Return the wheel of the newest release of a request that fits the host, without what it requires."""
+        glibc = self.case.manifest.requirements.glibc or OLDEST_GLIBC
+        tags = accepted_tags(self.case.platform, self.case.python, glibc)
+        with contextlib.suppress(TenvError):
+            rows = self.case.releases([f"{name}{request.version.specifiers}"], self.case.python)
+            return dict(choose_wheel(row, tags, self.case.python) for row in rows)
+        return {}
+
+    def no_wheel(self, name: str, request: WheelRequest) -> Found | None:
+        """Return why no wheel of a request fits the host, and the edit that helps."""
+        asked = f"{name} {request.version}" if str(request.version) != "*" else name
+        files = self._files(name, request)
+        if not files:
+            return self._other_version(name, request)
+        return (
+            self._other_platform(name, request, asked, files)
+            or self._other_glibc(name, request, asked)
+            or self._other_python(name, request, asked)
+            or self._other_version(name, request)
+        )
+
+    def _files(self, name: str, request: WheelRequest) -> list[WheelFile]:
+        """Return the wheels of the newest release of a request, for any platform and Python."""
+        line = f"{name}{request.version.specifiers}"
+        for python in dict.fromkeys((self.case.python, *reversed(_MINORS))):
+            with contextlib.suppress(TenvError):
+                rows = self.case.releases([line], python)
+                urls = [wheel.get("url") or wheel["path"] for row in rows for wheel in row.get("wheels", [])]
+                return [file for url in urls if (file := WheelFile.parse(url))]
+        return []
+
+    def _other_glibc(self, name: str, request: WheelRequest, asked: str) -> Found | None:
+        have = self.case.manifest.requirements.glibc
+        if self.case.platform.startswith("win"):
+            return None
+        if not self.rows({name: request}, glibc=_LOOKED_AT[-1], given={}):
+            return None
+        for glibc in _LOOKED_AT:
+            if Version(glibc) > (have or OLDEST_GLIBC) and (rows := self.rows({name: request}, glibc=glibc, given={})):
+                needed = max((version for wheel, _ in rows.values() if (version := glibc_of(wheel.file))), default=None)
+                needed = needed or Version(glibc)
+                declared = (
+                    f"`requirements.glibc` is {have}" if have else f"without `requirements.glibc` it is {OLDEST_GLIBC}"
+                )
+                return (
+                    f"{asked} for Python {self.case.python} has wheels for glibc {needed} and newer, and {declared}",
+                    f'set glibc = "{needed}" in [requirements]',
+                )
+        return None
+
+    def _other_platform(self, name: str, request: WheelRequest, asked: str, files: Sequence[WheelFile]) -> Found | None:
+        here = platforms_of(files)
+        if self.case.platform in here or not here or "any" in here:
+            return None
+        message = f"{asked} has wheels for {spoken(here)}, and none for {self.case.platform}"
+        others = [p for p in self.case.platforms if p != self.case.platform and p in here]
+        keep = [p for p in others if self.case.platforms[p].wheels.get(name) == request]
+        if keep and name in self.case.manifest.wheels:
+            return message, f"move {name} to " + " and ".join(f"[platform.{p}.pypi-dependencies]" for p in keep)
+        return message, f"remove {name} from [pypi-dependencies]"
+
+    def _other_python(self, name: str, request: WheelRequest, asked: str) -> Found | None:
+        fitting = [minor for minor in _MINORS if self.rows({name: request}, python=minor, given={})]
+        if not fitting:
+            return None
+        message = f"{asked} has no wheel for Python {self.case.python}; it has wheels for Python {spoken(fitting)}"
+        edits, manifest = [], self.case.manifest
+        if name in manifest.wheels and (rows := self.rows({**manifest.wheels, name: _ANY})):
+            edits.append(f'set {name} = "{rows[name][0].version}"')
+        wanted = Version(self.case.python).minor
+        near = min((Version(minor).minor for minor in fitting), key=lambda minor: abs(minor - wanted))
+        kept = [Version(minor).minor for minor in fitting if minor in manifest.python_minors()] or [near]
+        if manifest.python is not None:
+            edits.append(f'set python = ">=3.{kept[0]},<3.{kept[-1] + 1}"')
+        else:
+            edits.append(f'set python = "3.{near}.*" in [dependencies]')
+        return message, ", or ".join(edits)
+
+    def _other_version(self, name: str, request: WheelRequest) -> Found | None:
+        changed = {**self.case.manifest.wheels, name: replace(request, version=_ANY.version)}
+        rows = self.rows(changed) or self.rows({name: _ANY}, given={})
+        if not rows:
+            return (
+                f"no index in use has a wheel of {name} for {self.case.platform}",
+                f"remove {name}, or correct its name",
+            )
+        version = rows[name][0].version
+        message = f"no release of {name} is {request.version}; the newest with a wheel is {version}"
+        return message, f'set {name} = "{version}"'
+
+    def beside(self) -> Found | None:
+        """Find a conda package that a wheel's requirement excludes."""
+        return self._against_conda(self.rows(self.case.manifest.wheels, given={})) if self.case.given else None
+
+    def _against_conda(self, rows: Rows) -> Found | None:
+        for owner, asked in self._requirements(rows):
+            name, limits = normalize(asked.name), str(asked.specifier)
+            version = self.case.given.get(name)
+            if version is not None and not asked.specifier.contains(version, prereleases=True):
+                cause = f"{owner} requires {name} {limits}, and conda brings {name} {version}"
+                return cause, f'set {name} = "{limits}" in [dependencies], or remove {owner.split()[0]}'
+        return None
+
+    def clash(self) -> Found | None:
+        """Find the smallest set of conflicting requests, and the change that resolves the conflict."""
+        wheels = self.case.manifest.wheels
+        names = sorted(wheels)
+        for name in list(names):
+            rest = [other for other in names if other != name]
+            if rest and not self.rows({other: wheels[other] for other in rest}):
+                names = rest
+        cause = next(self._causes(names), "")
+        lines = "".join(f'\n  {name} = "{wheels[name].version}"' for name in names[:_FEW])
+        lines += f"\n  … and {len(names) - _FEW} more" if len(names) > _FEW else ""
+        edits = []
+        for name in names:
+            changed = {**wheels, name: replace(wheels[name], version=_ANY.version)}
+            if str(wheels[name].version) != "*" and (rows := self.rows(changed)):
+                edits.append(f'set {name} = "{rows[name][0].version}"')
+        edits = edits or [
+            f"remove {name}" for name in names if self.rows({n: r for n, r in wheels.items() if n != name})
+        ]
+        if not cause and not edits:
+            return None
+        return f"these requests conflict:{lines}\n  {cause}".rstrip(), ", or ".join(edits) or "remove one of them"
+
+    def _causes(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield what a wheel of some requests requires and another request excludes, the surest first."""
+        wheels, unsure = self.case.manifest.wheels, []
+        for name in names if len(names) > 1 else ():
+            mine = self.rows({name: wheels[name]})
+            rest = {other: wheels[other] for other in names if other != name}
+            for owner, asked in self._requirements(self.rows(rest)):
+                other = normalize(asked.name)
+                if other not in mine or asked.specifier.contains(mine[other][0].version, prereleases=True):
+                    continue
+                version = mine[other][0].version
+                brought = (
+                    f"{name} is requested as {wheels[name].version}"
+                    if other == name
+                    else f"{name} brings {other} {version}"
+                )
+                words = f"{owner} requires {other} {asked.specifier}, and {brought}"
+                limited = WheelRequest(Range(str(asked.specifier)))
+                if other == name or not self.rows({name: wheels[name], other: limited}):
+                    yield words
+                else:
+                    unsure.append(words)
+        yield from unsure
+
+    def _requirements(self, rows: Rows) -> "Iterator[tuple[str, Requirement]]":
+        """Yield the requirements of wheels that hold on the host, each with its owner."""
+        from packaging.requirements import InvalidRequirement, Requirement  # late: only here
+
+        values = marker_values(self.case.platform, self.case.python)
+        known = self.case.requires({wheel.sha256: url for wheel, url in rows.values()})
+        for name, (wheel, _) in sorted(rows.items(), key=lambda row: (row[0] not in self.case.manifest.wheels, row[0])):
+            for line in known.get(wheel.sha256) or ():
+                with contextlib.suppress(InvalidRequirement):
+                    asked = Requirement(line)
+                    if asked.marker is None or asked.marker.evaluate(values):
+                        yield f"{name} {wheel.version}", asked
