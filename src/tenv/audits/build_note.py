@@ -12,11 +12,9 @@ from tenv.audits.contents import Kind, Tree, read_note
 from tenv.audits.fatbin import Code
 from tenv.audits.library import Library, Needs
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.environment.built_torch import NOTE
 
-__all__ = ["NOTE", "BuildNote", "architecture_findings", "asked_codes", "find_note", "lock_findings", "note_of"]
-
-NOTE = "tenv-build.json"
-"""The file's name, in ``.tenv/builds/TARGET`` and in a package's metadata."""
+__all__ = ["BuildNote", "architecture_findings", "asked_codes", "find_note", "lock_findings", "note_of"]
 
 _ARCH = re.compile(r"(\d+)\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 

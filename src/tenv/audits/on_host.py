@@ -137,17 +137,17 @@ def _gpus(needs: Needs, host: HostReport) -> Iterator[Finding]:
         without = [row for row in needs.code if not row.code.serves(sm_of(capability))]
         if not without:
             continue
-        none = len(without) == len(needs.code)
+        nowhere = len(without) == len(needs.code)
         shown = ", ".join(row.path for row in without[:_NAMED])
         more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
         codes = sorted({code for row in without for code in row.code.cubin})
         ptx = sorted({code for row in without for code in row.code.ptx})
         yield audit_finding(
             "TE007",
-            Severity.ERROR if none else Severity.WARNING,
+            Severity.ERROR if nowhere else Severity.WARNING,
             f"{name or 'a GPU'} (compute capability {capability})",
             "has no code in any library: kernels end with `no kernel image is available`"
-            if none
+            if nowhere
             else "has no code in some libraries, whose kernels can't run on it",
             f"{shown}{more}: sm {', '.join(map(str, codes)) or 'none'}; PTX {', '.join(map(str, ptx)) or 'none'}",
             "CUDA C++ Programming Guide, chapter on binary and PTX compatibility",
