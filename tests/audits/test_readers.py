@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
-from tenv.audits.fatbin import Code, GpuCode, gpu_code
+from tenv.audits.fatbin import GpuArch, GpuCode, gpu_code
 from tests.audits.made import CUBIN, LTO, PTX, fatbin, library
 
 LIBC = {"libc.so.6": ("GLIBC_2.2.5", "GLIBC_2.34")}
@@ -58,16 +58,16 @@ def test_architectures_of_both_sections(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "capability", "serves"),
     [
-        (GpuCode((Code(80),)), 86, True),
-        (GpuCode((Code(86),)), 80, False),
-        (GpuCode((Code(80),)), 90, False),
-        (GpuCode((Code(90, "a"),)), 90, True),
-        (GpuCode((Code(100, "a"),)), 103, False),
-        (GpuCode((Code(100, "f"),)), 103, True),
-        (GpuCode((), (Code(75),)), 120, True),
-        (GpuCode((), (Code(90, "a"),)), 100, False),
-        (GpuCode((), (Code(90),)), 80, False),
-        (GpuCode((), (), (Code(90),)), 90, False),
+        (GpuCode((GpuArch(80),)), 86, True),
+        (GpuCode((GpuArch(86),)), 80, False),
+        (GpuCode((GpuArch(80),)), 90, False),
+        (GpuCode((GpuArch(90, "a"),)), 90, True),
+        (GpuCode((GpuArch(100, "a"),)), 103, False),
+        (GpuCode((GpuArch(100, "f"),)), 103, True),
+        (GpuCode((), (GpuArch(75),)), 120, True),
+        (GpuCode((), (GpuArch(90, "a"),)), 100, False),
+        (GpuCode((), (GpuArch(90),)), 80, False),
+        (GpuCode((), (), (GpuArch(90),)), 90, False),
     ],
 )
 def test_which_gpus_code_serves(code: GpuCode, capability: int, serves: bool) -> None:

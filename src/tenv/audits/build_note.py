@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tenv.audits.codes import audit_finding
-from tenv.audits.contents import Kind, Tree, read_note
-from tenv.audits.fatbin import Code
-from tenv.audits.library import Library, Needs
+from tenv.audits.contents import AuditedKind, AuditedTree, read_note
+from tenv.audits.fatbin import GpuArch
+from tenv.audits.library import AuditedFile, Needs
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.names import infos_of
 from tenv.environment.built_torch import NOTE
 
 __all__ = ["BuildNote", "architecture_findings", "asked_codes", "find_note", "lock_findings", "note_of"]
@@ -70,15 +71,15 @@ def note_of(raw: bytes | None) -> BuildNote | None:
     )
 
 
-def find_note(tree: Tree) -> BuildNote | None:
+def find_note(tree: AuditedTree) -> BuildNote | None:
     """Return where what is audited came from: in it, beside its package, or in the notes of its checkout."""
     inside = (name for name in tree.files if name.rpartition("/")[2] == NOTE)
     found = [note for name in inside if (note := note_of(tree.note(name)))]
-    if found or tree.kind is Kind.WHEEL:
+    if found or tree.kind is AuditedKind.WHEEL:
         return next(iter(found), None)
-    folder = tree.path if tree.kind is Kind.FOLDER else tree.path.parent
+    folder = tree.path if tree.kind is AuditedKind.FOLDER else tree.path.parent
     for place in (folder, *list(folder.parents)[:3]):  # torch/lib/libtorch.so is two folders below its package's
-        notes = [*place.glob(f"torch-*.dist-info/{NOTE}"), *place.glob(f".tenv/builds/*/{NOTE}")]
+        notes = [*place.glob(f"{infos_of('torch')}/{NOTE}"), *place.glob(f".tenv/builds/*/{NOTE}")]
         for path in sorted(notes, key=_time, reverse=True):
             if note := note_of(read_note(path)):
                 return note
@@ -92,7 +93,7 @@ def _time(path: Path) -> float:
         return 0.0
 
 
-def asked_codes(text: str) -> tuple[set[Code], set[Code]]:
+def asked_codes(text: str) -> tuple[set[GpuArch], set[GpuArch]]:
     """Return the machine code and the PTX that a TORCH_CUDA_ARCH_LIST asks for; words such as ``Ampere`` are left out.
 
     Source: ``torch.utils.cpp_extension._get_cuda_arch_flags`` and cmake/Modules_CUDA_fix of PyTorch.
@@ -101,20 +102,20 @@ def asked_codes(text: str) -> tuple[set[Code], set[Code]]:
     for word in re.split(r"[;\s,]+", text):
         match = _ARCH.fullmatch(word)
         if match:
-            code = Code(int(match[1]) * 10 + int(match[2]), match[3].lower())
+            code = GpuArch(int(match[1]) * 10 + int(match[2]), match[3].lower())
             cubin.add(code)
             ptx |= {code} if match[4] else set()
     return cubin, ptx
 
 
-def architecture_findings(libraries: list[Library], asked: str, where: str) -> Iterator[Finding]:
+def architecture_findings(libraries: list[AuditedFile], asked: str, where: str) -> Iterator[Finding]:
     """Yield the architectures that were asked for and that no library has."""
     cubin = {code for row in libraries for code in row.code.cubin}
     ptx = {code for row in libraries for code in row.code.ptx}
     if not cubin and not ptx:
         return
     wanted, wanted_ptx = asked_codes(asked)
-    # Code of an architecture's family or of it alone was asked for by name, or is what its suffix is made of.
+    # GpuArch of an architecture's family or of it alone was asked for by name, or is what its suffix is made of.
     lacking = [f"{code}" for code in sorted(wanted) if code not in cubin]
     lacking += [f"PTX of {code}" for code in sorted(wanted_ptx) if code not in ptx]
     if lacking:

@@ -20,8 +20,9 @@ from typing import IO
 
 from tenv.audits.elf_file import MAGIC
 from tenv.core.errors import UsageError
+from tenv.core.names import is_wheel
 
-__all__ = ["Kind", "Part", "Tree", "open_tree"]
+__all__ = ["AuditedKind", "AuditedTree", "TreePart", "open_tree"]
 
 
 _MOST_FILES = 200_000
@@ -34,7 +35,7 @@ _IN_MEMORY = 1 << 28
 _NOTE_SIZE = 1 << 20
 
 
-class Kind(StrEnum):
+class AuditedKind(StrEnum):
     """What is audited."""
 
     FILE = "file"
@@ -43,7 +44,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TreePart:
     """A file in it.
 
     Attributes:
@@ -57,7 +58,7 @@ class Part:
     fault: str = ""
 
 
-class Tree:
+class AuditedTree:
     """What is audited.
 
     Attributes:
@@ -67,24 +68,24 @@ class Tree:
         fault: Why it can't be read as a whole; empty where it can.
     """
 
-    def __init__(self, path: Path, kind: Kind, files: list[str], fault: str = "") -> None:
+    def __init__(self, path: Path, kind: AuditedKind, files: list[str], fault: str = "") -> None:
         self.path = path
         self.kind = kind
         self.files = files
         self.names = {name.rpartition("/")[2]: name for name in reversed(files)}
         self.fault = fault
 
-    def libraries(self) -> Iterator[Part]:
+    def libraries(self) -> Iterator[TreePart]:
         """Yield the ELF files in it, open for the time of the step."""
-        if self.kind is Kind.WHEEL:
+        if self.kind is AuditedKind.WHEEL:
             yield from self._members()
             return
-        base = self.path if self.kind is Kind.FOLDER else self.path.parent
+        base = self.path if self.kind is AuditedKind.FOLDER else self.path.parent
         for name in self.files:
-            if not (base / name).is_symlink() or self.kind is Kind.FILE:
+            if not (base / name).is_symlink() or self.kind is AuditedKind.FILE:
                 yield from _on_disk(base / name, name)
 
-    def _members(self) -> Iterator[Part]:
+    def _members(self) -> Iterator[TreePart]:
         left = _MOST_BYTES
         try:
             with zipfile.ZipFile(self.path) as archive:
@@ -94,12 +95,12 @@ class Tree:
                     yield from _member(archive, entry, left)
                     left -= entry.file_size if _is_library(entry.filename) else 0
         except (OSError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
-            yield Part("", None, f"the wheel can't be read further: {error}")
+            yield TreePart("", None, f"the wheel can't be read further: {error}")
 
     def note(self, name: str) -> bytes | None:
         """Return the content of a small file in it; None where it is not there or is large."""
-        if self.kind is not Kind.WHEEL:
-            base = self.path if self.kind is Kind.FOLDER else self.path.parent
+        if self.kind is not AuditedKind.WHEEL:
+            base = self.path if self.kind is AuditedKind.FOLDER else self.path.parent
             return read_note(base / name)
         try:
             with zipfile.ZipFile(self.path) as archive:
@@ -117,7 +118,7 @@ def read_note(path: Path) -> bytes | None:
         return None
 
 
-def open_tree(path: Path) -> Tree:
+def open_tree(path: Path) -> AuditedTree:
     """Return what is to be audited.
 
     Raises:
@@ -133,17 +134,17 @@ def open_tree(path: Path) -> Tree:
             start = file.read(4)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=_HINT) from error
-    if path.suffix in (".whl", ".zip") or start == b"PK\x03\x04":
+    if is_wheel(path.name) or path.suffix == ".zip" or start == b"PK\x03\x04":
         return _wheel(path)
     if start != MAGIC and ".so" not in path.name:
         raise UsageError(f"{path}: is neither a wheel nor an ELF file", hint=_HINT)
-    return Tree(path, Kind.FILE, [path.name])
+    return AuditedTree(path, AuditedKind.FILE, [path.name])
 
 
-_HINT = "name a built torch, a wheel, a library or a folder of libraries: `tenv audit dist/torch-2.9.0-*.whl`"
+_HINT = "name a built torch, a wheel, a library or a folder of libraries: `tenv audit dist/torch-*`"
 
 
-def _folder(path: Path) -> Tree:
+def _folder(path: Path) -> AuditedTree:
     if (path / "torch" / "__init__.py").is_file() and (path / "setup.py").is_file():
         path = path / "torch"  # a checkout: what was built in the source tree is the package
     files: list[str] = []
@@ -151,19 +152,19 @@ def _folder(path: Path) -> Tree:
         folders.sort()
         files += [os.path.relpath(os.path.join(folder, name), path) for name in sorted(names)]  # noqa: PTH118 (many)
         if len(files) > _MOST_FILES:
-            return Tree(path, Kind.FOLDER, [], f"it has more than {_MOST_FILES} files")
-    return Tree(path, Kind.FOLDER, files)
+            return AuditedTree(path, AuditedKind.FOLDER, [], f"it has more than {_MOST_FILES} files")
+    return AuditedTree(path, AuditedKind.FOLDER, files)
 
 
-def _wheel(path: Path) -> Tree:
+def _wheel(path: Path) -> AuditedTree:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
     except (OSError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
-        return Tree(path, Kind.WHEEL, [], f"it can't be read as a wheel: {error}")
+        return AuditedTree(path, AuditedKind.WHEEL, [], f"it can't be read as a wheel: {error}")
     if len(names) > _MOST_FILES:
-        return Tree(path, Kind.WHEEL, [], f"it has more than {_MOST_FILES} files")
-    return Tree(path, Kind.WHEEL, names)
+        return AuditedTree(path, AuditedKind.WHEEL, [], f"it has more than {_MOST_FILES} files")
+    return AuditedTree(path, AuditedKind.WHEEL, names)
 
 
 def _is_library(name: str) -> bool:
@@ -171,7 +172,7 @@ def _is_library(name: str) -> bool:
     return last.endswith((".so", ".pyd")) or ".so." in last
 
 
-def _on_disk(path: Path, name: str) -> Iterator[Part]:
+def _on_disk(path: Path, name: str) -> Iterator[TreePart]:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return
@@ -182,21 +183,21 @@ def _on_disk(path: Path, name: str) -> Iterator[Part]:
                     yield from _unlike(name, size, start)
                 return
             if size > _MOST_BYTES:
-                yield Part(name, None, f"its {size} bytes are more than any library has")
+                yield TreePart(name, None, f"its {size} bytes are more than any library has")
                 return
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                yield Part(name, data)
+                yield TreePart(name, data)
     except (OSError, ValueError) as error:
-        yield Part(name, None, str(getattr(error, "strerror", "") or error))
+        yield TreePart(name, None, str(getattr(error, "strerror", "") or error))
 
 
-def _unlike(name: str, size: int, start: bytes) -> Iterator[Part]:
+def _unlike(name: str, size: int, start: bytes) -> Iterator[TreePart]:
     """Yield a file that is named like a library and is none; linker scripts and libraries of Windows are let pass."""
     if not start.startswith((b"/*", b"INPUT", b"GROUP", b"OUTPUT_FORMAT", b"MZ")):
-        yield Part(name, None, f"the file has no ELF header ({size} bytes)")
+        yield TreePart(name, None, f"the file has no ELF header ({size} bytes)")
 
 
-def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> Iterator[Part]:
+def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> Iterator[TreePart]:
     name = entry.filename
     least, factor = _BOMB
     try:
@@ -207,18 +208,18 @@ def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> Iter
                     yield from _unlike(name, entry.file_size, start)
                 return
             if entry.file_size > left:
-                yield Part(name, None, f"the wheel unpacks to more than {_MOST_BYTES >> 30} GiB")
+                yield TreePart(name, None, f"the wheel unpacks to more than {_MOST_BYTES >> 30} GiB")
                 return
             if entry.file_size > least and entry.file_size > factor * entry.compress_size:
-                yield Part(name, None, f"{entry.compress_size} bytes unpack to {entry.file_size}: no library does")
+                yield TreePart(name, None, f"{entry.compress_size} bytes unpack to {entry.file_size}: no library does")
                 return
             if entry.file_size <= _IN_MEMORY:
-                yield Part(name, start + member.read())
+                yield TreePart(name, start + member.read())
                 return
             with _unpacked(start, member) as data:
-                yield Part(name, data)
+                yield TreePart(name, data)
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
-        yield Part(name, None, f"the wheel is damaged: {error}")
+        yield TreePart(name, None, f"the wheel is damaged: {error}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from mmap import mmap
 
-__all__ = ["MAGIC", "CxxAbi", "Elf", "ElfFaultError", "Section", "read_elf"]
+__all__ = ["MAGIC", "CxxAbi", "Elf", "ElfFaultError", "ElfSection", "read_elf"]
 
 
 MAGIC = b"\x7fELF"
@@ -51,7 +51,7 @@ class CxxAbi(StrEnum):
     NONE = ""
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """A section of a file.
 
     Attributes:
@@ -85,7 +85,7 @@ class Elf:
     """
 
     machine: str
-    sections: tuple[Section, ...]
+    sections: tuple[ElfSection, ...]
     soname: str = ""
     needed: tuple[str, ...] = ()
     rpath: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ class _Reader:
             cxx_abi=_abi(strings),
         )
 
-    def _sections(self) -> tuple[Section, ...]:
+    def _sections(self) -> tuple[ElfSection, ...]:
         if not self.shoff or not self.shsize:
             return ()
         layout = "II" + self.word * 4 + "II" + self.word * 2
@@ -177,20 +177,20 @@ class _Reader:
             names = self._bytes(rows[self.names][4], rows[self.names][5])
         return tuple(self._section(row, names) for row in rows)
 
-    def _section(self, row: tuple[int, ...], names: bytes) -> Section:
+    def _section(self, row: tuple[int, ...], names: bytes) -> ElfSection:
         at, kind, _, _, offset, size, link, *_ = row
         if kind in (_SHT_NOBITS, 0):
             size = 0
         elif offset + size > self.size:
             raise ElfFaultError(f"a section ends at byte {offset + size}, the file at {self.size}")
-        return Section(_text(names, at) if at < len(names) else "", kind, offset, size, link)
+        return ElfSection(_text(names, at) if at < len(names) else "", kind, offset, size, link)
 
     def _bytes(self, offset: int, size: int) -> bytes:
         if offset + size > self.size:
             raise ElfFaultError(f"a table ends at byte {offset + size}, the file at {self.size}")
         return self.data[offset : offset + size]
 
-    def _places(self, sections: tuple[Section, ...]) -> tuple[tuple[int, int], tuple[int, int], int]:
+    def _places(self, sections: tuple[ElfSection, ...]) -> tuple[tuple[int, int], tuple[int, int], int]:
         """Return where the dynamic section, its strings and the required versions are (0 for none of these)."""
         dynamic = next((row for row in sections if row.kind == _SHT_DYNAMIC), None)
         if dynamic is None:

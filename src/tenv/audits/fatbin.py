@@ -16,7 +16,7 @@ from tenv.audits.elf_file import Elf, ElfFaultError
 if TYPE_CHECKING:
     from mmap import mmap
 
-__all__ = ["SECTIONS", "Code", "GpuCode", "gpu_code"]
+__all__ = ["SECTIONS", "GpuArch", "GpuCode", "gpu_code"]
 
 SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 """Where the linker collects fat binaries: of finished and of relocatable device code (-rdc)."""
@@ -30,7 +30,7 @@ _OF_ONE_ARCHITECTURE, _OF_A_FAMILY = 0x100000, 0x200000
 _MOST_IMAGES = 1 << 22
 
 
-class Code(NamedTuple):
+class GpuArch(NamedTuple):
     """One kind of code.
 
     Attributes:
@@ -70,9 +70,9 @@ class GpuCode:
         ir: Those of code that nvlink or nvJitLink finishes (LTO).
     """
 
-    cubin: tuple[Code, ...] = ()
-    ptx: tuple[Code, ...] = ()
-    ir: tuple[Code, ...] = ()
+    cubin: tuple[GpuArch, ...] = ()
+    ptx: tuple[GpuArch, ...] = ()
+    ir: tuple[GpuArch, ...] = ()
 
     def serves(self, capability: int) -> bool:
         """Return whether it runs on a GPU of this compute capability, at once or compiled by the driver."""
@@ -83,7 +83,7 @@ class GpuCode:
 
 def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
     """Return the GPU code of a library; raises ElfFaultError for a fat binary that contradicts itself."""
-    found: dict[int, set[Code]] = {}
+    found: dict[int, set[GpuArch]] = {}
     for section in elf.sections:
         if section.name in SECTIONS:
             for kind, code in _images(data, section.offset, section.offset + section.size):
@@ -91,7 +91,7 @@ def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
     return GpuCode(*(tuple(sorted(found.get(kind, ()))) for kind in (_CUBIN, _PTX, _IR)))
 
 
-def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, Code]]:
+def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, GpuArch]]:
     left = _MOST_IMAGES
     while (start := data.find(_MAGIC, start, stop)) >= 0:
         if start + _CONTAINER.size > stop:
@@ -106,6 +106,6 @@ def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, 
             if header < _LEAST_IMAGE or position + header + size > end or left <= 0:
                 raise ElfFaultError(f"an image of the fat binary at {start:#x} has no end")
             suffix = "a" if flags & _OF_ONE_ARCHITECTURE else "f" if flags & _OF_A_FAMILY else ""
-            yield kind, Code(number, suffix)
+            yield kind, GpuArch(number, suffix)
             position += header + size
         start = end

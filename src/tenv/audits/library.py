@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenv.audits.contents import Part, Tree
+from tenv.audits.contents import AuditedTree, TreePart
 from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.audits.fatbin import GpuCode, gpu_code
 from tenv.core.versions import Version
 
-__all__ = ["Library", "Needs", "inspect", "mixed_abis", "needs_of"]
+__all__ = ["AuditedFile", "Needs", "inspect", "mixed_abis", "needs_of"]
 
 _SYMBOL = re.compile(r"(GLIBC|GLIBCXX|CXXABI|GCC)_(\d+(?:\.\d+)*)")
 _MARKERS = {"GLIBC_ABI_DT_RELR": ("GLIBC", "2.36"), "GLIBC_ABI_GNU2_TLS": ("GLIBC", "2.42")}
@@ -19,7 +19,7 @@ _CUDART = re.compile(r"libcudart\.so\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class AuditedFile:
     """A library.
 
     Attributes:
@@ -81,29 +81,29 @@ class Needs:
     machines: tuple[str, ...]
     symbols: Mapping[str, tuple[Version, str]]
     cuda: tuple[int, ...]
-    code: tuple[Library, ...]
+    code: tuple[AuditedFile, ...]
     own_libstdcxx: bool
 
 
-def inspect(tree: Tree) -> list[Library]:
+def inspect(tree: AuditedTree) -> list[AuditedFile]:
     """Return the libraries of what is audited, by path."""
     return sorted(map(_look, tree.libraries()), key=lambda library: library.path)
 
 
-def _look(part: Part) -> Library:
+def _look(part: TreePart) -> AuditedFile:
     if part.data is None:
-        return Library(part.path, None, fault=part.fault)
+        return AuditedFile(part.path, None, fault=part.fault)
     try:
         elf = read_elf(part.data)
     except ElfFaultError as error:
-        return Library(part.path, None, fault=str(error))
+        return AuditedFile(part.path, None, fault=str(error))
     try:
-        return Library(part.path, elf, gpu_code(part.data, elf))
+        return AuditedFile(part.path, elf, gpu_code(part.data, elf))
     except ElfFaultError as error:
-        return Library(part.path, elf, fault=str(error))
+        return AuditedFile(part.path, elf, fault=str(error))
 
 
-def needs_of(libraries: Sequence[Library], names: Iterable[str]) -> Needs:
+def needs_of(libraries: Sequence[AuditedFile], names: Iterable[str]) -> Needs:
     """Return what libraries together ask of a machine.
 
     Args:
@@ -126,7 +126,7 @@ def needs_of(libraries: Sequence[Library], names: Iterable[str]) -> Needs:
     )
 
 
-def mixed_abis(libraries: Sequence[Library]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def mixed_abis(libraries: Sequence[AuditedFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the libraries of the old and of the new C++ ABI where both are there; two empty lists otherwise."""
     old = tuple(row.path for row in libraries if row.elf and row.elf.cxx_abi is CxxAbi.OLD)
     new = tuple(row.path for row in libraries if row.elf and row.elf.cxx_abi is CxxAbi.NEW)

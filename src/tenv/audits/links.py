@@ -8,12 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from tenv.audits.codes import audit_finding
-from tenv.audits.contents import Kind, Tree
-from tenv.audits.library import Library
+from tenv.audits.contents import AuditedKind, AuditedTree
+from tenv.audits.library import AuditedFile
 from tenv.audits.manylinux import ALLOWED
 from tenv.checks.rules.interface import Finding, Severity
 
-__all__ = ["Environs", "Link", "Origin", "environment_index", "link_findings", "links_of"]
+__all__ = ["Environs", "Link", "LinkOrigin", "environment_index", "link_findings", "links_of"]
 
 _OF_DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1", "libnvoptix.so.1")
 _STUBS = "stubs"
@@ -23,7 +23,7 @@ _LOADER = "man 8 ld.so: RPATH, RUNPATH, $ORIGIN"
 _NAMED = 5
 
 
-class Origin(StrEnum):
+class LinkOrigin(StrEnum):
     """Where a library comes from."""
 
     INSIDE = "inside"
@@ -62,7 +62,7 @@ class Link:
 
     name: str
     by: str
-    origin: Origin
+    origin: LinkOrigin
     place: str = ""
 
 
@@ -77,46 +77,50 @@ def environment_index(prefix: Path) -> dict[str, str]:
     return found
 
 
-def links_of(libraries: Sequence[Library], tree: Tree, around: Environs) -> list[Link]:
+def links_of(libraries: Sequence[AuditedFile], tree: AuditedTree, around: Environs) -> list[Link]:
     """Return where each library that is needed comes from."""
     sonames = {row.elf.soname for row in libraries if row.elf} - {""}
     found: list[Link] = []
     for library in libraries:
         for name in library.elf.needed if library.elf else ():
             if name in tree.names or name in sonames:
-                found.append(Link(name, library.path, Origin.INSIDE, tree.names.get(name, "")))
+                found.append(Link(name, library.path, LinkOrigin.INSIDE, tree.names.get(name, "")))
             else:
                 origin, place = _find(library, name, tree, around)
                 found.append(Link(name, library.path, origin, place))
     return found
 
 
-def _find(library: Library, name: str, tree: Tree, around: Environs) -> tuple[Origin, str]:
+def _find(library: AuditedFile, name: str, tree: AuditedTree, around: Environs) -> tuple[LinkOrigin, str]:
     for folder in _folders(library, tree):
         place = os.path.join(folder, name)  # noqa: PTH118 (of a wheel, it is no path of this machine)
-        if tree.kind is not Kind.WHEEL and os.path.exists(place):  # noqa: PTH110
+        if tree.kind is not AuditedKind.WHEEL and os.path.exists(place):  # noqa: PTH110
             own = _is_in(place, tree.path) or (around.prefix is not None and _is_in(place, around.prefix))
-            return Origin.ENVIRONMENT if own else _of_host(name) or Origin.OUTSIDE, place
-    if (origin := _of_host(name)) is Origin.DRIVER:
+            return LinkOrigin.ENVIRONMENT if own else _of_host(name) or LinkOrigin.OUTSIDE, place
+    if (origin := _of_host(name)) is LinkOrigin.DRIVER:
         return origin, ""
     if name in around.index:
-        return Origin.ENVIRONMENT, around.index[name]
+        return LinkOrigin.ENVIRONMENT, around.index[name]
     if origin:
         return origin, ""
     place = around.find(name)
-    return (Origin.OUTSIDE, place) if place else (Origin.MISSING, "")
+    return (LinkOrigin.OUTSIDE, place) if place else (LinkOrigin.MISSING, "")
 
 
-def _of_host(name: str) -> Origin | None:
+def _of_host(name: str) -> LinkOrigin | None:
     """Return whether every host brings a library: with its driver, or as a part of its system."""
-    return Origin.DRIVER if name in _OF_DRIVER else Origin.SYSTEM if name in ALLOWED else None
+    return LinkOrigin.DRIVER if name in _OF_DRIVER else LinkOrigin.SYSTEM if name in ALLOWED else None
 
 
-def _folders(library: Library, tree: Tree) -> list[str]:
+def _folders(library: AuditedFile, tree: AuditedTree) -> list[str]:
     """Return the folders of a library's run path, with its own folder for ``$ORIGIN``."""
     if library.elf is None:
         return []
-    base = "" if tree.kind is Kind.WHEEL else str(tree.path if tree.kind is Kind.FOLDER else tree.path.parent)
+    base = (
+        ""
+        if tree.kind is AuditedKind.WHEEL
+        else str(tree.path if tree.kind is AuditedKind.FOLDER else tree.path.parent)
+    )
     origin = posixpath.dirname(posixpath.join(base, library.path))
     rows = library.elf.runpath or library.elf.rpath
     return [row.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for row in rows]
@@ -127,7 +131,9 @@ def _is_in(place: str, folder: Path) -> bool:
     return real == base or real.startswith(base + os.sep) or os.path.normpath(place).startswith(f"{folder}{os.sep}")
 
 
-def link_findings(libraries: Sequence[Library], links: Sequence[Link], tree: Tree, around: Environs) -> list[Finding]:
+def link_findings(
+    libraries: Sequence[AuditedFile], links: Sequence[Link], tree: AuditedTree, around: Environs
+) -> list[Finding]:
     """Return what is wrong with where libraries come from."""
     return [
         *_missing(links, tree, around),
@@ -137,7 +143,7 @@ def link_findings(libraries: Sequence[Library], links: Sequence[Link], tree: Tre
     ]
 
 
-def _users(links: Sequence[Link], origin: Origin) -> dict[str, list[Link]]:
+def _users(links: Sequence[Link], origin: LinkOrigin) -> dict[str, list[Link]]:
     found: dict[str, list[Link]] = {}
     for link in links:
         if link.origin is origin:
@@ -154,11 +160,11 @@ def _some(paths: Sequence[str]) -> str:
     return f"{', '.join(paths[:_NAMED])}{more}"
 
 
-def _missing(links: Sequence[Link], tree: Tree, around: Environs) -> Iterator[Finding]:
+def _missing(links: Sequence[Link], tree: AuditedTree, around: Environs) -> Iterator[Finding]:
     """Yield the libraries that are found nowhere; a wheel may find them in another package, which none names here."""
-    found = _users(links, Origin.MISSING)
+    found = _users(links, LinkOrigin.MISSING)
     fix = "`tenv audit --target TARGET` looks in an environment as well"
-    if found and tree.kind is Kind.WHEEL and around.prefix is None:
+    if found and tree.kind is AuditedKind.WHEEL and around.prefix is None:
         what = "not in the wheel, and no environment was named in which another package may bring"
         yield audit_finding(
             "TE002",
@@ -176,7 +182,7 @@ def _missing(links: Sequence[Link], tree: Tree, around: Environs) -> Iterator[Fi
 
 
 def _outside(links: Sequence[Link]) -> Iterator[Finding]:
-    for name, rows in _users(links, Origin.OUTSIDE).items():
+    for name, rows in _users(links, LinkOrigin.OUTSIDE).items():
         yield audit_finding(
             "TE003",
             Severity.WARNING,
@@ -188,14 +194,14 @@ def _outside(links: Sequence[Link]) -> Iterator[Finding]:
         )
 
 
-def _stubs(libraries: Sequence[Library], tree: Tree) -> Iterator[Finding]:
+def _stubs(libraries: Sequence[AuditedFile], tree: AuditedTree) -> Iterator[Finding]:
     fix = "link with `-lcuda` and without a run path to the stub: the driver brings libcuda.so.1"
     source = "CUDA Installation Guide: the stub libraries are for linking alone; cudaErrorStubLibrary (34)"
     for library in libraries:
         for folder in _folders(library, tree):
             driver = Path(folder) / _OF_DRIVER[0]
             stub = _STUBS in Path(folder).parts
-            if not stub and tree.kind is not Kind.WHEEL and driver.is_file():
+            if not stub and tree.kind is not AuditedKind.WHEEL and driver.is_file():
                 stub = driver.stat().st_size < _LARGEST_STUB
             if stub:
                 yield audit_finding(
@@ -221,13 +227,13 @@ def _stubs(libraries: Sequence[Library], tree: Tree) -> Iterator[Finding]:
             )
 
 
-def _foreign_folders(libraries: Sequence[Library], tree: Tree, around: Environs) -> Iterator[Finding]:
+def _foreign_folders(libraries: Sequence[AuditedFile], tree: AuditedTree, around: Environs) -> Iterator[Finding]:
     """Yield the absolute folders of run paths that other machines do not have."""
     found: dict[str, list[str]] = {}
     for library in libraries:
         for folder in (library.elf.runpath or library.elf.rpath) if library.elf else ():
             own = around.prefix is not None and _is_in(folder, around.prefix)
-            if folder.startswith("/") and (tree.kind is Kind.WHEEL or not (own or os.path.isdir(folder))):  # noqa: PTH112
+            if folder.startswith("/") and (tree.kind is AuditedKind.WHEEL or not (own or os.path.isdir(folder))):  # noqa: PTH112
                 found.setdefault(folder, []).append(library.path)
     if found:
         paths = list(dict.fromkeys(path for rows in found.values() for path in rows))
@@ -236,7 +242,7 @@ def _foreign_folders(libraries: Sequence[Library], tree: Tree, around: Environs)
             Severity.WARNING,
             ", ".join(found),
             "is the machine's that built it: elsewhere it is missing, or holds something else"
-            if tree.kind is Kind.WHEEL
+            if tree.kind is AuditedKind.WHEEL
             else "is in a run path, and there is no such folder",
             f"run path of {_some(paths)}",
             _LOADER,

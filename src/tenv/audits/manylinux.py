@@ -7,6 +7,7 @@ holds what the distributions behind each tag have.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tenv.core.names import platform_tags
 from tenv.core.versions import Version
 
 __all__ = ["ALLOWED", "TagAnswer", "tag_answer", "tags_of_name"]
@@ -94,7 +95,7 @@ def _first(number: int, needed: Version) -> Version | None:
 def tags_of_name(name: str) -> tuple[tuple[str, Version], ...]:
     """Return the manylinux tags in the name of a wheel, each with the glibc that it promises."""
     found = []
-    for tag in name.removesuffix(".whl").rpartition("-")[2].split("."):
+    for tag in platform_tags(name):
         words = tag.split("_")
         if words[0] == "manylinux" and len(words) > 3 and words[1].isdigit() and words[2].isdigit():  # noqa: PLR2004
             found.append((tag, Version(f"{words[1]}.{words[2]}")))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.names import infos_of
 from tenv.toolchain.discover import site_packages
 
 __all__ = ["NOTE", "BuiltTorch", "built_torch", "read_built_torch"]
@@ -53,7 +54,7 @@ def built_torch(prefix: Path) -> BuiltTorch | None:
     around the environment.
     """
     site = site_packages(prefix)
-    for file in sorted(site.glob(f"torch-*.dist-info/{NOTE}")):
+    for file in sorted(site.glob(f"{infos_of('torch')}/{NOTE}")):
         if found := read_built_torch(file):
             return found
     if (site / "torch.egg-link").is_file():

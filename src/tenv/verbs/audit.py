@@ -7,9 +7,9 @@ from typing import Any
 
 from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
 from tenv.audits.codes import audit_finding
-from tenv.audits.contents import Kind, Tree, open_tree
-from tenv.audits.library import Library, Needs, inspect, mixed_abis, needs_of
-from tenv.audits.links import Environs, Link, Origin, environment_index, link_findings, links_of
+from tenv.audits.contents import AuditedKind, AuditedTree, open_tree
+from tenv.audits.library import AuditedFile, Needs, inspect, mixed_abis, needs_of
+from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, link_findings, links_of
 from tenv.audits.manylinux import TagAnswer, tag_answer, tags_of_name
 from tenv.audits.on_host import host_findings, runs
 from tenv.checks.fleet import MachineVerdicts, ask, refuse_host_options
@@ -89,8 +89,8 @@ class Audit:
     """
 
     path: Path
-    kind: Kind
-    libraries: list[Library]
+    kind: AuditedKind
+    libraries: list[AuditedFile]
     links: list[Link]
     tag: TagAnswer | None
     note: BuildNote | None
@@ -159,7 +159,7 @@ def audit(context: Context, request: AuditRequest) -> Audit:
         run = runs(on_host) if libraries else None
     else:
         machines = list(ask(request.against, lambda one: (_answer(needs, one, context),)))
-    outside = [link.name for link in links if link.origin not in (Origin.INSIDE, Origin.DRIVER)]
+    outside = [link.name for link in links if link.origin not in (LinkOrigin.INSIDE, LinkOrigin.DRIVER)]
     tag = (
         tag_answer({name: row[0] for name, row in needs.symbols.items()}, needs.machines[0], outside)
         if needs.machines
@@ -176,7 +176,7 @@ def _answer(needs: Needs, host: HostReport, context: Context) -> HostAnswer:
     return HostAnswer(runs(found), tuple(found))
 
 
-def _environs(context: Context, request: AuditRequest, tree: Tree, note: BuildNote | None) -> Environs:
+def _environs(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Environs:
     """Return the environment of what is audited, and what the system's loader finds for it."""
     loader = Loader(Places(environ=context.environ))
 
@@ -188,7 +188,7 @@ def _environs(context: Context, request: AuditRequest, tree: Tree, note: BuildNo
     return Environs(prefix, environment_index(prefix) if prefix else {}, find)
 
 
-def _prefix(context: Context, request: AuditRequest, tree: Tree, note: BuildNote | None) -> Path | None:
+def _prefix(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Path | None:
     if request.target is not None or request.prefix is not None:
         environment = context.environment(request.target or "", request.prefix)
         if (environment.prefix / MARKER).is_file():
@@ -212,7 +212,7 @@ def _target_of(prefix: Path | None, note: BuildNote | None) -> str:
     return state.target if state and state.status is not Status.BROKEN else ""
 
 
-def _unreadable(tree: Tree, libraries: Sequence[Library]) -> Iterator[Finding]:
+def _unreadable(tree: AuditedTree, libraries: Sequence[AuditedFile]) -> Iterator[Finding]:
     faults = [(tree.path.name, tree.fault)] if tree.fault else []
     faults += [(row.path or tree.path.name, row.fault) for row in libraries if row.fault]
     for path, fault in faults:
@@ -227,7 +227,7 @@ def _unreadable(tree: Tree, libraries: Sequence[Library]) -> Iterator[Finding]:
         )
 
 
-def _abis(libraries: Sequence[Library]) -> Iterator[Finding]:
+def _abis(libraries: Sequence[AuditedFile]) -> Iterator[Finding]:
     old, new = mixed_abis(libraries)
     if old:
         yield audit_finding(
@@ -241,8 +241,8 @@ def _abis(libraries: Sequence[Library]) -> Iterator[Finding]:
         )
 
 
-def _tags(tree: Tree, tag: TagAnswer | None) -> Iterator[Finding]:
-    if tree.kind is not Kind.WHEEL or tag is None:
+def _tags(tree: AuditedTree, tag: TagAnswer | None) -> Iterator[Finding]:
+    if tree.kind is not AuditedKind.WHEEL or tag is None:
         return
     promised = tags_of_name(tree.path.name)
     if not promised:
@@ -265,7 +265,7 @@ def _against_target(
     context: Context,
     name: str,
     note: BuildNote | None,
-    libraries: list[Library],
+    libraries: list[AuditedFile],
     needs: Needs,
     host: HostReport,
 ) -> Iterator[Finding]:
