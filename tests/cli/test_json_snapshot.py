@@ -67,6 +67,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "info": ("info", "nothing"),
     "plan": ("plan", "tiny"),
     "build": ("build", "tiny", "--pytorch", "nosuch"),
+    "audit": ("audit", "nosuch"),
     "remove": ("remove", "tiny"),
     "clean": ("clean",),
 }

@@ -54,6 +54,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "verify": ("verify", "tiny"),
     "plan": ("plan", "tiny"),
     "build": ("build", "tiny", "--pytorch", "nosuch"),
+    "audit": ("audit", "nosuch"),
     "rollback": ("rollback", "tiny"),
     "init": ("init", "mine", "--extends", "tiny"),
     "add": ("add", "mine", "gamma"),

@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["build_id", "dynamic", "write_elf"]
 
 _HEADER, _ROW = 64, 64
-_TYPES = {".dynstr": 3, ".dynamic": 6, ".note.gnu.build-id": 7}
+_TYPES = {".dynstr": 3, ".dynamic": 6, ".note.gnu.build-id": 7, ".gnu.version_r": 0x6FFFFFFE}
 
 
 def build_id(digits: str) -> bytes:
@@ -33,7 +33,7 @@ def write_elf(path: Path, sections: Mapping[str, bytes]) -> Path:
     body, rows = b"", []
     for name, data in zip(names, datas, strict=True):
         kind = 0 if not name else 3 if name == ".shstrtab" else _TYPES.get(name, 1)
-        link = names.index(".dynstr") if name == ".dynamic" else 0
+        link = names.index(".dynstr") if name in (".dynamic", ".gnu.version_r") else 0
         size = {".dynamic": 16}.get(name, 0)
         at = texts.index(b"\0" + name.encode() + b"\0") + 1 if name else 0
         rows.append(struct.pack("<IIQQQQIIQQ", at, kind, 0, 0, _HEADER + len(body), len(data), link, 0, 1, size))

@@ -29,14 +29,14 @@ def planned(toolchain: Toolchain, environ: Mapping[str, str] = CXX, gpu: bool = 
 
 def test_what_every_toolchain_is_asked(bare: Toolchain) -> None:
     found = planned(bare)
-    assert list(found) == ["python", "c++", "python-extension"]
+    assert list(found) == ["python", "c++", "python-extension", "openmp"]
     assert found["python"].commands == ((str(bare.python), "imports.py", "yaml"),)
     assert found["c++"].commands[0][:3] == ("ccache", "my-g++", "-m64")
 
 
 def test_a_prefix_without_a_python_is_not_asked_for_one(bare: Toolchain) -> None:
     bare.python.unlink()
-    assert list(planned(bare)) == ["c++"]
+    assert list(planned(bare)) == ["c++", "openmp"]
 
 
 def test_the_compiler_is_looked_for_on_the_path(bare: Toolchain, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def test_lists_environments_with_their_states(created: Project) -> None:
         "lock_digest": state["lock"],
         "bytes": state["bytes"],
         "python": HERE,
+        "torch": None,
     }
 
 

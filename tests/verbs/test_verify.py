@@ -28,6 +28,7 @@ def test_a_fresh_environment_is_whole_and_works(created: Project) -> None:
         ("python", True),
         ("c++", True),
         ("python-extension", True),
+        ("openmp", True),
     ]
     assert all(row["seconds"] > 0 and row["log"].startswith("$ ") for row in data["probes"])
     assert "imports.py alpha beta native" in data["probes"][0]["log"]
@@ -36,7 +37,7 @@ def test_a_fresh_environment_is_whole_and_works(created: Project) -> None:
 def test_says_so_to_people(created: Project) -> None:
     ended = created.ok("verify")
     assert ended.out.startswith("works    python  ")
-    assert ended.err.endswith(f"tiny ({created.prefix}): all files are intact; 3 probes passed\n")
+    assert ended.err.endswith(f"tiny ({created.prefix}): all files are intact; 4 probes passed\n")
 
 
 def test_changed_and_missing_files_end_with_status_8(created: Project) -> None:
@@ -157,7 +158,7 @@ def test_a_probe_that_fails_ends_with_status_1_and_shows_its_log(created: Projec
     assert ended.status == 1
     assert "fails    c++  " in ended.out
     assert "    g++: broken\n    failed with status 1\n" in ended.out
-    assert "; failed: c++, python-extension\n" in ended.err
+    assert "; failed: c++, python-extension, openmp\n" in ended.err
 
 
 def test_a_module_that_can_not_be_imported_is_named(created: Project) -> None:

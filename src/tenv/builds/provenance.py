@@ -12,11 +12,11 @@ from tenv.builds.build_job import BuildJob
 from tenv.builds.cmake_cache import read_cache
 from tenv.builds.switches import set_switches
 from tenv.core.files import write_atomic
+from tenv.environment.built_torch import NOTE
 
 __all__ = ["PROVENANCE", "installed_torch", "provenance", "write_provenance"]
 
-PROVENANCE = "tenv-build.json"
-"""The name of the file, in the notes of the build and among the metadata of the package."""
+PROVENANCE = NOTE
 
 _SCHEMA = 1
 _COMPILERS = ("CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "CMAKE_BUILD_TYPE", "CUDA_VERSION")

@@ -20,7 +20,8 @@ __all__ = ["list_environments"]
 def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (every command has a voice)
     """List the environments of the project and of your data folder, with their states.
 
-    An environment is stale if its lock has other files for this platform and Python.
+    An environment is stale if its lock has other files for this platform and Python. The torch that `tenv build`
+    installed stands beside its environment.
     """
     from tenv.project.context import Context
     from tenv.verbs.list import find_environments
@@ -36,8 +37,10 @@ def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (
 
 
 def _print(found: "list[ListedEnvironment]") -> None:
-    rows = [row.to_json() for row in found]
-    print_table(
-        ("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX"),
-        [(row["target"], row["state"], row["python"], format_bytes(row["bytes"]), row["prefix"]) for row in rows],
-    )
+    built = any(row.torch for row in found)
+    rows = []
+    for one in found:
+        row = one.to_json()
+        torch = (str(one.torch or "-"),) if built else ()
+        rows.append((row["target"], row["state"], row["python"], format_bytes(row["bytes"]), *torch, row["prefix"]))
+    print_table(("TARGET", "STATE", "PYTHON", "SIZE", *(("BUILT TORCH",) if built else ()), "PREFIX"), rows)

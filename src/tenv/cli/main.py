@@ -49,6 +49,7 @@ GROUPS = {
     "Builds": {
         "plan": ("build", "plan"),
         "build": ("build", "build"),
+        "audit": ("audit", "audit"),
     },
     "Other tools and settings": {
         "export": ("export", "export"),

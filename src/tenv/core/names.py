@@ -28,9 +28,12 @@ __all__ = [
     "dist_info",
     "dist_infos",
     "file_at",
+    "infos_of",
     "is_channel",
     "is_sha256",
+    "is_wheel",
     "normalize",
+    "platform_tags",
     "pure_wheel",
 ]
 
@@ -203,6 +206,7 @@ def pure_wheel(name: str, version: str) -> str:
 
 
 _INFO = ".dist-info"
+_WHEEL_ENDING = ".whl"
 METADATA = f"{_INFO}/METADATA"
 """The end of the name of a wheel's metadata file."""
 
@@ -210,6 +214,21 @@ METADATA = f"{_INFO}/METADATA"
 def dist_infos(site: Path) -> list[Path]:
     """Return the sorted ``.dist-info`` folders of a ``site-packages``."""
     return sorted(site.glob(f"*{_INFO}"))
+
+
+def infos_of(name: str) -> str:
+    """Return the pattern of the metadata folders of a package in a ``site-packages``."""
+    return f"{name}-*{_INFO}"
+
+
+def is_wheel(name: str) -> bool:
+    """Return whether a file is named as a wheel."""
+    return name.endswith(_WHEEL_ENDING)
+
+
+def platform_tags(wheel: str) -> tuple[str, ...]:
+    """Return the platform tags in the name of a wheel, as written."""
+    return tuple(wheel.removesuffix(_WHEEL_ENDING).rpartition("-")[2].split("."))
 
 
 def dist_info(folder: Path) -> tuple[str, str]:

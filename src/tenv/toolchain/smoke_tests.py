@@ -5,11 +5,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core import process
 from tenv.toolchain.discover import Toolchain
+from tenv.toolchain.library_probes import library_probes
+from tenv.toolchain.probe import Probe
 
 __all__ = ["Outcome", "Probe", "plan", "run", "toolkit_probe"]
 
@@ -98,23 +100,6 @@ int main() {
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """A short program.
-
-    Attributes:
-        name: Its subject, in one word.
-        files: Its files.
-        commands: The commands to run in the folder of the files, in order; each must succeed.
-        lacks: The missing requirement of the program; empty if there is none.
-    """
-
-    name: str
-    files: Mapping[str, str] = field(default_factory=dict)
-    commands: tuple[tuple[str, ...], ...] = ()
-    lacks: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a probe.
 
@@ -166,6 +151,7 @@ def plan(
         yield _cmake(toolchain.cmake, toolchain.ninja)
     if toolchain.mkl:
         yield _mkl(toolchain.mkl, compiler)
+    yield from library_probes(toolchain, environ, compiler)
 
 
 def toolkit_probe(toolchain: Toolchain, parts: Sequence[str]) -> Probe | None:

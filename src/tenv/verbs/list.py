@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tenv.environment.built_torch import BuiltTorch, built_torch
 from tenv.environment.state import Environment, State, Status, environments_in
 from tenv.environment.trust import Fault
 from tenv.project.context import Context
@@ -21,12 +22,14 @@ class ListedEnvironment:
         state: Its state; of one that this user did not make, no more than that it is broken.
         standing: How it stands to its lock.
         fault: Why it can't be used; None for one that can.
+        torch: The torch that `tenv build` installed in it; None for none.
     """
 
     environment: Environment
     state: State
     standing: LockStanding
     fault: Fault | None = None
+    torch: BuiltTorch | None = None
 
     @property
     def fit(self) -> bool:
@@ -55,6 +58,7 @@ class ListedEnvironment:
             "lock_digest": self.state.lock,
             "bytes": self.state.bytes,
             "python": self.state.python,
+            "torch": self.torch.to_json() if self.torch else None,
         }
 
 
@@ -77,4 +81,5 @@ def _look(context: Context, environment: Environment) -> Iterator[ListedEnvironm
     state = unknown if fault and not fault.is_ours else environment.state()
     if state:
         standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state)
-        yield ListedEnvironment(environment, state, standing, fault)
+        torch = None if fault else built_torch(environment.prefix)
+        yield ListedEnvironment(environment, state, standing, fault, torch)

@@ -8,11 +8,12 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentMissingError, ForeignFolderError, UsageError
 from tenv.core.files import exclusive, remove_tree
 from tenv.core.prefix import MARKER
-from tenv.environment.state import Status
+from tenv.environment.built_torch import BuiltTorch, built_torch
+from tenv.environment.state import Status, environments_in
 from tenv.environment.trust import Reason
 from tenv.project.context import Context
 
-__all__ = ["Removed", "remove_environment"]
+__all__ = ["Removed", "broken_torches", "remove_environment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +23,39 @@ class Removed:
     Attributes:
         prefix: The folder.
         bytes: Its size, from its state.
+        breaks: Each built torch that can't be imported without it, with the environment that it is in.
+        removed: Whether it was removed; a dry run keeps it.
     """
 
     prefix: Path
     bytes: int
+    breaks: tuple[tuple[BuiltTorch, Path], ...] = ()
+    removed: bool = True
+
+
+def broken_torches(context: Context, prefix: Path) -> tuple[tuple[BuiltTorch, Path], ...]:
+    """Return each built torch that needs an environment: the one in it, and those that it has built for others.
+
+    Args:
+        context: What every verb is given.
+        prefix: The environment.
+    """
+    folders = dict.fromkeys((prefix.parent, context.places.environments(), context.places.data / "envs"))
+    places = dict.fromkeys([prefix, *(one.prefix for folder in folders for one in environments_in(folder))])
+    found = ((built_torch(place), place) for place in places)
+    return tuple((torch, place) for torch, place in found if torch and (place == prefix or torch.prefix == str(prefix)))
 
 
 def remove_environment(
-    context: Context, target: str, prefix: Path | None, *, wait: bool, say: Callable[[str], None]
+    context: Context,
+    target: str,
+    prefix: Path | None,
+    *,
+    wait: bool,
+    say: Callable[[str], None],
+    dry_run: bool = False,
 ) -> Removed:
-    """Remove an environment that tenv made.
+    """Remove an environment that tenv made, and report each built torch that breaks with it.
 
     Raises:
         EnvironmentMissingError: There is no environment.
@@ -66,6 +90,18 @@ def remove_environment(
                 f"{environment.prefix} is an environment of `{state.target}`, not of `{target}`",
                 hint=f"`tenv remove --prefix {shlex.quote(str(environment.prefix))} {state.target}` removes it",
             )
+        breaks = broken_torches(context, environment.prefix)
+        for torch, place in breaks:
+            say(f"warning: {_broken(torch, place, environment.prefix)}")
+        if dry_run:
+            return Removed(environment.prefix, state.bytes if state else 0, breaks, removed=False)
         context.registry().forget(environment.prefix)
         remove_tree(environment.prefix, MARKER)
-    return Removed(environment.prefix, state.bytes if state else 0)
+    return Removed(environment.prefix, state.bytes if state else 0, breaks)
+
+
+def _broken(torch: BuiltTorch, place: Path, prefix: Path) -> str:
+    where = f"from {torch.checkout}" if torch.checkout else f"by {torch.target}"
+    if place == prefix:
+        return f"torch {torch}, built {where}, is installed in this environment alone"
+    return f"torch {torch}, built {where} and installed in {place}, takes its libraries from {prefix}"

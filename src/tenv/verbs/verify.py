@@ -1,6 +1,7 @@
 """Verify an environment: compare every file with its digest, then run the tools."""
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from tenv.verbs.activate import find_activation, find_environment
 from tenv.verbs.lock_standing import LockStanding, Standing, report_standing
 
 __all__ = ["Verified", "verify"]
+
+_AT_ONCE = 4
+"""How many probes run at the same time: each is one compiler, and nvcc takes 1 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,10 @@ def _try(context: Context, name: str, environment: Environment, state: State) ->
     parts = _parts(context, name, toolchain, active)
     planned = list(probes.plan(toolchain, active, _modules(environment, state), sees_gpu(), parts))
     context.progress.step("running its tools", len(planned))
-    for probe in planned:
-        yield probes.run(probe, active)
-        context.progress.advance()
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        for outcome in pool.map(lambda probe: probes.run(probe, active, bound=False), planned):
+            context.progress.advance()
+            yield outcome
 
 
 def _parts(context: Context, name: str, toolchain: Toolchain, active: Mapping[str, str]) -> tuple[str, ...]:

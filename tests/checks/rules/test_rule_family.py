@@ -24,8 +24,8 @@ from tenv.host.fields import host_fields
 from tests.checks.rules.cases import case, found, limits_of
 
 ROOT = Path(__file__).parents[3]
-OF_BUILDS = ("TE8", "TE9")
-"""The hundreds of the codes that a build's log and the steps of a build yield (`tests/logs`, `tests/builds`)."""
+OF_BUILDS = ("TE0", "TE8", "TE9")
+"""The hundreds of the codes that audits, a build's log and the steps of a build yield (`tests/audits` …)."""
 CODES = sorted({code for rule in RULES for code in rule.codes})
 
 

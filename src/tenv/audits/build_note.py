@@ -1,0 +1,164 @@
+"""What tenv wrote about a build, found beside it or in its package, and whether the build is what it says."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tenv.audits.codes import audit_finding
+from tenv.audits.contents import AuditedKind, AuditedTree, read_note
+from tenv.audits.fatbin import GpuArch
+from tenv.audits.library import AuditedFile, Needs
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.names import infos_of
+from tenv.environment.built_torch import NOTE
+
+__all__ = ["BuildNote", "architecture_findings", "asked_codes", "find_note", "lock_findings", "note_of"]
+
+_ARCH = re.compile(r"(\d+)\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildNote:
+    """Where a build came from.
+
+    Attributes:
+        target: The target.
+        lock: The digest of its lock.
+        prefix: The environment that built it.
+        commit: The commit of the checkout, with ``+changes`` where files were changed.
+        version: The version of PyTorch.
+        architectures: The value of TORCH_CUDA_ARCH_LIST; empty where it was not set.
+        values: All of it, as it was written.
+    """
+
+    target: str
+    lock: str = ""
+    prefix: str = ""
+    commit: str = ""
+    version: str = ""
+    architectures: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+def note_of(raw: bytes | None) -> BuildNote | None:
+    """Return where a build came from; None for what is not readable as that."""
+    if raw is None:
+        return None
+    try:
+        values = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict) or not isinstance(values.get("target"), str):
+        return None
+
+    def text(key: str) -> str:
+        value = values.get(key)
+        return value if isinstance(value, str) else ""
+
+    switches = values.get("switches")
+    archs = switches.get("TORCH_CUDA_ARCH_LIST", "") if isinstance(switches, dict) else ""
+    return BuildNote(
+        text("target"),
+        text("lock"),
+        text("prefix"),
+        text("commit"),
+        text("version"),
+        archs if isinstance(archs, str) else "",
+        values,
+    )
+
+
+def find_note(tree: AuditedTree) -> BuildNote | None:
+    """Return where what is audited came from: in it, beside its package, or in the notes of its checkout."""
+    inside = (name for name in tree.files if name.rpartition("/")[2] == NOTE)
+    found = [note for name in inside if (note := note_of(tree.note(name)))]
+    if found or tree.kind is AuditedKind.WHEEL:
+        return next(iter(found), None)
+    folder = tree.path if tree.kind is AuditedKind.FOLDER else tree.path.parent
+    for place in (folder, *list(folder.parents)[:3]):  # torch/lib/libtorch.so is two folders below its package's
+        notes = [*place.glob(f"{infos_of('torch')}/{NOTE}"), *place.glob(f".tenv/builds/*/{NOTE}")]
+        for path in sorted(notes, key=_time, reverse=True):
+            if note := note_of(read_note(path)):
+                return note
+    return None
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def asked_codes(text: str) -> tuple[set[GpuArch], set[GpuArch]]:
+    """Return the machine code and the PTX that a TORCH_CUDA_ARCH_LIST asks for; words such as ``Ampere`` are left out.
+
+    Source: ``torch.utils.cpp_extension._get_cuda_arch_flags`` and cmake/Modules_CUDA_fix of PyTorch.
+    """
+    cubin, ptx = set(), set()
+    for word in re.split(r"[;\s,]+", text):
+        match = _ARCH.fullmatch(word)
+        if match:
+            code = GpuArch(int(match[1]) * 10 + int(match[2]), match[3].lower())
+            cubin.add(code)
+            ptx |= {code} if match[4] else set()
+    return cubin, ptx
+
+
+def architecture_findings(libraries: list[AuditedFile], asked: str, where: str) -> Iterator[Finding]:
+    """Yield the architectures that were asked for and that no library has."""
+    cubin = {code for row in libraries for code in row.code.cubin}
+    ptx = {code for row in libraries for code in row.code.ptx}
+    if not cubin and not ptx:
+        return
+    wanted, wanted_ptx = asked_codes(asked)
+    # GpuArch of an architecture's family or of it alone was asked for by name, or is what its suffix is made of.
+    lacking = [f"{code}" for code in sorted(wanted) if code not in cubin]
+    lacking += [f"PTX of {code}" for code in sorted(wanted_ptx) if code not in ptx]
+    if lacking:
+        yield audit_finding(
+            "TE008",
+            Severity.WARNING,
+            ", ".join(lacking),
+            "was asked for and is in no library",
+            f"TORCH_CUDA_ARCH_LIST={asked} ({where}); there are {', '.join(map(str, sorted(cubin))) or 'none'}",
+            "TORCH_CUDA_ARCH_LIST of PyTorch",
+            "`tenv build --fresh` configures with the list of today",
+        )
+
+
+def lock_findings(
+    note: BuildNote | None, target: str, digest: str, cuda: int | None, needs: Needs
+) -> Iterator[Finding]:
+    """Yield how a build differs from its target as it is now.
+
+    Args:
+        note: Where the build came from; None where that is unknown.
+        target: The target that it is held against.
+        digest: The digest of the target's lock; empty for none.
+        cuda: The major version of the target's CUDA; None for none.
+        needs: What the libraries need.
+    """
+    if note and note.target == target and note.lock and digest and note.lock != digest:
+        yield audit_finding(
+            "TE012",
+            Severity.WARNING,
+            target,
+            "has another lock than the build was made with",
+            f"lock {note.lock[:12]} of the build, {digest[:12]} now",
+            NOTE,
+            f"`tenv build {target}` builds with the lock of today",
+        )
+    if cuda is not None and needs.cuda and cuda not in needs.cuda:
+        yield audit_finding(
+            "TE012",
+            Severity.ERROR,
+            f"CUDA {', '.join(map(str, needs.cuda))}",
+            f"is what the libraries are linked with, and the target {target} has CUDA {cuda}",
+            ", ".join(f"libcudart.so.{major}" for major in needs.cuda),
+            f"the manifest of {target}",
+            f"`tenv build {target} --clean` builds with the target's CUDA",
+        )

@@ -1,0 +1,250 @@
+"""Where the libraries that are needed come from, and what is wrong with it."""
+
+import os
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from tenv.audits.codes import audit_finding
+from tenv.audits.contents import AuditedKind, AuditedTree
+from tenv.audits.library import AuditedFile
+from tenv.audits.manylinux import ALLOWED
+from tenv.checks.rules.interface import Finding, Severity
+
+__all__ = ["Environs", "Link", "LinkOrigin", "environment_index", "link_findings", "links_of"]
+
+_OF_DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1", "libnvoptix.so.1")
+_STUBS = "stubs"
+_LARGEST_STUB = 1 << 20
+"""NVIDIA's stub of libcuda has 70 kB, a driver's libcuda more than 10 MB."""
+_LOADER = "man 8 ld.so: RPATH, RUNPATH, $ORIGIN"
+_NAMED = 5
+
+
+class LinkOrigin(StrEnum):
+    """Where a library comes from."""
+
+    INSIDE = "inside"
+    ENVIRONMENT = "environment"
+    SYSTEM = "system"
+    DRIVER = "driver"
+    OUTSIDE = "outside"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Environs:
+    """What is around what is audited.
+
+    Attributes:
+        prefix: The environment; None for none.
+        index: The libraries of the environment by name.
+        find: Returns where the system's loader finds a library; an empty string for nowhere.
+    """
+
+    prefix: Path | None = None
+    index: dict[str, str] = field(default_factory=dict)
+    find: Callable[[str], str] = lambda _: ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A library that another one needs.
+
+    Attributes:
+        name: Its name.
+        by: The library that needs it.
+        origin: Where it comes from.
+        place: The file; empty where it is not known.
+    """
+
+    name: str
+    by: str
+    origin: LinkOrigin
+    place: str = ""
+
+
+def environment_index(prefix: Path) -> dict[str, str]:
+    """Return the libraries of an environment by name."""
+    found: dict[str, str] = {}
+    for folder, folders, names in os.walk(prefix):
+        folders[:] = [name for name in sorted(folders) if name not in (_STUBS, "pkgs", "__pycache__")]
+        for name in names:
+            if ".so" in name:
+                found.setdefault(name, f"{folder}/{name}")
+    return found
+
+
+def links_of(libraries: Sequence[AuditedFile], tree: AuditedTree, around: Environs) -> list[Link]:
+    """Return where each library that is needed comes from."""
+    sonames = {row.elf.soname for row in libraries if row.elf} - {""}
+    found: list[Link] = []
+    for library in libraries:
+        for name in library.elf.needed if library.elf else ():
+            if name in tree.names or name in sonames:
+                found.append(Link(name, library.path, LinkOrigin.INSIDE, tree.names.get(name, "")))
+            else:
+                origin, place = _find(library, name, tree, around)
+                found.append(Link(name, library.path, origin, place))
+    return found
+
+
+def _find(library: AuditedFile, name: str, tree: AuditedTree, around: Environs) -> tuple[LinkOrigin, str]:
+    for folder in _folders(library, tree):
+        place = os.path.join(folder, name)  # noqa: PTH118 (of a wheel, it is no path of this machine)
+        if tree.kind is not AuditedKind.WHEEL and os.path.exists(place):  # noqa: PTH110
+            own = _is_in(place, tree.path) or (around.prefix is not None and _is_in(place, around.prefix))
+            return LinkOrigin.ENVIRONMENT if own else _of_host(name) or LinkOrigin.OUTSIDE, place
+    if (origin := _of_host(name)) is LinkOrigin.DRIVER:
+        return origin, ""
+    if name in around.index:
+        return LinkOrigin.ENVIRONMENT, around.index[name]
+    if origin:
+        return origin, ""
+    place = around.find(name)
+    return (LinkOrigin.OUTSIDE, place) if place else (LinkOrigin.MISSING, "")
+
+
+def _of_host(name: str) -> LinkOrigin | None:
+    """Return whether every host brings a library: with its driver, or as a part of its system."""
+    return LinkOrigin.DRIVER if name in _OF_DRIVER else LinkOrigin.SYSTEM if name in ALLOWED else None
+
+
+def _folders(library: AuditedFile, tree: AuditedTree) -> list[str]:
+    """Return the folders of a library's run path, with its own folder for ``$ORIGIN``."""
+    if library.elf is None:
+        return []
+    base = (
+        ""
+        if tree.kind is AuditedKind.WHEEL
+        else str(tree.path if tree.kind is AuditedKind.FOLDER else tree.path.parent)
+    )
+    origin = posixpath.dirname(posixpath.join(base, library.path))
+    rows = library.elf.runpath or library.elf.rpath
+    return [row.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for row in rows]
+
+
+def _is_in(place: str, folder: Path) -> bool:
+    real, base = os.path.realpath(place), os.path.realpath(folder)
+    return real == base or real.startswith(base + os.sep) or os.path.normpath(place).startswith(f"{folder}{os.sep}")
+
+
+def link_findings(
+    libraries: Sequence[AuditedFile], links: Sequence[Link], tree: AuditedTree, around: Environs
+) -> list[Finding]:
+    """Return what is wrong with where libraries come from."""
+    return [
+        *_missing(links, tree, around),
+        *_outside(links),
+        *_stubs(libraries, tree),
+        *_foreign_folders(libraries, tree, around),
+    ]
+
+
+def _users(links: Sequence[Link], origin: LinkOrigin) -> dict[str, list[Link]]:
+    found: dict[str, list[Link]] = {}
+    for link in links:
+        if link.origin is origin:
+            found.setdefault(link.name, []).append(link)
+    return found
+
+
+def _needed_by(rows: Sequence[Link]) -> str:
+    return f"needed by {_some(list(dict.fromkeys(row.by for row in rows)))}"
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(paths[:_NAMED])}{more}"
+
+
+def _missing(links: Sequence[Link], tree: AuditedTree, around: Environs) -> Iterator[Finding]:
+    """Yield the libraries that are found nowhere; a wheel may find them in another package, which none names here."""
+    found = _users(links, LinkOrigin.MISSING)
+    fix = "`tenv audit --target TARGET` looks in an environment as well"
+    if found and tree.kind is AuditedKind.WHEEL and around.prefix is None:
+        what = "not in the wheel, and no environment was named in which another package may bring"
+        yield audit_finding(
+            "TE002",
+            Severity.WARNING,
+            ", ".join(sorted(found)),
+            f"is {what} it" if len(found) == 1 else f"are {what} them",
+            _needed_by([row for rows in found.values() for row in rows]),
+            _LOADER,
+            fix,
+        )
+        return
+    for name, rows in found.items():
+        message = "is found neither by a run path nor in the environment nor on this machine"
+        yield audit_finding("TE002", Severity.ERROR, name, message, _needed_by(rows), _LOADER, fix)
+
+
+def _outside(links: Sequence[Link]) -> Iterator[Finding]:
+    for name, rows in _users(links, LinkOrigin.OUTSIDE).items():
+        yield audit_finding(
+            "TE003",
+            Severity.WARNING,
+            name,
+            "comes from outside the environment, so another machine may have another one or none",
+            f"{rows[0].place}, {_needed_by(rows)}",
+            _LOADER,
+            "add its package to the target and build again, or require it on every machine",
+        )
+
+
+def _stubs(libraries: Sequence[AuditedFile], tree: AuditedTree) -> Iterator[Finding]:
+    fix = "link with `-lcuda` and without a run path to the stub: the driver brings libcuda.so.1"
+    source = "CUDA Installation Guide: the stub libraries are for linking alone; cudaErrorStubLibrary (34)"
+    for library in libraries:
+        for folder in _folders(library, tree):
+            driver = Path(folder) / _OF_DRIVER[0]
+            stub = _STUBS in Path(folder).parts
+            if not stub and tree.kind is not AuditedKind.WHEEL and driver.is_file():
+                stub = driver.stat().st_size < _LARGEST_STUB
+            if stub:
+                yield audit_finding(
+                    "TE004",
+                    Severity.ERROR,
+                    library.path,
+                    "has a run path to a stub of the CUDA driver, which is loaded in place of the driver",
+                    f"run path {folder}",
+                    source,
+                    fix,
+                )
+    carried = [name for name in tree.files if posixpath.basename(name).startswith("libcuda.so")]
+    for name in carried:
+        if not {_STUBS, "compat"} & set(name.split("/")):
+            yield audit_finding(
+                "TE004",
+                Severity.ERROR,
+                name,
+                "is a library of the CUDA driver, and is loaded in place of the one of the machine",
+                f"{name} in {tree.path.name}",
+                source,
+                "leave it out: `auditwheel repair --exclude libcuda.so.1`",
+            )
+
+
+def _foreign_folders(libraries: Sequence[AuditedFile], tree: AuditedTree, around: Environs) -> Iterator[Finding]:
+    """Yield the absolute folders of run paths that other machines do not have."""
+    found: dict[str, list[str]] = {}
+    for library in libraries:
+        for folder in (library.elf.runpath or library.elf.rpath) if library.elf else ():
+            own = around.prefix is not None and _is_in(folder, around.prefix)
+            if folder.startswith("/") and (tree.kind is AuditedKind.WHEEL or not (own or os.path.isdir(folder))):  # noqa: PTH112
+                found.setdefault(folder, []).append(library.path)
+    if found:
+        paths = list(dict.fromkeys(path for rows in found.values() for path in rows))
+        yield audit_finding(
+            "TE011",
+            Severity.WARNING,
+            ", ".join(found),
+            "is the machine's that built it: elsewhere it is missing, or holds something else"
+            if tree.kind is AuditedKind.WHEEL
+            else "is in a run path, and there is no such folder",
+            f"run path of {_some(paths)}",
+            _LOADER,
+            "build with run paths below `$ORIGIN` (CMAKE_INSTALL_RPATH), or `patchelf --set-rpath`",
+        )

@@ -1,0 +1,106 @@
+"""``tenv audit``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenv.cli.check import against_option, yes
+from tenv.cli.command import command, not_empty, prefix_option
+from tenv.cli.host import host_options
+from tenv.cli.output import Result, Voice, count, out, print_findings
+from tenv.cli.table import print_table
+from tenv.core.errors import Exit
+
+if TYPE_CHECKING:
+    from tenv.verbs.audit import Audit
+
+__all__ = ["audit"]
+
+_MOST_ROWS = 60
+
+
+@command("audit", short_help="Report what a built torch, a wheel or a library needs, and where it runs.")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--target", default=None, callback=not_empty, help="Hold it against this target and its environment.")
+@prefix_option
+@against_option
+@host_options
+def audit(
+    voice: Voice,  # noqa: ARG001 (every command has a voice)
+    *,
+    path: Path,
+    target: str | None,
+    prefix: Path | None,
+    against: Path | None,
+    **options: Any,
+) -> Result:
+    """Report what PATH needs and where it runs: a built torch, a wheel, a library, or a folder of libraries.
+
+    It prints the GPU code of each library, the symbol versions that it requires, its run path and C++ ABI; the oldest
+    manylinux tag; what is missing, comes from outside the environment, or differs from the lock. Status 1 with an error
+    finding, or with a machine of --against that it does not run on.
+    """
+    from tenv.checks.host_options import HostOptions
+    from tenv.project.context import Context
+    from tenv.verbs.audit import AuditRequest
+    from tenv.verbs.audit import audit as judge
+
+    found = judge(Context(), AuditRequest(path, target, prefix, HostOptions(**options), against))
+    findings = [finding.to_json() for finding in found.findings]
+
+    def show() -> None:
+        _show(found)
+        print_findings(findings)
+
+    return Result(found.to_json(), text=show, findings=findings, status=Exit.DONE if found.fits else Exit.CHECK)
+
+
+def _show(found: "Audit") -> None:
+    rows = [row.to_json() for row in found.libraries]
+    shown = [
+        (
+            row["path"],
+            " ".join(text.removeprefix("sm_") for text in row["architectures"]) or "-",
+            " ".join(text.removeprefix("compute_") for text in row["ptx"]) or "-",
+            " ".join(f"{family} {version}" for family, version in row["needs"].items() if family != "GCC") or "-",
+            row["cxx11_abi"] or "-",
+            ":".join(row["rpath"]) or "-",
+        )
+        for row in rows
+    ]
+    print_table(("FILE", "GPU CODE", "PTX", "REQUIRES", "C++11 ABI", "RUN PATH"), shown[:_MOST_ROWS])
+    if len(shown) > _MOST_ROWS:
+        out(f"and {count(len(shown) - _MOST_ROWS, 'file')} more (`--json` lists all)")
+    out()
+    if found.note:
+        changed = f", commit {found.note.commit[:12]}" if found.note.commit else ""
+        out(f"built by: target {found.note.target}, PyTorch {found.note.version}{changed}")
+    if found.tag:
+        because = f" ({found.tag.because})" if found.tag.because else ""
+        brought = f"; not allowed by any tag: {', '.join(found.tag.outside)}" if found.tag.outside else ""
+        out(f"manylinux: {found.tag.tag}{because}{brought}")
+    if found.machines is None:
+        out(f"runs here: {yes(found.run)}")
+    else:
+        _show_machines(found)
+
+
+def _show_machines(found: "Audit") -> None:
+    machines = found.machines or []
+    fine = [row for row in machines if not row.problem and row.answers[0].run]
+    out(
+        f"runs on {len(fine)} of {count(len(machines), 'machine')}"
+        + (", not on these:" if len(fine) < len(machines) else "")
+    )
+    rows = []
+    for row in machines:
+        if row.problem:
+            rows.append((row.machine, "unknown", row.problem))
+        elif not row.answers[0].run:
+            reasons = [f for f in row.answers[0].findings if f.severity == "error" or f.unknown]
+            decisive = [f for f in reasons if f.severity == "error"] or reasons
+            since = "; ".join(f"{f.code} {f.subject} {f.message}" for f in decisive)
+            rows.append((row.machine, yes(row.answers[0].run), since))
+    if rows:
+        print_table(("MACHINE", "RUNS", "SINCE"), rows)

@@ -1,0 +1,294 @@
+"""Audit what was built: what it needs, where it runs, and whether it is what its target says."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
+from tenv.audits.codes import audit_finding
+from tenv.audits.contents import AuditedKind, AuditedTree, open_tree
+from tenv.audits.library import AuditedFile, Needs, inspect, mixed_abis, needs_of
+from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, link_findings, links_of
+from tenv.audits.manylinux import TagAnswer, tag_answer, tags_of_name
+from tenv.audits.on_host import host_findings, runs
+from tenv.checks.fleet import MachineVerdicts, ask, refuse_host_options
+from tenv.checks.host_options import HostOptions
+from tenv.checks.host_options import report as host_report
+from tenv.checks.rules.common import cuda_on
+from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.errors import EnvironmentMissingError, TenvError
+from tenv.core.files import digest_bytes
+from tenv.core.prefix import MARKER
+from tenv.environment.state import Environment, Status
+from tenv.host.interface import Missing
+from tenv.host.loader import Loader
+from tenv.host.places import Places
+from tenv.host.report import HostReport
+from tenv.project.context import Context
+from tenv.project.user_facts import user_facts
+
+__all__ = ["Audit", "AuditRequest", "HostAnswer", "audit"]
+
+_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What to audit, and what to hold it against.
+
+    Attributes:
+        path: A built torch, a wheel, a library or a folder.
+        target: The target; None for the one that built it, or of the environment that it is in.
+        prefix: The target's environment; None for the default one.
+        host: The host that it is to run on.
+        against: Host reports of a fleet, in place of one host; None for none.
+    """
+
+    path: Path
+    target: str | None = None
+    prefix: Path | None = None
+    host: HostOptions = field(default_factory=HostOptions)
+    against: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """Whether it runs on one host of a fleet.
+
+    Attributes:
+        run: The answer; None where the report does not say enough.
+        findings: What is against it.
+    """
+
+    run: bool | None
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"run": self.run, "findings": [finding.to_json() for finding in self.findings]}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        path: What was audited.
+        kind: What it is.
+        libraries: The libraries in it.
+        links: Where each library that they need comes from.
+        tag: The manylinux tag that the symbols allow; None without a library.
+        note: Where it was built; None where that is not known.
+        target: The target that it was held against; empty for none.
+        prefix: The environment that was searched; None for none.
+        run: Whether it runs on the host; None where that is not known, or where there are machines.
+        machines: The answers of a fleet; None without one.
+        findings: What is wrong with it.
+    """
+
+    path: Path
+    kind: AuditedKind
+    libraries: list[AuditedFile]
+    links: list[Link]
+    tag: TagAnswer | None
+    note: BuildNote | None
+    target: str
+    prefix: Path | None
+    run: bool | None
+    machines: list[MachineVerdicts[HostAnswer]] | None
+    findings: list[Finding]
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing is an error, and it runs on every machine of the fleet."""
+        fleet = all(not row.problem and row.answers[0].run is not False for row in self.machines or ())
+        return fleet and all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        tag = self.tag
+        return {
+            "path": str(self.path),
+            "kind": self.kind.value,
+            "target": self.target,
+            "prefix": str(self.prefix or ""),
+            "run": self.run,
+            "manylinux": {"tag": tag.tag, "because": tag.because, "outside": list(tag.outside)} if tag else None,
+            "build": self.note.values if self.note else None,
+            "files": [row.to_json() for row in self.libraries],
+            "links": [
+                {"library": link.name, "by": link.by, "from": link.origin.value, "path": link.place}
+                for link in self.links
+            ],
+            "machines": None if self.machines is None else [_machine(row) for row in self.machines],
+        }
+
+
+def _machine(row: MachineVerdicts[HostAnswer]) -> dict[str, Any]:
+    values = row.to_json(HostAnswer.to_json)
+    answer = values.pop("targets") or [{"run": None, "findings": []}]
+    return {**values, **answer[0]}
+
+
+def audit(context: Context, request: AuditRequest) -> Audit:
+    """Audit what was built.
+
+    Raises:
+        UsageError: There is nothing to audit, or the options contradict each other.
+        HostReportError: A report can't be read.
+        EnvironmentMissingError: The environment that is named does not exist.
+    """
+    if request.against is not None:
+        refuse_host_options(request.host)
+    tree = open_tree(request.path)
+    note = find_note(tree)
+    around = _environs(context, request, tree, note)
+    libraries = inspect(tree)
+    needs = needs_of(libraries, tree.names)
+    links = links_of(libraries, tree, around)
+    facts = user_facts(context)
+    findings = [*_unreadable(tree, libraries), *link_findings(libraries, links, tree, around), *_abis(libraries)]
+    run, machines = None, None
+    # A target is judged for this machine: its CUDA may be the machine's own.
+    host = host_report(context, request.host) if request.against is None else HostReport.unknown()
+    if request.against is None:
+        on_host = host_findings(needs, host, facts)
+        findings += on_host
+        run = runs(on_host) if libraries else None
+    else:
+        machines = list(ask(request.against, lambda one: (_answer(needs, one, context),)))
+    outside = [link.name for link in links if link.origin not in (LinkOrigin.INSIDE, LinkOrigin.DRIVER)]
+    tag = (
+        tag_answer({name: row[0] for name, row in needs.symbols.items()}, needs.machines[0], outside)
+        if needs.machines
+        else None
+    )
+    target = request.target or _target_of(around.prefix, note)
+    findings += _tags(tree, tag)
+    findings += _against_target(context, target, note, libraries, needs, host)
+    return Audit(request.path, tree.kind, libraries, links, tag, note, target, around.prefix, run, machines, findings)
+
+
+def _answer(needs: Needs, host: HostReport, context: Context) -> HostAnswer:
+    found = host_findings(needs, host, user_facts(context))
+    return HostAnswer(runs(found), tuple(found))
+
+
+def _environs(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Environs:
+    """Return the environment of what is audited, and what the system's loader finds for it."""
+    loader = Loader(Places(environ=context.environ))
+
+    def find(name: str) -> str:
+        found = loader.find(name)
+        return "" if isinstance(found, Missing) else str(found.path)
+
+    prefix = _prefix(context, request, tree, note)
+    return Environs(prefix, environment_index(prefix) if prefix else {}, find)
+
+
+def _prefix(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Path | None:
+    if request.target is not None or request.prefix is not None:
+        environment = context.environment(request.target or "", request.prefix)
+        if (environment.prefix / MARKER).is_file():
+            return environment.prefix
+        if request.prefix is not None:
+            raise EnvironmentMissingError(f"there is no environment at {environment.prefix}")
+        context.find_target(request.target)  # reports a misspelled name as such
+        return None
+    for folder in (tree.path, *tree.path.resolve().parents):
+        if (folder / MARKER).is_file():
+            return folder
+    if note and note.prefix and (Path(note.prefix) / MARKER).is_file():
+        return Path(note.prefix)
+    return None
+
+
+def _target_of(prefix: Path | None, note: BuildNote | None) -> str:
+    if note:
+        return note.target
+    state = Environment(prefix).state() if prefix else None
+    return state.target if state and state.status is not Status.BROKEN else ""
+
+
+def _unreadable(tree: AuditedTree, libraries: Sequence[AuditedFile]) -> Iterator[Finding]:
+    faults = [(tree.path.name, tree.fault)] if tree.fault else []
+    faults += [(row.path or tree.path.name, row.fault) for row in libraries if row.fault]
+    for path, fault in faults:
+        yield audit_finding(
+            "TE001",
+            Severity.ERROR,
+            path,
+            "can't be read",
+            fault,
+            "System V ABI, chapters 4 and 5; PKWARE APPNOTE",
+            "build or download it again; `tenv audit` reads nothing further of it",
+        )
+
+
+def _abis(libraries: Sequence[AuditedFile]) -> Iterator[Finding]:
+    old, new = mixed_abis(libraries)
+    if old:
+        yield audit_finding(
+            "TE010",
+            Severity.WARNING,
+            ", ".join(old[:_NAMED]),
+            "was compiled with _GLIBCXX_USE_CXX11_ABI=0, and others with 1: strings can't be passed between them",
+            f"the others: {', '.join(new[:_NAMED])}",
+            "GCC manual of libstdc++, Dual ABI",
+            "compile all with the same _GLIBCXX_USE_CXX11_ABI; torch.compiled_with_cxx11_abi() says which torch has",
+        )
+
+
+def _tags(tree: AuditedTree, tag: TagAnswer | None) -> Iterator[Finding]:
+    if tree.kind is not AuditedKind.WHEEL or tag is None:
+        return
+    promised = tags_of_name(tree.path.name)
+    if not promised:
+        return
+    name, glibc = min(promised, key=lambda row: row[1])
+    if tag.glibc is None or glibc < tag.glibc:
+        yield audit_finding(
+            "TE009",
+            Severity.ERROR,
+            name,
+            f"is in the wheel's name, and {tag.because} "
+            + ("is newer than what any tag allows" if tag.glibc is None else f"requires {tag.tag}"),
+            f"{tag.because} is required by a library of the wheel",
+            "PEP 600; manylinux-policy.json of auditwheel",
+            f"rename the wheel with `python -m wheel tags --platform-tag {tag.tag}`, or build on an older system",
+        )
+
+
+def _against_target(
+    context: Context,
+    name: str,
+    note: BuildNote | None,
+    libraries: list[AuditedFile],
+    needs: Needs,
+    host: HostReport,
+) -> Iterator[Finding]:
+    """Yield how the build differs from its target; a target that is not known here is nothing to compare with."""
+    asked, where = (note.architectures, "of the build") if note else ("", "")
+    digest, cuda = "", None
+    if name:
+        found = _try(lambda: context.find_target(name))
+        if found is not None:
+            from tenv.host.machine import current_platform
+
+            version = cuda_on(found.manifest.on(current_platform()), host)
+            cuda = version.major if version else None
+            lock = _try(lambda: context.places.lock_of(name)[0])
+            digest = digest_bytes(lock.read_bytes()) if lock is not None and lock.is_file() else ""
+        if not asked:
+            asked, where = context.environ.get(_ARCH_LIST, ""), "of your shell"
+    yield from lock_findings(note, name, digest, cuda, needs)
+    yield from architecture_findings(libraries, asked, where)
+
+
+def _try(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except (TenvError, OSError):
+        return None
