@@ -11,7 +11,8 @@ import pytest
 from tests.support.projects import SOURCE, Project, call
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+GUIDES = [page for name in ("guide", "stories") for page in sorted((ROOT / "docs" / name).glob("*.md"))]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *GUIDES]
 WITH_COMMANDS = [page for page in PAGES if "```console" in page.read_text()]
 
 SMALL = """\
@@ -53,7 +54,9 @@ def documented(page: Path, project: Project, seed: Path) -> Project:
     return project
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", WITH_COMMANDS, ids=lambda page: f"{page.parent.name}-{page.stem}" if page in GUIDES else page.stem
+)
 def test_the_commands_of_a_page_work_and_print_what_it_says(page: Path, documented: Project) -> None:
     for block in blocks(page):
         commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
@@ -88,10 +91,48 @@ def test_every_rule_has_its_page() -> None:
         assert headings == ["What", "Why", "Example", "Fix", "Sources"], page.name
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}"
+)
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert "://" in link or (page.parent / link).exists(), link
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and mkdocs make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_links_to_headings_lead_somewhere(page: Path) -> None:
+    for file, anchor in re.findall(r"\]\(([^)#:]*\.md|)#([^)]+)\)", page.read_text()):
+        assert anchor in anchors(page.parent / file if file else page), f"{file}#{anchor}"
+
+
+def test_the_site_has_every_page() -> None:
+    import yaml
+
+    def files(node: object) -> list[str]:
+        if isinstance(node, str):
+            return [node]
+        rows = node.values() if isinstance(node, dict) else node
+        return [name for row in rows for name in files(row)]  # type: ignore[attr-defined]
+
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    named = files(site["nav"])
+    assert len(named) == len(set(named))
+    assert set(named) == {str(page.relative_to(ROOT / "docs")) for page in PAGES} | {"targets/index.md"}
+
+
+def test_the_messages_of_the_page_on_troubleshooting_are_those_of_the_program() -> None:
+    from tenv.core import errors
+
+    codes = {kind.code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
+    told = re.findall(r"`error\[([a-z-]+)\]`", (ROOT / "docs" / "guide" / "troubleshooting.md").read_text())
+    assert len(told) > 10
+    assert set(told) <= codes
 
 
 def test_the_documented_exit_statuses_are_those_of_the_program() -> None:

@@ -117,6 +117,7 @@ def test_version_loads_nothing_of_tenv_but_its_entry(tmp_path: Path) -> None:
         "tenv.__main__",
         "tenv.quick",
         "tenv.quick.short_way",
+        "tenv.quick.source_commit",
     }
 
 

@@ -80,9 +80,10 @@ def _text(value: Any) -> str:
 def info(voice: Voice) -> Result:
     """Print the versions, folders and settings of tenv. It connects to no server."""
     from tenv.project.context import Context
+    from tenv.quick.source_commit import source_commit
     from tenv.verbs.info import describe_installation
 
-    about = describe_installation(Context())
+    about = describe_installation(Context(), source_commit())
     for other in about.others:
         voice.say(f"note: {other} is another program called tenv on PATH; `python -m tenv` starts this one")
     return Result(about.to_json(), text=lambda: _print_about(about))

@@ -30,7 +30,7 @@ def answer(arguments: "list[str]") -> bool:
         Whether the command is done, with status 0; `run` has then become another program. False if nothing was done.
     """
     if arguments in (["--version"], ["-V"], ["version"]):  # scripts use it to detect tenv
-        return _print(f"tenv {__version__}\n", plain=True)
+        return _print(f"{_version()}\n", plain=True)
     if sys.platform != "linux" or not arguments or os.environ.get(OFF) == "0":
         return False
     do = _COMMANDS.get(arguments[0])
@@ -39,6 +39,13 @@ def answer(arguments: "list[str]") -> bool:
     if any(os.environ.get(name, "") not in ("", "0", "1") for name in _FLAGS):
         return False
     return do(arguments[1:])
+
+
+def _version() -> str:
+    from tenv.quick.source_commit import source_commit
+
+    commit = source_commit()
+    return f"tenv {__version__} ({commit[:12]})" if commit else f"tenv {__version__}"
 
 
 def _find(target: str) -> "NotedEnvironment | None":

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv import __version__
-from tenv.core import process
 from tenv.core.errors import TenvError
-from tenv.core.missing import Missing
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.sources.interface import sources
@@ -29,7 +27,7 @@ class About:
     """The installation of tenv.
 
     Attributes:
-        commit: The commit of its checkout; None for an installed wheel.
+        commit: The commit that it was installed from; None if it is not known.
         platform: The platform of this host.
         versions: The versions of tenv and its dependencies, by name.
         folders: The folders by name; None for a missing one.
@@ -63,8 +61,13 @@ class About:
         }
 
 
-def describe_installation(context: Context) -> About:
-    """Return the description of the installation, without network access."""
+def describe_installation(context: Context, commit: str) -> About:
+    """Return the description of the installation, without network access.
+
+    Args:
+        context: The context of the verb.
+        commit: The commit that tenv was installed from; empty if it is not known.
+    """
     places = context.places
     built_in = next(place.folder for place in places.places if place.origin is Origin.BUILT_IN)
     versions = {"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES}
@@ -77,7 +80,7 @@ def describe_installation(context: Context) -> About:
         "built-in": str(built_in),
     }
     return About(
-        _commit(built_in), current_platform(), versions, folders, _caches(context),
+        commit or None, current_platform(), versions, folders, _caches(context),
         tuple(settings_in_use(context)), _index(context), _others(context),
     )  # fmt: skip
 
@@ -87,14 +90,6 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "unknown"
-
-
-def _commit(folder: Path) -> str | None:
-    """Return the commit of the checkout that tenv runs from."""
-    if not (folder / ".git").exists() or not (git := process.find("git")):
-        return None
-    done = process.run([git, "-C", str(folder), "rev-parse", "HEAD"])
-    return None if isinstance(done, Missing) else done.stdout.strip() or None
 
 
 def _caches(context: Context) -> dict[str, str]:
