@@ -48,10 +48,16 @@ LATE = (
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    """Return a module's tree, which several tests walk and none changes."""
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def imports(path: Path) -> frozenset[tuple[str, bool]]:
     """Return every module that a file imports by its first name, and whether it does so while it is itself imported."""
     found: set[tuple[str, bool]] = set()
-    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), True)]
+    waiting: list[tuple[ast.AST, bool]] = [(parsed(path), True)]
     while waiting:
         node, early = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
@@ -108,7 +114,7 @@ FORMS = ("conda.anaconda.org", "repo.anaconda.com", "[0-9a-f]{64}", "[0-9a-fA-F]
 def test_names_are_read_and_built_in_one_place(path: Path) -> None:
     if path.name == "names.py":
         return
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
     found = [
         node.value
@@ -131,7 +137,7 @@ NOUN_FILES = {"driver.py", "libstdcxx.py", "lock.py", "msvc.py"}
 def test_no_class_name_has_two_meanings() -> None:
     found: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert len(found) > 200
@@ -152,7 +158,7 @@ def test_no_verb_names_the_sources_one_by_one(folder: str) -> None:
     """They loop over `tenv.sources.interface.sources`; import and export know the forms of other tools."""
     keys = {section.key for section in SECTIONS} - {"system"}
     for path in (ROOT / "src" / "tenv" / folder).glob("*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_text())))
+        nodes = list(ast.walk(parsed(path)))
         named = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         named |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         named |= {node.arg for node in nodes if isinstance(node, ast.keyword | ast.arg) and node.arg}
@@ -197,5 +203,5 @@ def body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_modules_and_functions_stay_short(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= 350
-    functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [n for n in ast.walk(parsed(path)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert {node.name: body(node) for node in functions if body(node) > 50} == {}

@@ -61,6 +61,7 @@ def test_the_wheel_that_is_carried_is_a_tenv(locked: Project, tmp_path: Path) ->
         "install",
         "--no-deps",
         "--no-index",
+        "--no-compile",
         "--target",
         str(tmp_path / "site"),
         str(wheel),
