@@ -13,7 +13,16 @@ from enum import StrEnum
 from tenv.core.errors import ManifestError
 from tenv.core.toml_reader import Table, nearest
 
-__all__ = ["DERIVED", "Action", "VariableRequest", "check_names", "is_list", "read_variable", "separator_of"]
+__all__ = [
+    "DERIVED",
+    "VARIABLE_PATTERN",
+    "Action",
+    "VariableRequest",
+    "check_names",
+    "is_list",
+    "read_variable",
+    "separator_of",
+]
 
 
 class Action(StrEnum):
@@ -40,7 +49,10 @@ DERIVED = frozenset((_BY_TENV + _BY_COMPILERS).split())
 _LISTS = ("PATH", "LD_LIBRARY_PATH")
 """Lists of folders that are never replaced: a shell with a replaced PATH finds no programs."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+"""The name of a variable."""
+
+_NAME = re.compile(VARIABLE_PATTERN)
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>[A-Za-z_]\w*))|(?P<lone>\$)", re.ASCII)
 
 

@@ -8,6 +8,7 @@ from tenv.core.files import write_atomic
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.targets.manifest import PLATFORMS
+from tenv.targets.manifest_schema import SCHEMA_FILE, schema_text
 from tenv.targets.search import AUTO, is_target_name, target_name_of
 
 __all__ = ["Begun", "init"]
@@ -15,6 +16,7 @@ __all__ = ["Begun", "init"]
 _IGNORED = ".tenv/"
 
 _EXTENDING = """\
+#:schema ./{schema}
 # The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}, on top of {parent}"
 extends     = "{parent}"                # the keys below override those of the parent
@@ -27,6 +29,7 @@ extends     = "{parent}"                # the keys below override those of the p
 """
 
 _PLAIN = """\
+#:schema ./{schema}
 # The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}"
 platforms   = ["{platform}"]
@@ -52,12 +55,14 @@ class Begun:
     Attributes:
         target: The target's name.
         manifest: Its manifest.
+        schema: The JSON schema of manifests, for editors.
         ignore: The ``.gitignore`` if a line was added to it; else None.
         repository: Whether the project is in a git repository.
     """
 
     target: str
     manifest: Path
+    schema: Path
     ignore: Path | None
     repository: bool
 
@@ -91,9 +96,12 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
     text = _EXTENDING if extends else _PLAIN
-    write_atomic(manifest, text.format(name=target, parent=extends, platform=platform), within=folder)
+    schema = manifest.with_name(SCHEMA_FILE)
+    write_atomic(schema, schema_text(), within=folder)
+    filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
+    write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    return Begun(target, manifest, _ignore(folder), repository)
+    return Begun(target, manifest, schema, _ignore(folder), repository)
 
 
 def _ignore(folder: Path) -> Path | None:
