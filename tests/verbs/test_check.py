@@ -102,13 +102,13 @@ def test_the_envelope(tmp_path: Path) -> None:
     found = json.loads(call("check", "cuda121", "--pytorch", "2.9", "--host-report", file, "--json").out)
     assert list(found) == ["tenv", "command", "ok", "data", "findings", "error"]
     assert (found["command"], found["ok"], found["error"]) == ("check", False, None)
-    assert set(found["data"]) == {"build", "run", "target", "pytorch", "platform", "needs", "lock_problem"}
+    assert set(found["data"]) == {"build", "run", "target", "pytorch", "platform", "needs", "lock_problem", "gpus"}
     assert {"target": "cuda121", "pytorch": "2.9"}.items() <= found["data"].items()
     for finding in found["findings"]:
         assert set(finding) == {"code", "severity", "subject", "message", "evidence", "source", "fix"}
         assert finding["severity"] in ("error", "warning", "note")
     fleet = call("check", "--against", file, "--json").data["machines"]
-    assert set(fleet[0]["targets"][0]) == {"target", "build", "run", "findings"}
+    assert set(fleet[0]["targets"][0]) == {"target", "build", "run", "findings", "gpus"}
 
 
 def test_a_lock_that_is_not_there_is_told(host: str) -> None:

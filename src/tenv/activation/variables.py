@@ -46,11 +46,11 @@ class Archs:
 
     Attributes:
         names: Such as ``("8.0", "9.0", "12.0+PTX")``.
-        source: The document that lists them.
+        reason: Why they are listed.
     """
 
     names: tuple[str, ...]
-    source: str
+    reason: str
 
 
 def derive(
@@ -78,12 +78,8 @@ def derive(
     kept, left_out = _of_packages(effects, changes)
     changes |= kept
     if archs and toolchain.nvcc:
-        reason = (
-            "no GPU is detected here, and PyTorch's fallback list does not work with this nvcc; these are the "
-            f"architectures of its own wheels ({archs.source})"
-        )
         value = ";".join(archs.names)
-        changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, reason)
+        changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, archs.reason)
     changes |= {name: _beside_own(changes[name]) for name in _FLAGS if name in changes}
     behind = []
     for change in _wanted(manifest, dict(changes), home):

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenv.checks.gpu_verdicts import GpuVerdict, about_gpus, per_gpu, settled
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.common import cuda_on, takes_toolkit
@@ -61,12 +62,14 @@ class TargetVerdict:
         found: The findings, each with the verdict that an error of it decides: first those from the manifest alone,
             then those about the driver, the loader and the GPUs. A target for other platforms has only the finding
             about its platforms.
+        gpus: The verdicts for each kind of GPU.
     """
 
     target: str
     cuda: Version | None
     verdict: DriverVerdict
     found: tuple[tuple[Scope, Finding], ...] = ()
+    gpus: tuple[GpuVerdict, ...] = ()
 
     @property
     def minimum(self) -> str:
@@ -98,6 +101,7 @@ class TargetVerdict:
             "native_driver": str(self.verdict.native.driver) if self.verdict.native else "",
             "build": self.build,
             "run": self.run,
+            "gpus": [gpu.to_json() for gpu in self.gpus],
         }
 
 
@@ -127,7 +131,7 @@ class Report:
         """Return the report as JSON values."""
         toolkits = [row.to_json() for row in self.toolkits]
         for row in toolkits:
-            del row["target"], row["build"]  # a release alone has no build verdict
+            del row["target"], row["build"], row["gpus"]  # a release alone has no build verdict
         targets = [row.to_json() for row in self.rows]
         return {"driver": fact_to_json(self.driver), "targets": targets, "toolkits": toolkits}
 
@@ -220,26 +224,27 @@ def _row(target: Target, host: HostReport, facts: Facts, archs: str) -> TargetVe
     manifest = target.manifest.on(platform)
     obstacle = other_platform(manifest, platform, host) or lacking_toolkit(manifest, host)
     cuda, verdict = cuda_on(manifest, host), judge_target(manifest, host, facts)
-    if obstacle is not None and obstacle.code == PLATFORM:
-        return TargetVerdict(target.name, cuda, verdict, ((SCOPES[PLATFORM], obstacle),))
-    own = [(SCOPES[obstacle.code], obstacle)] if obstacle else []
-    return TargetVerdict(target.name, cuda, verdict, (*own, *_asked(manifest, platform, host, facts, archs)))
+    foreign = obstacle is not None and obstacle.code == PLATFORM
+    own = ((SCOPES[obstacle.code], obstacle),) if obstacle else ()
+    case = Case(manifest, platform, None, host, None, facts, named_archs(manifest, archs))
+    kinds = about_gpus(case)
+    if foreign:
+        kinds = tuple(replace(kind, found=()) for kind in kinds)
+    found = (*own, *(() if foreign else settled(_asked(case), kinds)))
+    return TargetVerdict(target.name, cuda, verdict, found, per_gpu(kinds, found, own))
 
 
 def _of_toolkit(cuda: Version, host: HostReport, facts: Facts) -> TargetVerdict:
     """Return the verdict on a release of the toolkit, judged as a target with nothing else."""
     platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
-    alone = Manifest("", "", requirements=Requirements(cuda, None))
-    return TargetVerdict("", cuda, stand(cuda, host, facts), _asked(alone, platform, host, facts, ""))
+    alone = Case(Manifest("", "", requirements=Requirements(cuda, None)), platform, None, host, None, facts)
+    return TargetVerdict("", cuda, stand(cuda, host, facts), settled(_asked(alone), about_gpus(alone)))
 
 
-def _asked(
-    manifest: Manifest, platform: str, host: HostReport, facts: Facts, archs: str
-) -> tuple[tuple[Scope, Finding], ...]:
+def _asked(case: Case) -> tuple[tuple[Scope, Finding], ...]:
     """Return the findings about driver, loader and GPUs, each with the verdict that its rule decides."""
-    if cuda_on(manifest, host) is None:
+    if cuda_on(case.manifest, case.host) is None:
         return ()
-    case = Case(manifest, platform, None, host, None, facts, named_archs(manifest, archs))
     return tuple((rule.scope, finding) for rule in DRIVER_RULES for finding in rule(case))
 
 

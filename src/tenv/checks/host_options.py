@@ -84,24 +84,36 @@ def _version(text: str) -> Version | None:
         raise UsageError(str(error), hint="pass a driver version: `--assume-driver 535.104.12`") from error
 
 
+_CAPABILITY = re.compile(r"(?:sm_?|compute_?)(\d{1,2})(\d)[af]?|(\d{1,2})\.(\d)[af]?", re.ASCII | re.IGNORECASE)
+"""A compute capability as the GPU has it, or an architecture as nvcc names it."""
+_DEVICE = re.compile(r"(?:0x)?([0-9a-f]{4})|(?:0x)?[0-9a-f]{4}[:\s]\s*(?:0x)?[0-9a-f]{4}", re.IGNORECASE)
+"""A PCI id: the device (first group) or the vendor and the device."""
+
+
+def _capability(text: str) -> Version | None:
+    match = _CAPABILITY.fullmatch(text)
+    return Version(f"{match[1] or match[3]}.{match[2] or match[4]}") if match else None
+
+
 def find_gpu(name: str) -> tuple[str, Version, str] | None:
     """Return a GPU's full name, compute capability and PCI id from the tables, None if they have no row for it.
 
     Args:
-        name: Its name, also truncated (``GeForce GTX 108...``), its PCI id (``10de:2182``), or a compute capability
-            (``8.6``), which means a GPU without a name.
+        name: Its name, also truncated (``GeForce GTX 108...``) or that of its board (``PG509-210``), its PCI id
+            (``10de:2182``, also without the vendor), or a compute capability (``8.6``, ``sm_86``, ``compute_90a``),
+            which means a GPU without a name.
     """
     from tenv.facts.gpu_names import find_by_id, find_by_name
 
     facts, asked = load_facts(), name.strip()
-    if re.fullmatch(r"\d{1,2}\.\d", asked, re.ASCII):
-        capability = Version(asked)
+    if capability := _capability(asked):
         rows = facts.cuda_gpu_arch
         known = rows.family(capability) is not None or rows.range(capability) is not None
-        return (f"a GPU of compute capability {asked}", capability, "") if known else None
-    if re.fullmatch(r"(0x)?[0-9a-f]{4}[:\s]\s*(0x)?[0-9a-f]{4}", asked, re.IGNORECASE):
-        listed = find_by_id(asked, facts)
-        return (listed.name, listed.capability, listed.pci_id) if listed else None
+        return (f"a GPU of compute capability {capability}", capability, "") if known else None
+    if device := _DEVICE.fullmatch(asked):
+        listed = find_by_id(f"10de:{device[1]}" if device[1] else asked, facts)
+        if listed or not device[1]:
+            return (listed.name, listed.capability, listed.pci_id) if listed else None
     found = find_by_name(asked, facts)
     if found is None:
         return None

@@ -12,10 +12,12 @@ from typing import Any
 from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.checks.driver_report import find_targets
 from tenv.checks.fleet import MachineVerdicts, Memos, ask, refuse_host_options
+from tenv.checks.gpu_verdicts import GpuFindings, GpuVerdict, about_gpus, per_gpu, settled
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.catalogue import RULES
+from tenv.checks.rules.driver_family import DRIVER_RULES
 from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
@@ -52,6 +54,7 @@ class Verdicts:
         findings: The findings of all rules.
         pytorch: The PyTorch version that is judged, or an empty string.
         lock_problem: Why the lock was not judged, or an empty string.
+        gpus: The verdicts for each kind of GPU.
     """
 
     target: str
@@ -61,6 +64,7 @@ class Verdicts:
     findings: tuple[Finding, ...]
     pytorch: str
     lock_problem: str
+    gpus: tuple[GpuVerdict, ...] = ()
 
     def about(self, *scopes: Scope) -> tuple[Finding, ...]:
         """Return the findings of the rules of the given scopes."""
@@ -86,6 +90,7 @@ class Verdicts:
             "platform": self.platform,
             "needs": sorted({finding.unknown.needs for finding in self.findings if finding.unknown}),
             "lock_problem": self.lock_problem,
+            "gpus": [gpu.to_json() for gpu in self.gpus],
         }
 
 
@@ -95,7 +100,7 @@ class Judge:
     Attributes:
         lock: The target's lock; None if it is not judged.
         lock_problem: Why it is not judged, or an empty string.
-        questions: One question per rule: what it finds on a host.
+        questions: One question per rule: what it finds on a host; the last one, what holds for each GPU.
     """
 
     def __init__(
@@ -128,22 +133,27 @@ class Judge:
         self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
-        self.questions: tuple[Callable[[HostReport], tuple[Finding, ...]], ...] = tuple(
-            partial(self._find, rule) for rule in self._rules
+        self.questions: tuple[Callable[[HostReport], tuple[Any, ...]], ...] = (
+            *(partial(self._find, rule) for rule in self._rules),
+            self._about_gpus,
         )
 
     def __call__(self, host: HostReport) -> Verdicts:
         """Return the verdicts on a host."""
         return self.conclude(host, [question(host) for question in self.questions])
 
-    def conclude(self, host: HostReport, answers: Sequence[Iterable[Finding]]) -> Verdicts:
+    def conclude(self, host: HostReport, answers: Sequence[Iterable[Any]]) -> Verdicts:
         """Derive the verdicts on a host from the answers to `questions`.
 
         A verdict is "no" if an error decides it, else "unknown" if a finding leaves it open.
         """
-        found = [(rule.scope, one) for rule, yielded in zip(self._rules, answers, strict=True) for one in yielded]
+        *yielded, kinds = answers
+        pairs = [(rule, one) for rule, of in zip(self._rules, yielded, strict=True) for one in of]
+        common = [(rule.scope, one) for rule, one in pairs if rule not in DRIVER_RULES]
+        found = [*settled(((rule.scope, one) for rule, one in pairs if rule in DRIVER_RULES), kinds), *common]
         if foreign := [one for one in found if one[1].code == PLATFORM]:
-            found = foreign  # the manifest's requirements are for another platform
+            found = common = foreign  # the manifest's requirements are for another platform
+            kinds = [replace(kind, found=()) for kind in kinds]
         return Verdicts(
             target=self._target.name,
             platform=_platform(host),
@@ -152,13 +162,20 @@ class Judge:
             findings=tuple(finding for _, finding in found),
             pytorch=self._source.version.value if self._source else "",
             lock_problem=self.lock_problem,
+            gpus=per_gpu(kinds, found, common),
         )
 
     def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
+        return tuple(rule(self._case(host)))
+
+    def _about_gpus(self, host: HostReport) -> tuple[GpuFindings, ...]:
+        return about_gpus(self._case(host))
+
+    def _case(self, host: HostReport) -> Case:
         platform = _platform(host)
         manifest = self._manifest(platform)
         named = named_archs(manifest, self._arch_list)
-        return tuple(rule(Case(manifest, platform, self.lock, host, self._source, self._facts, named, self._activated)))
+        return Case(manifest, platform, self.lock, host, self._source, self._facts, named, self._activated)
 
     def _manifest(self, platform: str) -> Manifest:
         if platform not in self._on:

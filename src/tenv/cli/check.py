@@ -15,10 +15,21 @@ from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
     from tenv.checks.fleet import MachineVerdicts
+    from tenv.checks.gpu_verdicts import GpuVerdict
     from tenv.checks.judge import Verdicts
     from tenv.project.context import Context
 
-__all__ = ["against_option", "build_only_option", "cell", "check", "left_out", "show_machines", "summarize", "yes"]
+__all__ = [
+    "against_option",
+    "build_only_option",
+    "cell",
+    "check",
+    "left_out",
+    "show_gpus",
+    "show_machines",
+    "summarize",
+    "yes",
+]
 
 against_option = click.option(
     "--against",
@@ -39,12 +50,39 @@ def yes(answer: bool | None) -> str:
 
 
 def cell(found: Any) -> str:
-    """Return both verdicts as one cell of a table. A question mark means that running is unknown."""
+    """Return both verdicts as one cell of a table; of several kinds of GPUs, for how many they hold."""
+    word = _cell_word(found)
+    if len(found.gpus) < 2 or all(_cell_word(gpu) == word for gpu in found.gpus):  # noqa: PLR2004 (two kinds)
+        return word
+    same = sum(gpu.count for gpu in found.gpus if _cell_word(gpu) == word)
+    return f"{word} ({same} of {sum(gpu.count for gpu in found.gpus)} GPUs)"
+
+
+def _cell_word(found: Any) -> str:
+    """Return both verdicts as one word. A question mark means that running is unknown."""
     if found.build is None:
         return "unknown"
     if found.run is None:
         return "build?" if found.build else "no?"
     return "+".join(name for name, answer in (("build", found.build), ("run", found.run)) if answer) or "no"
+
+
+def show_gpus(rows: "Iterable[tuple[str, Sequence[GpuVerdict]]]") -> None:
+    """Print a table with the verdicts for each kind of GPU if a host has several.
+
+    Args:
+        rows: The name of each target, empty if one target is judged, with its verdicts.
+    """
+    shown = [(name, gpu) for name, gpus in rows if len(gpus) > 1 for gpu in gpus]
+    named = any(name for name, _ in shown)
+    if shown:
+        head = ("GPU", "CAPABILITY", "COUNT", "BUILD", "RUN")
+        cells = [
+            (*[name][: int(named)], gpu.name, gpu.capability or "?", gpu.count, yes(gpu.build), yes(gpu.run))
+            for name, gpu in shown
+        ]
+        out()
+        print_table(("TARGET", *head) if named else head, cells)
 
 
 def _is_fine(found: "Verdicts", build_only: bool) -> bool:
@@ -144,12 +182,14 @@ def _show(found: "Verdicts", findings: Sequence[dict[str, str]]) -> None:
     out(f"build: {paint_verdict(yes(found.build))}  ({found.target}{asked} on {found.platform})")
     alone = "  (`--build-only` judges building alone)" if found.build and found.run is None else ""
     out(f"run:   {paint_verdict(yes(found.run))}{alone}")
+    show_gpus([("", found.gpus)])
     print_findings(findings)
 
 
 def _in_fleet(found: "Verdicts") -> dict[str, Any]:
     codes = [finding.code for finding in found.findings]
-    return {"target": found.target, "build": found.build, "run": found.run, "findings": codes}
+    gpus = [gpu.to_json() for gpu in found.gpus]
+    return {"target": found.target, "build": found.build, "run": found.run, "findings": codes, "gpus": gpus}
 
 
 def _cell(found: "Verdicts") -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, build_only_option, cell, left_out, show_machines, summarize, yes
+from tenv.cli.check import against_option, build_only_option, cell, left_out, show_gpus, show_machines, summarize, yes
 from tenv.cli.command import command
 from tenv.cli.host import from_report_option, host_options, taken_from_report
 from tenv.cli.output import Result, Voice, out, print_findings, prose
@@ -99,6 +99,7 @@ def _show(report: "Report") -> None:
             for row in report.rows
         ],
     )
+    show_gpus((row.target, row.gpus) for row in report.rows)
     if report.toolkits:
         out()
         print_table(

@@ -48,8 +48,9 @@ def assume_gpu(report: HostReport, name: str, lookup: Lookup) -> HostReport:
     """
     found = lookup(name)
     if found is None:
-        hint = "pass the name that nvidia-smi prints (`GTX 1660 Ti`), its PCI id (`10de:2182`) or its capability "
-        "(`7.5`)"
+        hint = (
+            "pass the name that nvidia-smi prints (`GTX 1660 Ti`), its PCI id (`10de:2182`) or its capability (`7.5`)"
+        )
         raise UsageError(f"unknown GPU: `{name}`", hint=hint)
     full, capability, pci = found
     return replace(report, gpus=Fact((Gpu(full, capability, pci_id=pci),), "assumed", OriginKind.ASSUMED))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.conda_scripts import run_scripts
 from tenv.activation.shells.interface import SHELLS
-from tenv.activation.variables import Archs, derive
+from tenv.activation.variables import derive
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import NetworkError, StorageError, TenvError
 from tenv.core.files import flush, folder_size, remove_tree, storage_errors, write_atomic
@@ -18,7 +18,7 @@ from tenv.environment.lock_note import drop_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.environment.trust import Reason, needed_names
-from tenv.host.machine import sees_gpu
+from tenv.install.architectures import chosen_archs
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
 from tenv.install.steps import Step, run_steps
@@ -142,7 +142,7 @@ def _activate(job: Creation) -> None:
     """Store the activation of the environment."""
     effects, job.unfinished = run_scripts(job.prefix) if job.toolchain.conda else ((), ())
     activation = derive(
-        job.manifest, job.toolchain, job.machine, _archs(job), effects, job.context.environ.get("HOME", "")
+        job.manifest, job.toolchain, job.machine, chosen_archs(job), effects, job.context.environ.get("HOME", "")
     )
     watches = tuple(watch for work in job.works for watch in work.watches())
     _store_activation(job.environment, replace(activation, watches=watches))
@@ -166,17 +166,6 @@ def _probe(job: Creation) -> None:
         found = re.search(r"FindCUDAToolkit finds no .*?(?=\n\s*\n|\nended|$)", outcome.log, re.DOTALL)
         why = " ".join(found.group().split()) if found else "`tenv verify` shows its output"
         job.unfinished = (*job.unfinished, f"CMake can't configure with {job.toolchain.cuda}: {why}")
-
-
-def _archs(job: Creation) -> Archs | None:
-    """Return the architectures to compile for without a GPU; None with a GPU or without a known release."""
-    from_machine = "cuda-toolkit" in job.toolchain.system
-    cuda = job.toolchain.cuda_version if from_machine else job.manifest.requirements.cuda
-    if cuda is None or sees_gpu():
-        return None
-    machine = "aarch64" if job.platform.endswith("aarch64") else "x86_64"
-    found = job.context.facts().pytorch_build.newest_archs(cuda, machine)
-    return Archs(found[0], found[1].source) if found else None
 
 
 def _store_activation(environment: Environment, activation: Activation) -> None:

@@ -14,6 +14,7 @@ from tenv.checks.rules.arch_list import VARIABLE, Arch, arch_list, runs_on
 from tenv.checks.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus
 from tenv.checks.rules.driver import Verdict
 from tenv.checks.rules.driver_rules import stand
+from tenv.checks.rules.gpu_range import is_covered, listed_archs
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
@@ -70,6 +71,8 @@ def _outside(case: Case, *, newer: bool) -> Iterator[Finding]:
     asked = " ".join(dict.fromkeys(f"compute_{_digits(one)}" for _, one, _ in gpus))
     bound = f"supports at most {_capability(archs.max)}" if newer else f"supports {_capability(archs.min)} and newer"
     rest = f"; it supports {others}" if others else f"; a build that detects the GPUs requests {asked}"
+    if listed := listed_archs(case):
+        rest += f", and activation lists {_listed(listed)}"
     last = [case.facts.cuda_gpu_arch.range(one) for _, one, _ in gpus]
     side = [row[0] if newer else row[1] for row in last if row]
     way = f"CUDA {side[0].major_minor}{doubt(side[0].basis)}" if side else f"{'a newer' if newer else 'an older'} CUDA"
@@ -92,7 +95,7 @@ def _outside(case: Case, *, newer: bool) -> Iterator[Finding]:
 
 
 def arch_refused(case: Case) -> Iterator[Finding]:
-    """Yield an error if a build requests an architecture that nvcc does not support, although other code would run."""
+    """Yield an error if a build requests an architecture that nvcc lacks, a warning beside a supported GPU."""
     named = arch_list(case.arch_list)
     cuda = cuda_of(case)
     archs = case.facts.cuda_gpu_arch.archs(cuda) if cuda and (named or known_gpus(case)) else None
@@ -114,26 +117,34 @@ def arch_refused(case: Case) -> Iterator[Finding]:
                 fix=f"use architectures from {_capability(archs.min)} to {_capability(archs.max)}",
             )
         return
-    judged = list(_judged(case))
+    yield from _between(case, archs)
+
+
+def _between(case: Case, archs: "ToolkitArchs") -> Iterator[Finding]:
+    """Yield the GPUs of a supported major that nvcc does not support: an error if it supports no GPU here."""
     unknown_gpus = [
         row
-        for row in judged
+        for row in _judged(case)
         if not archs.supports(row[1]) and not archs.has_dropped(row[1]) and not _is_foreign(row[1], archs)
     ]
-    if not unknown_gpus or any(archs.supports(one) for _, one, _ in judged):
+    if not unknown_gpus:
         return
-    first = unknown_gpus[0][1]
+    first, listed = unknown_gpus[0][1], listed_archs(case)
     older = [_capability(sm) for sm in archs.sm if sm // 10 == first.major and sm < int(_digits(first))]
     asked = " ".join(dict.fromkeys(f"compute_{_digits(one)}" for _, one, _ in unknown_gpus))
     runs = f"; code for {older[-1]} would run there" if older else ""
     fix = f'export {VARIABLE}="{older[-1]}", or choose' if older else "choose"
+    what = f", and a build that detects the GPU requests {asked}{runs}"
+    if listed:
+        covered = all(is_covered(gpu, listed) for gpu, _, _ in unknown_gpus)
+        what = f"; activation lists {_listed(listed)}, whose code {'runs' if covered else 'does not run'} there"
     yield Finding(
         code=REFUSED,
-        severity=Severity.ERROR,
+        severity=Severity.WARNING if listed else Severity.ERROR,
         subject=", ".join(dict.fromkeys(gpu.name for gpu, _, _ in unknown_gpus)),
         message=(
-            f"has compute capability {first}, which nvcc of CUDA {archs.major_minor} does not support, and a "
-            f"build that detects the GPU requests {asked}{runs}{doubt(archs.basis)}"
+            f"has compute capability {first}, which nvcc of CUDA {archs.major_minor} does not support"
+            f"{what}{doubt(archs.basis)}"
         ),
         evidence="; ".join(dict.fromkeys(_evidence(gpu, case) for gpu, _, _ in unknown_gpus)),
         source=archs.basis.source,
@@ -148,8 +159,10 @@ def gpu_unserved(case: Case) -> Iterator[Finding]:
     cuda = cuda_of(case)
     if named is None or cuda is None or not gpus:
         return
-    by_code = [gpu for gpu, one in gpus if any(runs_on(arch, one) for arch in named)]
-    by_ptx = [(gpu, one) for gpu, one in gpus if gpu not in by_code and any(map(_ptx_for(one), named))]
+    archs = case.facts.cuda_gpu_arch.archs(cuda)
+    built = [arch for arch in named if archs is None or archs.supports(arch.capability)]
+    by_code = [gpu for gpu, one in gpus if any(runs_on(arch, one) for arch in built)]
+    by_ptx = [(gpu, one) for gpu, one in gpus if gpu not in by_code and any(map(_ptx_for(one), built))]
     judged = stand(cuda, case.host, case.facts, case.manifest) if by_ptx else None
     compiles = judged is not None and judged.verdict is not Verdict.MINOR_VERSION
     without = [gpu for gpu, _ in gpus if gpu not in by_code and (not compiles or gpu not in [g for g, _ in by_ptx])]
@@ -192,6 +205,10 @@ def is_served(case: Case, gpu: KnownGpu) -> bool:
 def _is_foreign(capability: Version, archs: "ToolkitArchs") -> bool:
     """Return whether a GPU's major is newer than all majors of the toolkit, so that none of its code runs there."""
     return capability.major > archs.max // 10
+
+
+def _listed(listed: tuple[Version, ...]) -> str:
+    return f"{VARIABLE}={';'.join(map(str, listed))}"
 
 
 def _digits(capability: Version) -> str:

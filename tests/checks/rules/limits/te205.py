@@ -11,7 +11,6 @@ SPEAKS: dict[str, Any] = {"cuda": "11.7", "gpus": (RTX,)}
 SILENT: list[dict[str, Any]] = [
     {"cuda": "11.8", "gpus": (RTX,)},
     {"cuda": "11.7", "gpus": (RTX,), "arch_list": "8.6"},
-    {"cuda": "11.7", "gpus": (RTX, gpu("NVIDIA RTX A6000", "8.6"))},
     {"cuda": "12.1", "gpus": (gpu("NVIDIA GeForce RTX 5090", "12.0"),)},
 ]
 ALSO: list[dict[str, Any]] = [{"cuda": "13.0", "arch_list": "7.0;8.0"}]

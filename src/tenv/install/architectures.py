@@ -1,0 +1,68 @@
+"""Choose the GPU architectures that an activation lists in `TORCH_CUDA_ARCH_LIST`."""
+
+from tenv.activation.changes import ACTIVATION, read_activation
+from tenv.activation.variables import Archs
+from tenv.checks.rules.arch_list import VARIABLE
+from tenv.checks.rules.common import KnownGpu, identify
+from tenv.checks.rules.gpu_range import in_range
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.host import gpus
+from tenv.host.interface import Missing
+from tenv.host.machine import sees_gpu
+from tenv.host.places import Places
+from tenv.host.scan import Scan
+from tenv.install.creation import Creation
+
+__all__ = ["chosen_archs"]
+
+
+def chosen_archs(job: Creation) -> Archs | None:
+    """Return the architectures to compile for if PyTorch can't detect them or detects some that nvcc rejects.
+
+    None if nvcc compiles for all GPUs, if the release is unknown, or if the user sets the variable.
+    """
+    from_machine = "cuda-toolkit" in job.toolchain.system
+    cuda = job.toolchain.cuda_version if from_machine else job.manifest.requirements.cuda
+    if cuda is None or _says_archs(job):
+        return None
+    facts = job.context.facts()
+    listed, left = in_range(_gpus(job), facts.cuda_gpu_arch.archs(cuda))
+    if listed and left:
+        names = ", ".join(dict.fromkeys(gpu.name for gpu in left))
+        why = (
+            f"nvcc of CUDA {cuda.major_minor} does not compile for every GPU that PyTorch detects: not for the {names}"
+        )
+        return Archs(tuple(map(str, listed)), why)
+    if sees_gpu():
+        return None
+    machine = "aarch64" if job.platform.endswith("aarch64") else "x86_64"
+    found = facts.pytorch_build.newest_archs(cuda, machine)
+    if found is None:
+        return None
+    why = (
+        "no GPU is detected here, and PyTorch's fallback list does not work with this nvcc; these are the "
+        f"architectures of its own wheels ({found[1].source})"
+    )
+    return Archs(found[0], why)
+
+
+def _says_archs(job: Creation) -> bool:
+    """Return whether the caller's environment sets the architectures, not the activation of this environment."""
+    said = job.context.environ.get(VARIABLE, "")
+    if not said or job.context.environ.get("TENV_PREFIX") != str(job.prefix):
+        return bool(said)
+    try:
+        changes = read_activation(job.environment.meta / ACTIVATION).changes
+    except EnvironmentBrokenError:
+        return True
+    return said not in [change.value for change in changes if change.name == VARIABLE]
+
+
+def _gpus(job: Creation) -> list[KnownGpu]:
+    """Return the GPUs of the host that the environment is for."""
+    around = job.__dict__.get("around")  # without it, no rule has asked about the host
+    if around is None and not sees_gpu():
+        return []
+    found = around.host.gpus if around else gpus.probe(None, Scan(Places(environ=job.context.environ)).nvidia)
+    facts = around.facts if around else job.context.facts()
+    return [] if isinstance(found, Missing) else [identify(gpu, facts) for gpu in found.value]
