@@ -231,9 +231,11 @@ def _check_platform(job: Creation) -> None:
     """Raise an error for a platform that the target does not serve, even with ``--no-check``."""
     manifest = job.target.manifest
     if job.platform not in manifest.platforms:
+        from tenv.targets.sisters import sister_hint  # late: only for this error
+
         raise HostError(
             f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {job.platform}",
-            hint="add the platform to the manifest, then `tenv lock`",
+            hint=sister_hint(manifest, job.platform) or "add the platform to the manifest, then `tenv lock`",
         )
 
 

@@ -18,6 +18,7 @@ from tenv.sources.staleness import differences
 from tenv.sources.wheels.urls import find_wheels
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
+from tenv.targets.sisters import sister_hint
 from tenv.toolchain.discover import discover
 
 __all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
@@ -158,9 +159,8 @@ def _subject(
         )
     platforms = tuple(name for name in target.manifest.platforms if name in lock.platforms)
     if unknown := [name for name in request.platforms if name not in platforms]:
-        raise UsageError(
-            f"{target.name} has no platform `{unknown[0]}`", hint=f"its platforms are {', '.join(platforms)}"
-        )
+        hint = sister_hint(target.manifest, unknown[0]) or f"its platforms are {', '.join(platforms)}"
+        raise UsageError(f"{target.name} has no platform `{unknown[0]}`", hint=hint)
     platforms = tuple(name for name in platforms if name in request.platforms) if request.platforms else platforms
     minors = {minor for name in platforms for minor in lock.python_minors(name)}
     if request.python and request.python not in minors:

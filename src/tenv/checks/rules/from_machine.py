@@ -14,6 +14,7 @@ from tenv.core.versions import Range
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.targets.manifest import Manifest
+from tenv.targets.sisters import sister_hint
 
 __all__ = ["LACKING", "PLATFORM", "SCOPES", "lacking", "lacking_toolkit", "other_platform", "platform"]
 
@@ -65,6 +66,7 @@ def other_platform(manifest: Manifest, platform: str, host: HostReport) -> Findi
     """Return the finding about a target that does not support a platform."""
     if not manifest.platforms or platform in manifest.platforms:
         return None
+    sister = sister_hint(manifest, platform)
     evidence = f"this host ({host.platform.origin})" if isinstance(host.platform, Fact) else "no platform was detected"
     return Finding(
         code=PLATFORM,
@@ -73,7 +75,7 @@ def other_platform(manifest: Manifest, platform: str, host: HostReport) -> Findi
         message=f"is not a platform of `{manifest.name}`: {', '.join(manifest.platforms)}",
         evidence=evidence,
         source=f"platforms of {manifest.file}",
-        fix=f'choose another target, or add "{platform}" to `platforms` in the manifest and lock again',
+        fix=sister or f'choose another target, or add "{platform}" to `platforms` in the manifest and lock again',
     )
 
 
