@@ -68,6 +68,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "plan": ("plan", "tiny"),
     "build": ("build", "tiny", "--pytorch", "nosuch"),
     "audit": ("audit", "nosuch"),
+    "bisect-env": ("bisect-env", "--pytorch", "nosuch"),
     "remove": ("remove", "tiny"),
     "clean": ("clean",),
 }

@@ -55,6 +55,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "plan": ("plan", "tiny"),
     "build": ("build", "tiny", "--pytorch", "nosuch"),
     "audit": ("audit", "nosuch"),
+    "bisect-env": ("bisect-env", "--pytorch", "nosuch"),
     "rollback": ("rollback", "tiny"),
     "init": ("init", "mine", "--extends", "tiny"),
     "add": ("add", "mine", "gamma"),

@@ -12,7 +12,8 @@ from tests.support.projects import Project, held
 def test_removes_the_environment_and_says_what_it_freed(created: Project) -> None:
     size = created.state()["bytes"]
     data = created.ok("remove", "tiny", "--json").data
-    assert data == {"target": "tiny", "prefix": str(created.prefix), "bytes": size}
+    freed = {"target": "tiny", "prefix": str(created.prefix), "bytes": size}
+    assert data == freed | {"removed": True, "breaks": []}
     assert not created.prefix.exists()
     assert created.ok("list", "--json").data == []
 

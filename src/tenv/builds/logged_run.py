@@ -17,7 +17,10 @@ from tenv.core.missing import Missing
 from tenv.core.progress import Progress
 from tenv.facts.build_failures import BuildFailureTable
 
-__all__ = ["NINJA_STATUS", "Ran", "look_up", "run_logged"]
+__all__ = ["NINJA_STATUS", "SIGNAL_SOURCE", "Ran", "look_up", "run_logged"]
+
+SIGNAL_SOURCE = "signal(7)"
+"""The source of a finding about a program that a signal ended, which is no fault of what it compiled."""
 
 NINJA_STATUS = "[%f/%t] "
 """Ninja's default: the same lines whatever the user's shell says, since they are read here and in logs by others."""
@@ -142,7 +145,7 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable)
     if -ran.status in (9, 15) or ran.status in (137, 143):
         message = f"was ended by signal {-ran.status if ran.status < 0 else ran.status - 128}"
         fix = "`dmesg | tail` tells whether memory ran out; `MAX_JOBS=1 tenv build` takes the least of it"
-        return build_finding(code, what, message, str(log), "signal(7)", fix)
+        return build_finding(code, what, message, str(log), SIGNAL_SOURCE, fix)
     error = found.error or found.step
     tail = " | ".join(line for line in ran.lines[-_TAIL:] if line)
     said = f"line {error.number}: {error.text.strip()}" if error else f"the last lines: {tail}"

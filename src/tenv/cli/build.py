@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenv.project.context import Context
     from tenv.verbs.build import Built
 
-__all__ = ["build", "plan"]
+__all__ = ["build", "plan", "tell_step"]
 
 _pytorch = click.option(
     "--pytorch",
@@ -163,7 +163,7 @@ def _run(
         context = Context(progress=progress, offline=True) if offline else Context(progress=progress)
 
         def say(step: "StepReport") -> None:
-            _tell(step, progress.say, sys.stderr)
+            tell_step(step, progress.say, sys.stderr)
 
         found = work(context, (lambda _: None) if printed else say)
     findings = [finding.to_json() for finding in found.findings]
@@ -171,7 +171,14 @@ def _run(
     return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=findings, status=status)
 
 
-def _tell(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) -> None:
+def tell_step(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) -> None:
+    """Print how a step ended.
+
+    Args:
+        step: The step.
+        write: Takes each line.
+        stream: The stream behind it, which decides about colors.
+    """
     word = paint("ok", "32", stream) if step.ok else paint("failed", "1;31", stream)
     write(f"{step.name.value}: {word}, {format_seconds(step.seconds)}")
     for line in step.done.lines:
@@ -185,6 +192,6 @@ def _tell(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) ->
 
 def _print(found: "Built", *, whole: bool) -> None:
     for step in found.steps if whole else ():
-        _tell(step, out, sys.stdout)
+        tell_step(step, out, sys.stdout)
     if found.torch:
         out(f"torch {found.torch['version']}  {found.torch['location']}")

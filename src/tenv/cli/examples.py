@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "clean": ("tenv clean", "tenv clean --wheels"),
     "plan": ("tenv plan cuda130 --pytorch .", "tenv plan --json"),
     "build": ("tenv build cuda130 --pytorch .", "tenv build"),
+    "bisect-env": ("git bisect run tenv bisect-env -- python test.py", "tenv bisect-env cuda126,cuda130"),
     "audit": ("tenv audit torch/lib/libtorch_cuda.so --target cuda130", "tenv audit . --against reports"),
     "config": ("tenv config", "tenv config sync true"),
     "info": ("tenv info", "tenv info --json"),

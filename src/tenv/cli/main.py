@@ -50,6 +50,7 @@ GROUPS = {
         "plan": ("build", "plan"),
         "build": ("build", "build"),
         "audit": ("audit", "audit"),
+        "bisect-env": ("bisect_env", "bisect_env"),
     },
     "Other tools and settings": {
         "export": ("export", "export"),
