@@ -44,8 +44,13 @@ def _of_installer(site: str) -> str:
     """Return the commit that pip or uv noted for an installation from git (PEP 610)."""
     from tenv import __version__
 
-    for name in ("torch_tenv", "tenv"):
-        note = _read(f"{site}/{name}-{__version__}.dist-info/direct_url.json")
+    starts = tuple(f"{name}-{__version__}." for name in ("torch_tenv", "tenv"))
+    try:
+        records = [name for name in os.listdir(site) if name.startswith(starts)]
+    except OSError:
+        return ""
+    for name in records:
+        note = _read(f"{site}/{name}/direct_url.json")
         before, _, after = note.partition('"commit_id"')
         if before and after:
             return after.partition('"')[2].partition('"')[0]
