@@ -1,5 +1,8 @@
 """The wheel tags and the marker environment of a platform and a Python minor."""
 
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tenv.core.versions import Version
@@ -12,7 +15,8 @@ _FIRST_WITHOUT_PYMALLOC_FLAG = (3, 8)  # older release builds are cp36m, cp37m (
 _OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)
 
 
-def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
+@functools.cache  # half a millisecond, asked for each Python minor of each platform, several times by one command
+def accepted_tags(platform: str, python: str, glibc: Version) -> Mapping[Any, int]:
     """Return the wheel tags of a platform, each with its rank (0 is the most specific)."""
     from packaging.tags import compatible_tags, cpython_tags
 
@@ -32,7 +36,7 @@ def accepted_tags(platform: str, python: str, glibc: Version) -> dict[Any, int]:
     interpreter = f"cp{minor.major}{minor.minor}"
     abi = f"{interpreter}m" if version < _FIRST_WITHOUT_PYMALLOC_FLAG else interpreter
     tags = [*cpython_tags(version, [abi], platforms), *compatible_tags(version, interpreter, platforms)]
-    return {tag: rank for rank, tag in enumerate(tags)}
+    return MappingProxyType({tag: rank for rank, tag in enumerate(tags)})
 
 
 def marker_values(platform: str, minor: str) -> dict[str, str]:
