@@ -24,7 +24,10 @@ _SHOWN = 20
 @prefix_option
 @click.option("--no-probes", is_flag=True, help="Verify files alone; compile and run nothing.")
 @click.option("--store", is_flag=True, help="Also verify every file in the store of archives.")
-def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool, store: bool) -> Result:
+@click.option("--deep", is_flag=True, help="Also compare the files with those of the lock, which are fetched again.")
+def verify(
+    voice: Voice, *, target: str | None, prefix: Path | None, no_probes: bool, store: bool, deep: bool
+) -> Result:
     """Compare every file of the environment of TARGET with its digest, then compile and run short programs.
 
     Status 8 if a file is missing or changed, else 1 if a program fails or the environment is stale. Files that tenv
@@ -35,7 +38,7 @@ def verify(voice: Voice, *, target: str | None, prefix: Path | None, no_probes: 
     from tenv.verbs.verify import verify as look
 
     with Terminal(voice) as progress:
-        found = look(Context(progress=progress), target, prefix, with_probes=not no_probes, with_store=store)
+        found = look(Context(progress=progress), target, prefix, with_probes=not no_probes, with_store=store, deep=deep)
     status = Exit.DONE if found.works and found.standing.word is not Standing.STALE else Exit.CHECK
     return Result(
         found.to_json(),

@@ -112,7 +112,7 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within
     Args:
         path: The file.
         data: Its whole content.
-        durable: Sync it to the disk before returning, so that later writes can't be stored without it.
+        durable: Sync it and its name to the disk before returning, so that later changes can't be stored without it.
         within: The folder that links in the file's path must not leave; None if the user named the file.
 
     Raises:
@@ -140,6 +140,20 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+        if durable:
+            sync_names(path.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Wait until the disk has the names in a folder: a rename alone may be lost, and what came after it kept."""
+    if sys.platform == "win32":  # a folder can't be opened there
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system that can't sync folders stores names in order
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def refuse_link(path: Path, within: Path | None = None) -> None:
@@ -261,6 +275,7 @@ def remove_tree(folder: Path, marker: str) -> None:
         except OSError:
             aside.rmdir()
             raise
+        sync_names(folder.parent)
         shutil.rmtree(aside, onerror=_make_writable)
 
 

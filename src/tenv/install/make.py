@@ -88,8 +88,6 @@ def _begin(job: Creation) -> None:
     with storage_errors(f"can't create {environment.prefix}"):
         environment.meta.mkdir(parents=True, exist_ok=True)
         environment.tidy()
-        for shell in SHELLS:
-            (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
     job.context.registry().mark(environment.prefix)
     python = old.python if old else plan.minor
     owned = {key: plan.ours(key) for key in plan.wanted}
@@ -104,6 +102,9 @@ def _begin(job: Creation) -> None:
             prefix=str(environment.prefix),
         )
     )
+    with storage_errors(f"can't create {environment.prefix}"):
+        for shell in SHELLS:  # only now: after a loss of power no ready environment lacks one
+            (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:
@@ -111,6 +112,7 @@ def _after_failure(job: Creation, error: TenvError) -> None:
     environment = job.environment
     if isinstance(error, NetworkError) and error.untouched and job.ready:
         _store_activation(environment, read_activation(environment.meta / ACTIVATION))
+        flush(environment.prefix)
         environment.write_state(job.ready)
     elif job.old is None and not job.plan.unmanaged:
         with contextlib.suppress(StorageError):  # the first error is the one to report

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.core.errors import UsageError
+from tenv.core.errors import NetworkError, UsageError
 from tenv.core.prefix import leads_out
 from tenv.core.versions import Version
 from tenv.environment.state import Owned, State, Status
 from tenv.install.python import choose_python
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
-from tenv.sources.owners import claimed_twice, find_faults, unmanaged_while
+from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.toolchain.discover import python_program
 
@@ -35,7 +35,7 @@ def make_plan(job: Job) -> Plan:
     had: Mapping[str, Owned] = old.owned if old else {}
     wanted = owned_by_lock(job.lock, job.platform, minor)
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
-    damaged = frozenset(find_faults(job.environment, old).owners) if job.repair and old else frozenset()
+    damaged = _damaged(job, old, wanted) if job.repair and old else frozenset()
     same_python = not old or old.python in ("", minor)
     renew = job.fault is not None and job.fault.renew
     scratch = renew or job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
@@ -53,6 +53,21 @@ def make_plan(job: Job) -> Plan:
         python=python,
         own_python=own_python,
     )
+
+
+def _damaged(job: Job, old: State, wanted: "Mapping[str, Owned]") -> frozenset[str]:
+    """Return the packages with missing or changed files.
+
+    Where the records find none, the files are compared with those of the lock, which has to fetch them again.
+    """
+    owners = find_faults(job.environment, old).owners
+    same = all(old.of(key) == rows for key, rows in wanted.items())
+    if not owners and same and not job.context.offline:
+        try:
+            owners = find_deep_faults(job.context, job.environment, old, job.lock).owners
+        except NetworkError as error:
+            job.context.progress.say(f"not compared with the files of the lock: {error.message}")
+    return frozenset(owners)
 
 
 def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:

@@ -18,7 +18,8 @@ from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
-__all__ = ["Content", "cache_folder", "downloads_folder", "read_archives", "read_cache"]
+__all__ = ["Content", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder"]
+__all__ += ["read_archives", "read_cache", "read_packed"]
 
 _ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 _OURS = ("info/paths.json", "info/link.json")
@@ -41,6 +42,34 @@ class Content:
     links: tuple[str, ...] = ()
     entry_points: tuple[str, ...] = ()
     noarch_python: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFile:
+    """A file of a package, as the package describes it.
+
+    Attributes:
+        sha256: Its digest in hex; empty for a link, and where the package does not say.
+        placeholder: The text that an installer replaces with the prefix; empty for none.
+        binary: Whether that is in a binary file.
+    """
+
+    sha256: str
+    placeholder: str
+    binary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFiles:
+    """The content of a package with the description of each of its files, in the same order.
+
+    Attributes:
+        content: The content.
+        files: The descriptions.
+    """
+
+    content: Content
+    files: tuple[PackedFile, ...]
 
 
 def cache_folder() -> Path:
@@ -133,15 +162,24 @@ def read_archives(archives: Mapping[str, Path], records: Iterable[Record]) -> di
     Raises:
         NetworkError: One of them is not a conda package.
     """
+    return {found.content.record.url: found.content for found in read_packed(archives, records)}
+
+
+def read_packed(archives: Mapping[str, Path], records: Iterable[Record]) -> list[PackedFiles]:
+    """Return the content of fetched packages with the description of each file.
+
+    Raises:
+        NetworkError: One of them is not a conda package.
+    """
     import asyncio  # late: 38 ms
 
-    return asyncio.run(_read_archives(archives, [record for record in records if record.url in archives]))
+    return asyncio.run(_read_packed(archives, [record for record in records if record.url in archives]))
 
 
-async def _read_archives(archives: Mapping[str, Path], records: Sequence[Record]) -> dict[str, Content]:
+async def _read_packed(archives: Mapping[str, Path], records: Sequence[Record]) -> list[PackedFiles]:
     from rattler.package_streaming import PackageArchive
 
-    found = {}
+    found = []
     for record in records:
         try:
             archive = await PackageArchive.from_path(archives[record.url])
@@ -150,7 +188,17 @@ async def _read_archives(archives: Mapping[str, Path], records: Sequence[Record]
                 names = (texts.get("info/files") or b"").decode().split("\n")
                 rows = [{"_path": name, "path_type": "hardlink"} for name in names if name]
                 texts["info/paths.json"] = json.dumps({"paths": rows}).encode()
-            found[record.url] = _read_content(record, texts)[0]
+            rows = json.loads(texts["info/paths.json"] or b"")["paths"]
+            found.append(PackedFiles(_read_content(record, texts)[0], tuple(map(_packed, rows))))
         except Exception as error:  # rattler's errors have no common base below Exception
             raise NetworkError(f"{record.url}: is not a conda package: {one_line(error)}") from error
     return found
+
+
+def _packed(row: Mapping[str, Any]) -> PackedFile:
+    link = row.get("path_type") != "hardlink"
+    return PackedFile(
+        "" if link else str(row.get("sha256") or ""),
+        str(row.get("prefix_placeholder") or ""),
+        row.get("file_mode") == "binary",
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenv.core.names import normalize
-from tenv.environment.installed_files import Records
+from tenv.environment.installed_files import Expected, Records
 from tenv.environment.state import Owned
 from tenv.locks.lock import Lock, LockedFile
 from tenv.targets.manifest import Manifest
@@ -270,6 +270,10 @@ class Source(Protocol):
 
     def drifts(self, environment: "Environment", *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
         """Return the changed files outside the prefix that an environment uses."""
+        return ()
+
+    def contents(self, access: Access, lock: Lock, environment: "Environment", minor: str) -> Iterable[Expected]:  # noqa: ARG002
+        """Yield what the locked files themselves bring into an environment of this host; fetches them again."""
         return ()
 
     def damages(self) -> "Iterable[Damage]":

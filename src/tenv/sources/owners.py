@@ -11,9 +11,19 @@ from tenv.environment.installed_files import Expected, Records
 from tenv.environment.integrity import Faults, check
 from tenv.environment.made_files import expected_of_tenv
 from tenv.environment.state import Environment, Owned, State, Status
-from tenv.sources.interface import sources
+from tenv.locks.lock import Lock
+from tenv.sources.interface import Access, sources
 
-__all__ = ["claimed_twice", "find_faults", "holds", "record_files", "unmanaged_files", "unmanaged_while"]
+__all__ = [
+    "claimed_twice",
+    "find_deep_faults",
+    "find_faults",
+    "holds",
+    "join_faults",
+    "record_files",
+    "unmanaged_files",
+    "unmanaged_while",
+]
 
 
 def _records(prefix: Path) -> Iterator[tuple[str, Records]]:
@@ -35,6 +45,29 @@ def find_faults(environment: Environment, state: State) -> Faults:
         state: Its state.
     """
     return check(environment.prefix, _expected(environment, state))
+
+
+def find_deep_faults(access: Access, environment: Environment, state: State, lock: Lock) -> Faults:
+    """Compare the files of packages with what the files of their lock bring, which are fetched again.
+
+    Records in the environment, and what ``create`` wrote down, are not asked: the digests of the lock alone decide.
+
+    Args:
+        access: The settings and services of the user.
+        environment: The environment.
+        state: Its state.
+        lock: Its lock.
+
+    Raises:
+        NetworkError: A file of the lock can't be fetched.
+    """
+    rows = [row for source in sources() for row in source.contents(access, lock, environment, state.python)]
+    return check(environment.prefix, rows)
+
+
+def join_faults(one: Faults, other: Faults) -> Faults:
+    """Return the faults that either of two comparisons found."""
+    return Faults(*(tuple(sorted({*getattr(one, name), *getattr(other, name)})) for name in Faults.__slots__))
 
 
 def _expected(environment: Environment, state: State) -> Iterator[Expected]:

@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from tenv.checks.rules.whole_toolkit import cmake_targets
-from tenv.core.errors import TenvError
+from tenv.core.errors import EnvironmentBrokenError, TenvError
+from tenv.core.files import digest
 from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, State
 from tenv.environment.trust import Fault
 from tenv.host.machine import current_platform, sees_gpu
+from tenv.locks.lock import Lock
+from tenv.locks.lock_features import take
+from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.archives.store import Damage
 from tenv.sources.interface import sources
-from tenv.sources.owners import find_faults, unmanaged_files
+from tenv.sources.owners import find_deep_faults, find_faults, join_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
 from tenv.sources.system.fit import fit
 from tenv.sources.wheels.installed import Wheels
@@ -85,7 +89,13 @@ class Verified:
 
 
 def verify(
-    context: Context, target: str | None, prefix: Path | None, *, with_probes: bool, with_store: bool = False
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    *,
+    with_probes: bool,
+    with_store: bool = False,
+    deep: bool = False,
 ) -> Verified:
     """Verify every file of an environment, and run its tools.
 
@@ -95,6 +105,7 @@ def verify(
         prefix: The environment's folder; None for the default one.
         with_probes: Whether to run the smoke tests.
         with_store: Whether to verify the store of archives too.
+        deep: Whether to compare the files with those of the lock, fetched again.
 
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
@@ -106,6 +117,8 @@ def verify(
     standing = report_standing(context, environment, state, None)
     context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
+    if deep:
+        faults = join_faults(faults, find_deep_faults(context, environment, state, _lock_of(environment, state)))
     extra = unmanaged_files(environment.prefix, state.owned)
     machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
     store = None
@@ -114,6 +127,21 @@ def verify(
         store = tuple(damage for source in sources() for damage in source.damages())
     outcomes = tuple(_try(context, name, environment, state)) if with_probes and not fault else None
     return Verified(name, environment.prefix, faults, extra, outcomes, machine, store, standing, fault)
+
+
+def _lock_of(environment: Environment, state: State) -> Lock:
+    """Return the lock that an environment was made from, with the files of its features.
+
+    Raises:
+        EnvironmentBrokenError: The environment does not hold it.
+    """
+    for path in reversed(environment.kept_locks()):
+        if digest(path) == state.lock:
+            return take(read_lock(path, state.target), state.features)
+    raise EnvironmentBrokenError(
+        f"{environment.prefix} does not hold the lock that it was made from",
+        hint=f"`tenv create {state.target} --exact` makes it anew",
+    )
 
 
 def _try(context: Context, name: str, environment: Environment, state: State) -> Iterator[Outcome]:

@@ -2,8 +2,9 @@
 
 import queue
 import sys
+import tempfile
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,14 +12,16 @@ from pathlib import Path
 from tenv.core.errors import NetworkError
 from tenv.core.http import Http
 from tenv.core.progress import Joined, Transfer
+from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetcher
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
 from tenv.sources.archives.partial_file import RemoteFile
 from tenv.sources.archives.store import Store, Tree, default_store
+from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import Access
 
-__all__ = ["Gathering", "fetcher_of", "gather", "settle_archives"]
+__all__ = ["Gathering", "archive_contents", "fetcher_of", "gather", "remove_gone", "settle_archives"]
 
 _CONNECTIONS = 5
 
@@ -134,6 +137,25 @@ def gather(
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:
     record = there.get(archive.name)
     return record is not None and record.is_of(archive) and not record.missing(prefix)
+
+
+def archive_contents(access: Access, archives: Sequence[Archive]) -> Iterator[Expected]:
+    """Yield the files and links of archives, unpacked anew from files with the digests of the lock.
+
+    Raises:
+        NetworkError: An archive is not in the store, and can't be fetched.
+        ArchiveRefusedError: An archive can't be unpacked.
+    """
+    store, fetcher = default_store(access.progress.say), fetcher_of(access)
+    for archive in archives:
+        access.progress.step(f"unpacking {archive.name} to compare")
+        path = store.fetch(fetcher, RemoteFile(archive.name, archive.url, archive.sha256, archive.size)).path
+        with tempfile.TemporaryDirectory(prefix="tenv-", dir=store.folder) as folder:
+            home, windows = Path(folder) / "tree", sys.platform == "win32"
+            contents = unpack(path, archive.kind, home, strip=archive.strip, windows=windows, name=archive.name)
+            record = describe(archive, Tree(home, contents))
+        yield from (Expected(file, archive.name, f"sha256:{digest}") for file, digest in record.files.items())
+        yield from (Expected(link, archive.name, f"{POINTER}{target}") for link, target in record.links.items())
 
 
 def _with_neighbours(archives: Sequence[Archive], missing: list[Archive], there: Mapping[str, Placed]) -> list[Archive]:

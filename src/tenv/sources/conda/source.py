@@ -10,7 +10,8 @@ from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, UsageEr
 from tenv.core.files import empty_folder
 from tenv.core.names import normalize
 from tenv.core.prefix import require_inside
-from tenv.environment.state import Status
+from tenv.environment.state import Environment, Status
+from tenv.host.machine import current_platform
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
@@ -18,6 +19,7 @@ from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
+    from tenv.environment.installed_files import Expected
     from tenv.rattler_api.records import Record
     from tenv.sources.conda.staging import Staged
     from tenv.sources.job import Job
@@ -54,6 +56,12 @@ class CondaSource(Source):
     def records(self, prefix: Path) -> CondaPackages:
         """Return the records in ``conda-meta``."""
         return CondaPackages(prefix)
+
+    def contents(self, access: Access, lock: Lock, environment: Environment, minor: str) -> "Iterator[Expected]":  # noqa: ARG002
+        """Yield what the packages bring; raises the errors of `conda_contents`."""
+        from tenv.sources.conda.contents import conda_contents  # late: only for `tenv verify --deep`
+
+        return conda_contents(access, lock, current_platform(), environment.prefix)
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield rattler's package cache, and the partial downloads."""

@@ -18,7 +18,7 @@ from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = ["Staged", "leaving_links", "stage"]
+__all__ = ["Staged", "leaving_links", "places", "stage"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -130,6 +130,13 @@ def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tu
         damaged=damaged,
         notes=(*_script_notes(contents), *_twice_notes(twice)),
     )
+
+
+def places(contents: Sequence[Content]) -> Iterator[tuple[Content, tuple[str, ...]]]:
+    """Yield the packages of an environment with the path of each of their files, relative to the prefix."""
+    site = _site_packages(contents)
+    for content in contents:
+        yield content, tuple(_placed(content, content.files, site))
 
 
 def _site_packages(contents: Sequence[Content]) -> str:

@@ -1,0 +1,96 @@
+"""The files that the conda packages of a lock bring, from the packages themselves, fetched again."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tenv.core.names import CondaFile
+from tenv.environment.installed_files import BYTECODE, Expected, read_note
+from tenv.locks.lock import Lock
+from tenv.rattler_api.cache import PackedFile, read_packed
+from tenv.rattler_api.fetch import fetch
+from tenv.rattler_api.lockfile import read_records
+from tenv.rattler_api.records import Record
+from tenv.sources.conda.staging import places
+from tenv.sources.interface import Access
+
+__all__ = ["conda_contents", "unprefixed"]
+
+_DIFFERS = "sha256:differs"
+
+
+def conda_contents(access: Access, lock: Lock, platform: str, prefix: Path) -> Iterator[Expected]:
+    """Yield the files of conda packages, with the digests of what is in the packages.
+
+    A file that holds the prefix is compared here: the prefix in it is replaced by what the package has in its place.
+
+    Raises:
+        NetworkError: A package can't be fetched.
+        HashMismatchError: Its bytes are not those of the lock.
+    """
+    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    records = [record for record in every if record.url not in lock.left_out]
+    if not records:
+        return
+    access.progress.step("fetching conda packages to compare", len(records))
+    archives = fetch(records, access.network(), lambda *_: access.progress.advance(0))
+    try:
+        packed = read_packed(archives, records)
+        for content, names in places([found.content for found in packed]):
+            files = next(found.files for found in packed if found.content is content)
+            yield from _files(content.record, files, names, prefix)
+    finally:
+        for path in archives.values():
+            path.unlink(missing_ok=True)
+
+
+def _files(record: Record, files: Sequence[PackedFile], names: Sequence[str], prefix: Path) -> Iterator[Expected]:
+    note = read_note(prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note)
+    aside = {str(row["original_path"]): str(row["_path"]) for row in _rows(note) if "original_path" in row}
+    for file, claimed in zip(files, names, strict=True):
+        name = os.path.normpath(aside.get(claimed, claimed))
+        if BYTECODE in name or not file.sha256:
+            continue
+        if not file.placeholder:
+            yield Expected(name, record.name, f"sha256:{file.sha256}")
+            continue
+        try:
+            data = (prefix / name).read_bytes()
+        except OSError:
+            yield Expected(name, record.name)
+            continue
+        first = data.partition(b"\n")[0]
+        rewritten = first.startswith(b"#!/usr/bin/env ")  # rattler's first line where the prefix is too long for one
+        plain = unprefixed(data, os.fsencode(prefix), file.placeholder.encode(), binary=file.binary)
+        same = rewritten or hashlib.sha256(plain).hexdigest() == file.sha256
+        yield Expected(name, record.name, "" if same else _DIFFERS)
+
+
+def _rows(note: dict[str, Any]) -> list[dict[str, Any]]:
+    data = note.get("paths_data")
+    rows = data.get("paths") if isinstance(data, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def unprefixed(data: bytes, prefix: bytes, placeholder: bytes, *, binary: bool) -> bytes:
+    """Return the bytes of a file as the package has them, with the placeholder in the place of the prefix.
+
+    Args:
+        data: The bytes of the installed file.
+        prefix: The prefix, which is not longer than the placeholder in a binary file.
+        placeholder: What the package has instead.
+        binary: Whether strings end with a zero byte, and were filled up with zeros to their old length.
+    """
+    if not binary:
+        return data.replace(prefix, placeholder)
+    grown = len(placeholder) - len(prefix)
+
+    def original(match: re.Match[bytes]) -> bytes:
+        text, zeros = match.groups()
+        fill = len(zeros) - grown * text.count(prefix)
+        return bytes(text.replace(prefix, placeholder) + b"\0" * max(fill, 0))
+
+    return re.sub(rb"(" + re.escape(prefix) + rb"[^\0]*)(\0*)", original, data)
