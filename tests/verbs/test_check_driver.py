@@ -182,7 +182,7 @@ def test_the_envelope_of_a_fleet(tmp_path: Path) -> None:
     (machine,) = json.loads(ended.out)["data"]["machines"]
     assert {"machine", "driver", "targets"} <= set(machine)
     (row,) = machine["targets"]
-    assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "native_driver", "build", "run"}
+    assert set(row) == {"target", "cuda", "verdict", "minimum_driver", "native_driver", "build", "run", "gpus"}
     assert (ended.status, row["verdict"]) == (1, "impossible")
 
 

@@ -105,6 +105,14 @@ def unfit_host(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("create", "tiny", "--host-report", write(project.folder / "report.json", machine))
 
 
+def lock_unbuildable(request: pytest.FixtureRequest) -> Iterator[Words]:
+    conda: Conda = request.getfixturevalue("conda")
+    conda.make("cuda-nvcc_linux-64", "13.0.48")
+    conda.lock("cuda-nvcc_linux-64")
+    machine = report("580.65.06", "NVIDIA H100", "9.0")
+    yield ("create", "tiny", "--host-report", write(conda.project.folder / "report.json", machine))
+
+
 def no_target(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request, "locked")
     patch_of(request).setattr("tenv.targets.search._built_in", lambda: project.folder / "none")
@@ -254,6 +262,7 @@ CASES: dict[type[TenvError], Case] = {
     errors.NoSolutionError: no_solution,
     errors.NoTargetError: no_target,
     errors.StorageError: storage,
+    errors.UnbuildableLockError: lock_unbuildable,
     errors.UnfitHostError: unfit_host,
     errors.UnknownTargetError: unknown_target,
     errors.UnsafePackageError: unsafe_package,

@@ -49,6 +49,9 @@ def machines() -> Iterator[dict[str, Any]]:
         zip(itertools.product(DRIVERS, GPUS), rounds, strict=False)
     ):
         made = report(driver, *gpu, f"node{number}", module=module, **system)
+        if number % 3 == 0:  # a second kind of GPU, another one in each round
+            name, capability = GPUS[(number * 7 + number // len(GPUS) + 1) % len(GPUS)]
+            made["gpus"]["value"].append({"name": name, "compute_capability": capability})
         yield {**made, "compat": library}
 
 
@@ -60,10 +63,34 @@ def answers(command: str, file: str, arch_list: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("arch_list", ["", "8.0;9.0+PTX"])
-def test_no_answer_contradicts_another(arch_list: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_answer_of_a_sample_contradicts_another(
+    arch_list: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(list(machines())[::7], arch_list, tmp_path, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch_list", ["", "8.0;9.0+PTX", "7.5;12.0"])
+def test_no_answer_of_a_thousand_contradicts_another(
+    arch_list: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = list(machines())
     assert len(made) == 1000
-    file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, made)))
+    checked, of_driver = agree(made, arch_list, tmp_path, monkeypatch)
+    runs = Counter(found["run"] for found in checked.values())
+    assert min(runs[True], runs[False], runs[None]) > 100
+    assert {row["verdict"] for row in of_driver.values()} == {
+        *("native", "minor-version", "forward", "impossible", "unknown"),
+    }
+    split = [found for found in checked.values() if len({gpu["run"] for gpu in found["gpus"]}) > 1]
+    assert len(split) > 100  # one GPU runs what another does not
+
+
+def agree(
+    made: list[dict[str, Any]], arch_list: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[tuple[str, str], Any], dict[tuple[str, str], Any]]:
+    """Return what both commands answer, which must agree about each machine and each of its GPUs."""
+    file = write(folder / "fleet.jsonl", "\n".join(map(json.dumps, made)))
     checked = answers("check", file, arch_list, monkeypatch)
     of_driver = answers("check-driver", file, arch_list, monkeypatch)
     assert checked.keys() == of_driver.keys()
@@ -73,8 +100,11 @@ def test_no_answer_contradicts_another(arch_list: str, tmp_path: Path, monkeypat
         assert driver["build"] is not False or found["build"] is False, (key, found, driver)
         if driver["verdict"] == "impossible":
             assert found["run"] is False, (key, found)
-    runs = Counter(found["run"] for found in checked.values())
-    assert min(runs[True], runs[False], runs[None]) > 100
-    assert {row["verdict"] for row in of_driver.values()} == {
-        *("native", "minor-version", "forward", "impossible", "unknown"),
-    }
+        runs = [gpu["run"] for gpu in found["gpus"]]
+        assert runs == [gpu["run"] for gpu in driver["gpus"]], (key, found, driver)
+        if len(runs) == 1:
+            assert (found["gpus"][0]["build"], runs[0]) == (found["build"], found["run"]), (key, found)
+        elif runs:
+            assert found["run"] is not True or True in runs, (key, found)
+            assert found["run"] is not False or True not in runs, (key, found)
+    return checked, of_driver

@@ -8,7 +8,7 @@ from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.arch_list import VARIABLE
 from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Scope, Severity
-from tenv.core.errors import UnfitHostError
+from tenv.core.errors import UnbuildableLockError, UnfitHostError
 from tenv.facts.tables import Facts
 from tenv.host.report import HostReport
 from tenv.locks.lock import Lock
@@ -71,6 +71,7 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
 
     Raises:
         UnfitHostError: The target can't be built here. The error holds the findings.
+        UnbuildableLockError: It can't be built anywhere with this lock. The error holds the findings.
     """
     judge = Judge(target, around.source, around.facts, locked=lock is not None, lock=lock, arch_list=around.arch_list)
     verdicts = judge(around.host)
@@ -78,8 +79,10 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
     against = [found for found in findings if found.severity is Severity.ERROR and found.code not in OF_CHECKOUT]
     if against:
         codes = tuple(dict.fromkeys(found.code for found in against))
-        raise UnfitHostError(
-            f"PyTorch can't be built with `{target.name}` on this machine ({', '.join(codes)})",
+        of_lock = set(against) <= _of_lock(target, around, lock)
+        what = f"the lock of `{target.name}` on any machine" if of_lock else f"`{target.name}` on this machine"
+        raise (UnbuildableLockError if of_lock else UnfitHostError)(
+            f"PyTorch can't be built with {what} ({', '.join(codes)})",
             [found.to_json() for found in findings],
             hint=(
                 f"`tenv explain {codes[0]}` has the details; `tenv create {target.name} --no-check` creates the "
@@ -92,3 +95,16 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
         *(found for found in findings if found not in running),
         *(replace(found, severity=Severity.WARNING) for found in running),
     )
+
+
+def _of_lock(target: Target, around: Surroundings, lock: Lock | None) -> set[Finding]:
+    """Return the errors that the lock has on every host: those on an unknown host that end without the lock."""
+    if lock is None:
+        return set()
+    anywhere = replace(HostReport.unknown(), platform=around.host.platform)
+
+    def errors(*, locked: bool) -> set[Finding]:
+        judge = Judge(target, around.source, around.facts, locked=locked, lock=lock if locked else None)
+        return {found for found in judge(anywhere).findings if found.severity is Severity.ERROR}
+
+    return errors(locked=True) - errors(locked=False)

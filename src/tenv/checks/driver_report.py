@@ -11,10 +11,10 @@ from tenv.checks.host_options import HostOptions, report
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.common import cuda_on, takes_toolkit
 from tenv.checks.rules.driver import DriverVerdict, Verdict
-from tenv.checks.rules.driver_family import DRIVER_RULES
+from tenv.checks.rules.driver_family import DRIVER_RULES, GPU_RULES
 from tenv.checks.rules.driver_rules import stand
 from tenv.checks.rules.from_machine import PLATFORM, SCOPES, lacking_toolkit, other_platform
-from tenv.checks.rules.interface import Case, Finding, Scope, decide
+from tenv.checks.rules.interface import Case, Finding, Rule, Scope, decide
 from tenv.checks.rules.judged_driver import driver_of, useless_override
 from tenv.core.errors import ManifestError
 from tenv.core.threads import ahead
@@ -230,22 +230,25 @@ def _row(target: Target, host: HostReport, facts: Facts, archs: str) -> TargetVe
     kinds = about_gpus(case)
     if foreign:
         kinds = tuple(replace(kind, found=()) for kind in kinds)
-    found = (*own, *(() if foreign else settled(_asked(case), kinds)))
-    return TargetVerdict(target.name, cuda, verdict, found, per_gpu(kinds, found, own))
+    asked = () if foreign else _asked(case)
+    found = settled((*own, *((rule.scope, one) for rule, one in asked)), kinds)
+    common = (*own, *((rule.scope, one) for rule, one in asked if rule not in GPU_RULES))
+    return TargetVerdict(target.name, cuda, verdict, found, per_gpu(kinds, found, common))
 
 
 def _of_toolkit(cuda: Version, host: HostReport, facts: Facts) -> TargetVerdict:
     """Return the verdict on a release of the toolkit, judged as a target with nothing else."""
     platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
     alone = Case(Manifest("", "", requirements=Requirements(cuda, None)), platform, None, host, None, facts)
-    return TargetVerdict("", cuda, stand(cuda, host, facts), settled(_asked(alone), about_gpus(alone)))
+    asked = ((rule.scope, one) for rule, one in _asked(alone))
+    return TargetVerdict("", cuda, stand(cuda, host, facts), settled(asked, about_gpus(alone)))
 
 
-def _asked(case: Case) -> tuple[tuple[Scope, Finding], ...]:
-    """Return the findings about driver, loader and GPUs, each with the verdict that its rule decides."""
+def _asked(case: Case) -> tuple[tuple[Rule, Finding], ...]:
+    """Return the findings about driver, loader and GPUs, each with its rule."""
     if cuda_on(case.manifest, case.host) is None:
         return ()
-    return tuple((rule.scope, finding) for rule in DRIVER_RULES for finding in rule(case))
+    return tuple((rule, finding) for rule in DRIVER_RULES for finding in rule(case))
 
 
 def _probed(context: Context) -> HostReport:

@@ -1,8 +1,8 @@
 """Give the verdicts for each GPU of a host that has several kinds.
 
 What holds for a host with several GPUs need not hold for each: nvcc compiles for some of them, or the driver has
-dropped one. Each kind of GPU is judged by the rules about driver, loader and GPUs as if it were the host's only one,
-and by the findings of all other rules, which no GPU changes.
+dropped one. Each kind of GPU is judged by the rules about GPUs as if it were the host's only one, and by the findings
+of all other rules about the host.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from tenv.checks.rules.common import identify
-from tenv.checks.rules.driver_family import DRIVER_RULES
+from tenv.checks.rules.driver_family import GPU_RULES
 from tenv.checks.rules.gpu_range import is_covered, listed_archs
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, decide
 from tenv.core.versions import Version
@@ -54,7 +54,7 @@ class GpuVerdict:
 
 @dataclass(frozen=True, slots=True)
 class GpuFindings:
-    """One kind of GPU with the findings about driver, loader and GPUs that a host with it alone would have.
+    """One kind of GPU with the findings of the rules about GPUs that a host with it alone would have.
 
     Attributes:
         gpu: The GPU.
@@ -99,7 +99,7 @@ def _alone(case: Case, kind: "KnownGpu", gpu: Gpu) -> tuple[tuple[Scope, Finding
     if listed := listed_archs(case):
         beside = replace(alone, arch_list=";".join(map(str, listed)))
         cases = [beside] if is_covered(kind, listed) else [alone, beside]
-    found = [(rule.scope, one) for each in cases for rule in DRIVER_RULES for one in rule(each)]
+    found = [(rule.scope, one) for each in cases for rule in GPU_RULES for one in rule(each)]
     return tuple(dict.fromkeys(found))
 
 
@@ -111,7 +111,7 @@ def per_gpu(
     Args:
         kinds: What `about_gpus` returns.
         found: All findings about the host.
-        common: Those of them that no GPU changes.
+        common: Those of them that are not of a rule about GPUs.
     """
     every, shared = tuple(found), tuple(common)
 

@@ -17,7 +17,7 @@ from tenv.checks.host_options import HostOptions, report
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.catalogue import RULES
-from tenv.checks.rules.driver_family import DRIVER_RULES
+from tenv.checks.rules.driver_family import GPU_RULES
 from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
@@ -149,10 +149,10 @@ class Judge:
         """
         *yielded, kinds = answers
         pairs = [(rule, one) for rule, of in zip(self._rules, yielded, strict=True) for one in of]
-        common = [(rule.scope, one) for rule, one in pairs if rule not in DRIVER_RULES]
-        found = [*settled(((rule.scope, one) for rule, one in pairs if rule in DRIVER_RULES), kinds), *common]
+        common = [(rule.scope, one) for rule, one in pairs if rule not in GPU_RULES]
+        found = settled(((rule.scope, one) for rule, one in pairs), kinds)
         if foreign := [one for one in found if one[1].code == PLATFORM]:
-            found = common = foreign  # the manifest's requirements are for another platform
+            found, common = tuple(foreign), foreign  # the manifest's requirements are for another platform
             kinds = [replace(kind, found=()) for kind in kinds]
         return Verdicts(
             target=self._target.name,

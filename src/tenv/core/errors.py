@@ -35,6 +35,7 @@ __all__ = [
     "NoTargetError",
     "StorageError",
     "TenvError",
+    "UnbuildableLockError",
     "UnfitHostError",
     "UnknownTargetError",
     "UnsafePackageError",
@@ -155,6 +156,13 @@ class UnfitHostError(HostError):
     def __init__(self, message: str, findings: Sequence[dict[str, str]], *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.findings = findings
+
+
+class UnbuildableLockError(UnfitHostError):
+    """The lock lacks or mixes what a build needs, so the target can be built on no host."""
+
+    code = "lock-unbuildable"
+    status = Exit.LOCK
 
 
 class NoTargetError(HostError):

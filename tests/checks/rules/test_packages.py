@@ -288,3 +288,17 @@ def test_the_packages_of_another_release_are_one_finding_with_a_list() -> None:
     assert finding.fix.startswith('add "conda-forge" above "nvidia" in `channels`')
     (pinned,) = found("TE301", case("12.1", conda=tuple(conda(n, "12.8.61") for n in ("cuda-nvcc", "cuda-cccl"))))
     assert pinned.fix == 'pin it in [dependencies]: cuda-nvcc = "12.1.*"; cuda-cccl = "12.1.*"'
+
+
+def test_one_cause_is_one_finding_with_a_list() -> None:
+    empty = [replace(wheel(name, "0.0.0a0", size), file=name) for name, size in (("nvidia-a", 1200), ("nvidia-b", 900))]
+    (finding,) = found("TE302", case(platform="win-64", wheels=tuple(empty)))
+    assert (finding.subject, finding.evidence) == ("nvidia-a, nvidia-b on win-64", "nvidia-a; nvidia-b")
+    assert finding.message == "version 0.0.0a0 is an empty placeholder"
+    (finding,) = found("TE303", case(wheels=(wheel("nvidia-x-cu12", "9"), wheel("nvidia-y-cu12", "2"))))
+    assert finding.subject == "nvidia-x-cu12, nvidia-y-cu12 on linux-64"
+    assert finding.fix == "use the package that ends in -cu13"
+    halves = (conda("libx", "2.0"), conda("libx-dev", "1.0"), conda("libx-static", "1.0"), conda("liby-dev", "1.0"))
+    (finding,) = found("TE306", case("12.6", conda=(*halves, conda("liby", "1.0"))))
+    assert finding.subject == "libx-dev 1.0, libx-static 1.0 on linux-64"
+    assert finding.fix.count("set both to one version") == 2

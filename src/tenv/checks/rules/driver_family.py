@@ -3,7 +3,7 @@
 from tenv.checks.rules import driver_gpu, driver_library, driver_rules, gpu
 from tenv.checks.rules.interface import Rule, Scope
 
-__all__ = ["DRIVER_RULES"]
+__all__ = ["DRIVER_RULES", "GPU_RULES"]
 
 _BUILD, _RUN, _BOTH = Scope.BUILD, Scope.RUN, Scope.BOTH
 
@@ -19,3 +19,8 @@ DRIVER_RULES: tuple[Rule, ...] = (
     Rule(gpu.arch_refused, (gpu.REFUSED,), "an architecture that nvcc does not support", _BUILD),
     Rule(gpu.gpu_unserved, (gpu.UNSERVED,), "a GPU that no built code runs on", _RUN),
 )
+
+_OF_GPUS = (driver_gpu.BRANCH, driver_gpu.MODULE, gpu.TOO_OLD, gpu.TOO_NEW, gpu.REFUSED, gpu.UNSERVED)
+
+GPU_RULES: tuple[Rule, ...] = tuple(rule for rule in DRIVER_RULES if rule.codes[0] in _OF_GPUS)
+"""Those of them that are about each GPU. A libcuda serves all GPUs of a process or none, and so does a driver."""

@@ -121,22 +121,38 @@ def mixed_releases(case: Case) -> Iterator[Finding]:
 
 
 def placeholders(case: Case) -> Iterator[Finding]:
-    """Yield an error for each placeholder package of the lock."""
+    """Yield one error per cause for the placeholder packages of the lock."""
     return _coded(case, PLACEHOLDER)
 
 
 def wrong_major(case: Case) -> Iterator[Finding]:
-    """Yield an error for each package of the lock that is built for another CUDA major."""
+    """Yield one error per cause for the packages of the lock that are built for another CUDA major."""
     return _coded(case, WRONG_MAJOR)
 
 
 def mixed_halves(case: Case) -> Iterator[Finding]:
-    """Yield an error for headers and static libraries from another release than their library."""
+    """Yield one finding per cause for headers and static libraries from another release than their library."""
     return _coded(case, MIXED_HALVES)
 
 
 def _coded(case: Case, code: str) -> Iterator[Finding]:
-    return (finding for finding in (check_lock(case.lock) if case.lock else ()) if finding.code == code)
+    """Yield the findings of a code; those that say the same of several packages are one with a list of these."""
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in check_lock(case.lock) if case.lock else ():
+        if finding.code == code:
+            platform, what = finding.subject.rpartition(" on ")[2], finding.message.partition(" (")[0]
+            alike.setdefault((finding.severity, platform, what), []).append(finding)
+    for (_, platform, what), found in alike.items():
+        if len(found) == 1:
+            yield from found
+            continue
+        yield replace(
+            found[0],
+            subject=f"{', '.join(one.subject.removesuffix(f' on {platform}') for one in found)} on {platform}",
+            message=what,
+            evidence="; ".join(dict.fromkeys(one.evidence for one in found)),
+            fix="; ".join(dict.fromkeys(one.fix for one in found)),
+        )
 
 
 def _cuda(lock: Lock) -> Version | None:
