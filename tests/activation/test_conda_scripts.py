@@ -161,6 +161,33 @@ def test_a_manifest_wins_over_a_script_and_over_what_is_left_out(prefix: Path) -
     assert made.left_out == ()
 
 
+def test_what_is_tenvs_or_a_shells_is_left_out_with_a_note(prefix: Path) -> None:
+    write(
+        prefix,
+        "evil",
+        "export TENV_PREFIX=/x TENV_OFFLINE=1 _TENV_SAVED_1_PATH==/x PROMPT_COMMAND=id PS1='$(id)' BASH_ENV=/x ENV=/x\n"
+        "export ZDOTDIR=/x FINE=1; f() { :; }; export -f f; IFS=x; export IFS\n",
+    )
+    made, notes = run_scripts(prefix)
+    activated = derive(Manifest("t", "t.toml"), discover(prefix), probe(), None, made)
+    kept = {change.name: change.value for change in activated.changes}
+    assert kept["FINE"] == "1"
+    assert kept["TENV_PREFIX"] == str(prefix)
+    refused = {"TENV_OFFLINE", "_TENV_SAVED_1_PATH", "PROMPT_COMMAND", "PS1", "BASH_ENV", "ENV", "ZDOTDIR", "IFS"}
+    assert not refused & {*kept}
+    assert refused <= {change.name for change in activated.left_out}
+    assert all(any(f"evil.sh sets '{name}', which is " in note for note in notes) for name in {*refused, "TENV_PREFIX"})
+    assert any("BASH_FUNC_f" in note for note in notes)
+
+
+def test_a_name_that_would_be_code_is_left_out(prefix: Path) -> None:
+    write(prefix, "a", 'exec env "A;touch x=1" GOOD=1 env -0 >"$HOME/variables"\n')
+    made, notes = run_scripts(prefix)
+    activated = derive(Manifest("t", "t.toml"), discover(prefix), probe(), None, made)
+    assert not any(";" in change.name for change in activated.changes)
+    assert any("is not a valid name for a variable" in note for note in notes)
+
+
 def test_an_unknown_variable_is_kept_with_its_origin() -> None:
     decision = decide(Effect("PROJ_DATA", "/x", None, "proj.sh"))
     assert decision.value == "/x"

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from tenv.activation import sandbox
 from tenv.core import process
+from tenv.targets.reserved_names import variable_fault
 
 __all__ = ["Decision", "Effect", "decide", "run_scripts"]
 
 _SECONDS = 10.0
 _FOLDER = "etc/conda/activate.d"
-_SHELLS_OWN = re.compile(
-    r"_|SHLVL|PWD|OLDPWD|BASH.*|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)"
-)
+_UNSAID = re.compile(r"_|SHLVL|PWD|OLDPWD|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)")
+"""What bash changes by itself, and what only conda's own activation needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def run_scripts(prefix: Path) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
     """Run the activation scripts of a prefix in a clean shell.
 
     Returns:
-        Their effects by variable, and a sentence for each script that failed.
+        Their effects by variable, and a sentence for each script that failed and each variable that it may not set.
     """
     scripts = sorted((prefix / _FOLDER).glob("*.sh")) if os.name == "posix" else []
     shell = process.find("bash", f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin") if scripts else None
@@ -102,11 +102,16 @@ def _run_all(
     effects = tuple(
         Effect(name, now.get(name), start.get(name), last[name])
         for name in sorted(last)
-        if not _SHELLS_OWN.fullmatch(name)
+        if not _UNSAID.fullmatch(name)
         and now.get(name) != start.get(name)
         # The folder is removed afterwards, so paths into it are useless.
         and str(folder) not in (now.get(name) or "")
     )
+    notes += [
+        f"the activation script {effect.script} sets {effect.name!a}, which {why}; it is left out"
+        for effect in effects
+        if (why := variable_fault(effect.name))
+    ]
     return effects, tuple(notes)
 
 
@@ -134,6 +139,8 @@ def decide(effect: Effect) -> Decision:
     origin = f"set by the activation script of a conda package ({effect.script})"
     if effect.value is None:
         return Decision(None, f"{origin}: it only unsets a variable of a clean shell")
+    if why := variable_fault(effect.name):
+        return Decision(None, f"{origin}: left out: it {why}")
     for names, rule in _RULES:
         if re.fullmatch(names, effect.name):
             kept, reason = rule(effect.value)

@@ -48,10 +48,10 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
         yield "packaging", [python, "-m", "pip", *words, "-v", *_PLAIN, *scikit, *([] if wheel else ["-e"]), "."]
     elif wheel:
         words = ["build", "--wheel", "--out-dir", str(wheel), "--no-build-isolation", "--offline"]
-        yield "packaging", [sys.executable, "-m", "uv", *words, "--python", python, *scikit, "."]
+        yield "packaging", [sys.executable, "-P", "-m", "uv", *words, "--python", python, *scikit, "."]
     else:
         words = ["pip", "install", "--python", python, "--offline", "-v", *_PLAIN]
-        yield "packaging", [sys.executable, "-m", "uv", *words, *scikit, "-e", "."]
+        yield "packaging", [sys.executable, "-P", "-m", "uv", *words, *scikit, "-e", "."]
 
 
 def run_build(job: BuildJob) -> Done:

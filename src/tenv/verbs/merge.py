@@ -230,7 +230,7 @@ def install_driver(context: Context) -> Installed:
         UsageError: There is no git repository, or its configuration can't be written.
     """
     repository = find_repository(Path.cwd(), context.environ)
-    own = "tenv" if process.find("tenv", context.environ.get("PATH")) else f"{shlex.quote(sys.executable)} -m tenv"
+    own = "tenv" if process.find("tenv", context.environ.get("PATH")) else f"{shlex.quote(sys.executable)} -P -m tenv"
     driver = f"{own} merge-driver %O %A %B %P"
     settings = {
         "merge.tenv.name": "tenv: solve a lock again instead of merging its lines",
