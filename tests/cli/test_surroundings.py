@@ -59,7 +59,8 @@ def test_a_name_that_is_no_text_is_printed_all_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_an_interrupt_of_which_the_process_dies(number: signal.Signals) -> None:
     code = (
-        "import os, sys\n"
+        "import os, signal, sys\n"
+        f"signal.signal({int(number)}, signal.SIG_DFL)\n"  # the tests may run under nohup
         "from tenv import __main__\n"
         "from tenv.cli import main as program\n"
         "def main(arguments):\n"

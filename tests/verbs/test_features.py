@@ -13,7 +13,7 @@ from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import read_lock
 from tenv.targets.manifest_file import read_manifest
 from tests.support.conda import Channel, make_conda, make_python
-from tests.support.fakes import make_wheel
+from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, Project, call, snapshot, write_config
 from tests.support.redist import Server, pack, regular
 
@@ -261,3 +261,16 @@ def test_an_environment_with_features_is_not_stale_for_them(featured: Project) -
     make_wheel(featured.index.folder, "gamma", "1.1")
     featured.ok("update", "tiny", "gamma")
     assert [row["state"] for row in featured.ok("list", "--json").data] == ["stale"]
+
+
+def test_another_file_of_a_release_in_an_extra_index_does_not_hide_the_locked_one(
+    featured: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    featured.ok("lock", "tiny")
+    make_wheel(tmp_path, "delta", "1.0", requires=["beta", "gamma"], files={"delta.py": "another = 1\n"})
+    make_wheel(tmp_path, "gamma", "1.0", files={"gamma.py": "another = 1\n"})
+    with Index(tmp_path) as extra:
+        monkeypatch.setenv("UV_INDEX", extra.url)
+        featured.ok("create", "tiny", "--frozen", "--with", "debug")
+    assert "another" not in (featured.site() / "delta.py").read_text() + (featured.site() / "gamma.py").read_text()
+    featured.ok("verify", "tiny", "--no-probes")

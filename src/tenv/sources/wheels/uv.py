@@ -29,8 +29,15 @@ from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
-from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, uv_error
-from tenv.sources.wheels.uv_requirements import preferences, requirement, ways_to_keep
+from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, index_urls, mismatched, uv_error
+from tenv.sources.wheels.uv_requirements import (
+    first_that_fits,
+    hashed,
+    install_words,
+    preferences,
+    requirement,
+    ways_to_keep,
+)
 from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
@@ -148,13 +155,10 @@ class Uv:
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
             ways = ways_to_keep(pins, together=upgrade == ())
-            for number, (held, preferred) in enumerate(ways, 1):
-                try:
-                    rows = self._choose(name, manifest, python, (*limits, *held), preferred, exclude_newer, what)
-                    break
-                except NoSolutionError:
-                    if number == len(ways):
-                        raise
+            rows = first_that_fits(
+                ways,
+                lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
+            )
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -233,10 +237,7 @@ class Uv:
 
     def index_urls(self, pin: str, python: str) -> tuple[str, ...]:
         """Return the indexes in use, the main one first, from uv's log of a query."""
-        done = self._pinned([pin], python, "--emit-index-url")
-        rows = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith(("--index", "--extra"))]
-        main = [url for option, url in rows if option == "--index-url"]
-        return (*main, *(url for option, url in rows if option != "--index-url"))
+        return index_urls(self._pinned([pin], python, "--emit-index-url").stdout)
 
     def _pinned(self, pins: Iterable[str], python: str, *output: str, platform: str = "") -> process.Completed:
         where = ("--python-platform", platform) if platform else ("--universal",)
@@ -299,27 +300,29 @@ class Uv:
             NetworkError: A file can't be fetched.
             StorageError: The disk is full or not writable.
         """
-        lines = [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}" for wheel in wheels]
-        arguments = self._command(
-            *("pip", "install", "--python", str(python), "--no-deps", "--require-hashes", "--only-binary", ":all:"),
-            # Hashes identify the file, so any index may serve it.
-            *("--index-strategy", "unsafe-best-match", "--requirement", "-", *self._indexes()),
-            *(word for name in again for word in ("--reinstall-package", name)),
-        )
-        with self._folder() as (folder, environment):
-            done = process.watch(
-                arguments,
-                download_progress(wheels, progress),
-                environment=environment,
-                folder=folder,
-                text="\n".join(lines) + "\n",
-            )
-        if ended_by_itself(done).status:
+        done = self._put(python, wheels, again, progress)
+        for _ in wheels if self.environment.get("UV_INDEX") else ():
+            # uv 0.13 takes a release from the first index that has a file of it, and so hides that of the main index.
+            hidden = [wheel for wheel in wheels if done.status and wheel.name == mismatched(done.stderr)]
+            if not hidden or self._put(python, hidden, again, progress, UV_INDEX="").status:
+                break
+            done = self._put(python, wheels, [name for name in again if name != hidden[0].name], progress)
+        if done.status:
             error = self._error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are fixed, so an index lacks one
                 hint = "no index in use has that file: correct UV_DEFAULT_INDEX, pip.conf or their credentials"
                 raise NetworkError(error.message, hint=hint)
             raise error
+
+    def _put(
+        self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress, **changes: str
+    ) -> process.Completed:
+        """Install files by their hashes with some variables changed."""
+        arguments = self._command(*install_words(python, again), *self._indexes())
+        watch, text = download_progress(wheels, progress), hashed(wheels)
+        with self._folder() as (folder, environment):
+            changed = {**environment, **changes}
+            return ended_by_itself(process.watch(arguments, watch, environment=changed, folder=folder, text=text))
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""

@@ -19,7 +19,7 @@ from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
 
-__all__ = ["download_progress", "ended_by_itself", "uv_error"]
+__all__ = ["download_progress", "ended_by_itself", "index_urls", "mismatched", "uv_error"]
 
 _BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -133,3 +133,19 @@ def ended_by_itself(done: process.Completed) -> process.Completed:
         hint = "the system kills programs when it runs out of memory: free some, then run the same command again"
         raise HostError(f"uv was killed by signal {-done.status}", hint=hint)
     return done
+
+
+_MISMATCH = re.compile(r"Hash mismatch for\s+`([A-Za-z0-9][\w.-]*)==")
+
+
+def mismatched(talk: str) -> str:
+    """Return the package whose file uv refused for its hash; an empty string where there is none."""
+    match = _MISMATCH.search(talk)
+    return normalize(match[1]) if match else ""
+
+
+def index_urls(said: str) -> tuple[str, ...]:
+    """Return the indexes in the output of ``--emit-index-url``, the main one first."""
+    rows = [line.split(maxsplit=1) for line in said.splitlines() if line.startswith(("--index", "--extra"))]
+    main = [url for option, url in rows if option == "--index-url"]
+    return (*main, *(url for option, url in rows if option != "--index-url"))
