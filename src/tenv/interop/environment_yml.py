@@ -17,7 +17,7 @@ from tenv.interop.package_rows import channel_words, left_out, words_of
 from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
-from tenv.targets.reserved_names import variable_fault
+from tenv.targets.reserved_names import reserved
 from tenv.targets.variable_requests import VariableRequest
 
 __all__ = ["FORMAT", "read_environment"]
@@ -132,7 +132,7 @@ def read_environment(source: GivenFile) -> Imported:
     variables = data.get("variables") or {}
     if not isinstance(variables, dict):
         raise ManifestError(f"{source.path}: variables: expected a mapping")
-    faults = {str(key): variable_fault(str(key)) for key in variables}
+    faults = {str(key): reserved(str(key)) for key in variables}
     lost += [f"`{key}` is not imported, since it {fault}" for key, fault in faults.items() if fault]
     environment = {
         name: VariableRequest.literal(name, str(value))

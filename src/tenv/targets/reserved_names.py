@@ -10,7 +10,7 @@ build may need them, and a manifest is trusted as a build script is.
 
 import re
 
-__all__ = ["variable_fault"]
+__all__ = ["reserved", "variable_fault"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -45,8 +45,11 @@ def variable_fault(name: str) -> str:
 
     Stored scripts hold the name as code.
     """
-    if not _NAME.fullmatch(name):
-        return "is not a valid name for a variable"
+    return reserved(name) if _NAME.fullmatch(name) else "is not a valid name for a variable"
+
+
+def reserved(name: str) -> str:
+    """Return whose a variable is that only tenv or a shell may set, as in `variable_fault`; an empty string for none."""
     if _TENV.fullmatch(name):
         return "is tenv's own"
     if why := _WORDS.get("PSModulePath" if name.lower() == "psmodulepath" else name):
