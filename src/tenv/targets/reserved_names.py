@@ -49,7 +49,7 @@ def variable_fault(name: str) -> str:
 
 
 def reserved(name: str) -> str:
-    """Return whose a variable is that only tenv or a shell may set, as in `variable_fault`; an empty string for none."""
+    """Return whose a variable is that only tenv or a shell may set; an empty string if a manifest may."""
     if _TENV.fullmatch(name):
         return "is tenv's own"
     if why := _WORDS.get("PSModulePath" if name.lower() == "psmodulepath" else name):
