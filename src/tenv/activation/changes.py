@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.reading import read_text
 from tenv.targets.variable_requests import Action
 
 __all__ = ["ACTIVATION", "Action", "Activation", "Change", "Watch", "read_activation"]
@@ -120,7 +121,7 @@ def read_activation(path: Path) -> Activation:
         EnvironmentBrokenError: It is missing or unreadable.
     """
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(read_text(path))
         changes, left_out = _read_changes(data["changes"]), _read_changes(data.get("left-out", ()))
         watches = tuple(
             Watch(tuple((file, stamp) for file, stamp in row["files"]), row["sentence"])

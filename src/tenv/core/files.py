@@ -13,6 +13,7 @@ from typing import NoReturn
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
 
 __all__ = [
+    "MOST",
     "digest",
     "digest_bytes",
     "exclusive",
@@ -27,7 +28,7 @@ __all__ = [
     "write_atomic",
 ]
 
-_MOST = 64 * 1024 * 1024
+MOST = 64 * 1024 * 1024
 """Maximum bytes of a manifest, a lock or a record; the largest lock in public repositories has 10 MB."""
 
 _ELSEWHERE = "choose a writable folder (for an environment, with `--prefix`)"
@@ -48,7 +49,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_regular(path: Path, most: int = _MOST) -> bytes:
+def read_regular(path: Path, most: int = MOST) -> bytes:
     """Return the bytes of a regular file, up to a limit; other kinds of files are rejected.
 
     A named pipe or a device would block a command forever or fill the memory.
@@ -211,7 +212,7 @@ def exclusive(
 
 def _busy(folder: Path, owner: Path) -> str:
     try:
-        data = json.loads(owner.read_text())
+        data = json.loads(read_regular(owner).decode())
         return f"{folder} is in use by process {data['pid']} (`{data['purpose']}`)"
     except (OSError, ValueError, RecursionError, KeyError, TypeError):  # it has just started, or just ended
         return f"{folder} is in use by another process"

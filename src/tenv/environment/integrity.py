@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tenv.core.files import digest
 from tenv.core.names import Digest
+from tenv.core.reading import read_text
 from tenv.environment.installed_files import POINTER, Expected
 
 __all__ = ["Faults", "check", "describe_made", "expect_made"]
@@ -62,7 +63,7 @@ def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
     """Yield the files that tenv made in a prefix; none if an older tenv did not record them."""
     name = os.path.relpath(file, prefix)
     try:
-        rows = json.loads(file.read_text())
+        rows = json.loads(read_text(file))
         yield from [Expected(str(path), "", str(value)) for path, value in rows.items()]
     except FileNotFoundError:
         return

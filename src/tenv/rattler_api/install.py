@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
 from tenv.core.names import CondaFile
+from tenv.core.reading import read_text
 from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import one_line, storage_error
 from tenv.rattler_api.records import Record
@@ -102,7 +103,7 @@ def _name_origin(prefix: Path, record: Record) -> None:
     """Write the canonical URL into the record of a package that was linked from a file."""
     note = prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note
     try:
-        data = json.loads(note.read_bytes())
+        data = json.loads(read_text(note))
         data["url"] = record.url
         note.write_text(json.dumps(data, indent=2), encoding="utf-8")
     except FileNotFoundError:  # the count of packages reports it as missing

@@ -9,6 +9,7 @@ from typing import Any
 from tenv.core.errors import HashMismatchError, NetworkError
 from tenv.core.http import HttpResponse, Interrupted
 from tenv.core.http_settings import Patience, shown
+from tenv.core.reading import read_text
 
 __all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "PartialFile", "RemoteFile", "ResumeNote"]
 
@@ -69,7 +70,7 @@ class ResumeNote:
     def validator(self) -> str:
         """Return the entity tag or date of the partial file, if it is from this address."""
         try:
-            address, _, validator = self.path.read_text("utf-8").partition("\n")
+            address, _, validator = read_text(self.path).partition("\n")
         except (OSError, ValueError):
             return ""
         return validator.strip() if address == shown(self.address) else ""
