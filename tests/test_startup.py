@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tenv.quick.short_way import OFF
 from tests.support.projects import SOURCE, Project, call
 
 HEAVY = {
@@ -46,7 +47,7 @@ class Allowed(NamedTuple):
 
 
 COMMANDS = [
-    Allowed(("--version",), 75, {*HEAVY, "click", "tenv.core", "tenv.targets", "tenv.verbs"}),
+    Allowed(("--version",), 60, {*HEAVY, "click", "tenv.cli", "tenv.core", "tenv.targets", "tenv.verbs"}),
     Allowed(("--help",), 190, {*HEAVY, "tenv.core.process", "tenv.verbs", "tenv.host", "tenv.facts"}),
     Allowed(("list",), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
     Allowed(("run", "tiny", "--", "true"), 230, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
@@ -77,22 +78,25 @@ COMMANDS = [
 
 
 def loaded(folder: Path, *words: str) -> set[str]:
-    """Return the modules that a command imports until it ends or becomes another program."""
+    """Return the modules that a command imports by the whole program until it ends or becomes another one.
+
+    The short way of some commands has a test of its own, `tests/quick/test_short_way.py`.
+    """
     code = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); sys.argv = {['tenv', *words]!r}\n"
-        "from tenv.cli.main import main; main()"
+        "from tenv.__main__ import run; run()"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-X", "importtime", "-c", code],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
+        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")} | {OFF: "0"},
         capture_output=True,
         text=True,
         check=False,
     )
     rows = [line.split("|") for line in done.stderr.splitlines() if line.startswith("import time:")]
     modules = {row[-1].strip() for row in rows[1:]}
-    assert "tenv.cli.main" in modules, done.stderr
+    assert "tenv.quick.short_way" in modules, done.stderr
     return modules
 
 
@@ -108,7 +112,12 @@ def test_what_a_short_command_may_load(created: Project, allowed: Allowed) -> No
 
 def test_version_loads_nothing_of_tenv_but_its_entry(tmp_path: Path) -> None:
     modules = loaded(tmp_path, "--version")
-    assert {name for name in modules if name.startswith("tenv")} == {"tenv", "tenv.cli", "tenv.cli.main"}
+    assert {name for name in modules if name.startswith("tenv")} == {
+        "tenv",
+        "tenv.__main__",
+        "tenv.quick",
+        "tenv.quick.short_way",
+    }
 
 
 def test_a_command_is_counted_by_what_it_loads(created: Project) -> None:

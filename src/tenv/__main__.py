@@ -12,9 +12,12 @@ def run() -> None:
     """Run the command line and end the process with its status."""
     status = 0
     try:
-        from tenv.cli.main import main  # late: here, so that Ctrl-C while it is loaded is one, too
+        from tenv.quick.short_way import answer  # late: here, so that Ctrl-C while it is loaded is one, too
 
-        main()
+        if not answer(sys.argv[1:]):
+            from tenv.cli.main import main  # late: far more to load
+
+            main()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:  # while the program was still being loaded

@@ -70,7 +70,7 @@ def test_a_signal_is_an_interrupt_of_which_the_process_dies(number: signal.Signa
         "        print('put away')\n"
         "        sys.exit(130)\n"
         "program._main = main\n"
-        "sys.argv = ['tenv', 'list']\n"
+        "sys.argv = ['tenv', 'targets']\n"
         "__main__.run()\n"
     )
     done = run(code=code)

@@ -24,8 +24,9 @@ from tests.support.steady import Printed, steady_text
 
 pytestmark = pytest.mark.snapshots
 
-OF_LOCKS = [name for name in FORMATS if not find_format(name).needs_environment]
-OF_ENVIRONMENTS = [name for name in FORMATS if name not in OF_LOCKS]
+ALONE = [name for name in FORMATS if find_format(name).alone]
+OF_LOCKS = [name for name in FORMATS if not find_format(name).needs_environment and name not in ALONE]
+OF_ENVIRONMENTS = [name for name in FORMATS if name not in (*OF_LOCKS, *ALONE)]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "interop.md").read_text(encoding="utf-8")
 
@@ -46,7 +47,8 @@ def test_the_docs_and_the_help_have_every_format(name: str) -> None:
     rows = re.findall(rf"^\| `{re.escape(name)}` \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 1, f"the table in docs/interop.md lacks a row for `{name}`"
     words = re.sub(r"\s+", " ", call("export", "--help").out)
-    assert find_format(name).export is None or re.search(rf"{re.escape(name)}[,.]", words), "`tenv export --help`"
+    written = find_format(name).export or find_format(name).alone
+    assert written is None or re.search(rf"{re.escape(name)}[,.]", words), "`tenv export --help`"
 
 
 @pytest.mark.usefixtures("empty_project")
@@ -76,6 +78,16 @@ def test_what_is_written_is_recognized_and_read(name: str, tmp_path: Path, snaps
         asked = {key for table in (draft.dependencies, draft.wheels) for rows in table.values() for key in rows}
         assert asked
         assert asked <= {*names, "pip"}  # which conda asks for where wheels are to be installed
+
+
+@pytest.mark.usefixtures("empty_project")
+@pytest.mark.parametrize("name", ALONE)
+def test_what_is_about_no_target_is_written_and_recognized(name: str) -> None:
+    ended = call("export", name, "--output", "out")
+    assert ended.status == 0, ended.err
+    (file,) = Path("out").iterdir()
+    assert find_format(name).recognize(file.name, file.read_bytes())
+    assert call("export", name, "cpu", "--force").status == 2
 
 
 @pytest.mark.parametrize("name", OF_ENVIRONMENTS)

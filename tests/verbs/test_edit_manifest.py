@@ -119,7 +119,11 @@ def test_init_makes_a_project_that_can_be_locked_and_created(
     project.fails(2, "usage", "init", "auto")
     project.fails(2, "usage", "init", "-o/x")
     project.fails(2, "unknown-target", "init", "third", "--extends", "nosuch")
-    assert sorted(file.name for file in (folder / "manifests").iterdir()) == ["My-Work.toml", "other.toml"]
+    assert sorted(file.name for file in (folder / "manifests").iterdir()) == [
+        "My-Work.toml",
+        "other.toml",
+        "tenv.schema.json",
+    ]
 
 
 def test_remove_says_what_it_removes_and_what_was_meant(project: Project) -> None:

@@ -57,3 +57,42 @@ def test_every_locked_package_stands_in_the_tree(project: Project, target: str) 
     shown = {line.lstrip("│├└─ ").split()[0] for line in out.splitlines()}
     assert shown == {row["name"] for row in rows}
     assert len(rows) > 5
+
+
+def test_tree_counts_the_extras_that_are_asked_of_a_wheel(project: Project) -> None:
+    rows = {row["name"]: row for row in project.ok("tree", "cuda130", "--json").data}
+    assert {"nvidia-cuda-nvcc", "nvidia-cublas", "nvidia-cuda-runtime"} <= set(rows["cuda-toolkit"]["requires"])
+    assert "nvidia-nvjitlink" in rows["nvidia-cufft"]["requires"]
+    lines = project.ok("tree", "cuda130").out.splitlines()
+    tops = [line.split()[0] for line in lines if line[0].isalnum()]
+    assert "cuda-toolkit" in tops
+    assert all(rows[name]["asked"] for name in tops), "what nothing else requires is requested"
+    inverted = project.ok("tree", "cuda130", "--invert", "nvidia-cuda-nvcc").out
+    assert inverted == "nvidia-cuda-nvcc 13.0.88\n└── cuda-toolkit 13.0.3.0 (requested)\n"
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda121"])
+def test_every_top_of_the_tree_is_requested(project: Project, target: str) -> None:
+    lines = project.ok("tree", target).out.splitlines()
+    tops = [line for line in lines if line[0].isalnum() or line[0] == "_"]
+    assert [line for line in tops if "(requested" not in line] == []
+    assert len(lines) > len(tops)
+
+
+def test_tree_names_the_feature_that_requests_a_package(project: Project) -> None:
+    out = project.ok("tree", "cpu").out
+    assert "pytest 9" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("pytest ")]
+    assert line.endswith("(requested by test)")
+
+
+def test_packages_of_an_environment_are_without_the_features_it_lacks(project: Project) -> None:
+    text = project.manifest.read_text()
+    project.manifest.write_text(text + '\n[feature.more.pypi-dependencies]\ngamma = "*"\n')
+    project.ok("lock", "tiny")
+    assert "gamma" in names(project, "tiny")
+    project.ok("create", "tiny")
+    assert "gamma" not in names(project, "tiny")
+    project.ok("create", "tiny", "--with", "more")
+    (row,) = [row for row in project.ok("packages", "tiny", "--json").data if row["name"] == "gamma"]
+    assert row["features"] == ["more"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 from tenv.targets.variable_requests import Action
 
 __all__ = ["ACTIVATION", "Action", "Activation", "Change", "Watch", "read_activation"]

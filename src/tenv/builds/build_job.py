@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.builds.build_way import BuildWay, Wayfinder
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 from tenv.project.context import Context
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 
 __all__ = ["BuildWay", "Products", "Wayfinder", "find_way"]
 

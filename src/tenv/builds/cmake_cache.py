@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 
 __all__ = ["read_cache"]
 

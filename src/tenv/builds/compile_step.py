@@ -14,7 +14,7 @@ from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.provenance import installed_torch, write_provenance
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 
 __all__ = ["build_commands", "run_build"]
 

@@ -11,7 +11,7 @@ from tenv.builds.switches import is_off, is_on
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.whole_toolkit import cmake_targets
 from tenv.core import process
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 from tenv.host.machine import current_platform
 from tenv.toolchain import smoke_tests
 from tenv.toolchain.discover import Toolchain

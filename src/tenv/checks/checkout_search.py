@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tenv.checks.pytorch_source import is_pytorch
+from tenv.core.file_content import read_text
 from tenv.core.names import dist_info, dist_infos
-from tenv.core.reading import read_text
 
 __all__ = ["find_checkout"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 
 __all__ = ["EXPECTED", "BuildCache", "CacheEntry", "CheckoutState", "read_state"]
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, TextIO, TypeVar, cast
 
 from tenv.checks.host_options import HostOptions
 from tenv.core.errors import HostReportError, UsageError
-from tenv.core.reading import read_given
+from tenv.core.file_content import read_given
 from tenv.host.interface import Missing, fact_to_json
 from tenv.host.pasted.clean_text import decode
 from tenv.host.report import HostReport

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv.core.reading import read_text
+from tenv.core.file_content import read_text
 from tenv.core.versions import Version
 
 __all__ = ["CiBuilds", "read_tested"]

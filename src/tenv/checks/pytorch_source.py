@@ -16,8 +16,8 @@ import tomli
 
 from tenv.checks.checkout_state import CheckoutState, read_state
 from tenv.checks.pytorch_ci import CiBuilds, read_tested
+from tenv.core.file_content import read_text
 from tenv.core.process import Missing
-from tenv.core.reading import read_text
 from tenv.core.versions import Range, Version
 
 __all__ = ["AbiChoice", "SourceRequirement", "SourceTree", "from_release", "is_pytorch", "read_source"]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -65,6 +65,7 @@ def export(
     tenv lists on standard error what the format can't hold. The formats vscode, direnv, clangd, write files that use
     the environment on this machine. They extend existing files and keep your values, unless --force is given. The
     formats dockerfile, devcontainer, apptainer, github-actions, write files that create the environment elsewhere.
+    Without TARGET, schema, writes the JSON schema of manifests for editors.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: loads what it needs
@@ -85,21 +86,38 @@ def export(
             tenv=tuple(program_words()),
         )
         written = workflow.export(context, request)
+    return _printed(written, format) if str(output) == "-" else _stored(written, format, output, force=force)
+
+
+def _data(written: "Written", format: str) -> dict[str, Any]:  # noqa: A002 (the word of the command line)
+    name = written.target.name if written.target else None
+    data: dict[str, Any] = {"format": format, "target": name, "lost": list(written.exported.lost)}
+    return data | ({"notes": list(written.exported.notes)} if written.exported.notes else {})
+
+
+def _lost(written: "Written") -> list[str]:
+    return [f"not exported: {line}" for line in written.exported.lost]
+
+
+def _printed(written: "Written", format: str) -> Result:  # noqa: A002
+    """Return the only file of an export, to be printed."""
     files = written.exported.files
-    data = {"format": format, "target": written.target.name, "lost": list(written.exported.lost)}
-    data |= {"notes": list(written.exported.notes)} if written.exported.notes else {}
-    lost = [f"not exported: {line}" for line in written.exported.lost]
-    if str(output) == "-":
-        if len(files) != 1:
-            raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
-        text = next(iter(files.values())).decode()
-        return Result({**data, "files": [], "text": text}, text=text, summary=lost)
-    paths, kept = workflow.write(*_placed(written, output), force=force)
-    files_written = [str(path) for path in paths]
-    lost += [f"kept (`--force` replaces it): {line}" for line in kept]
-    data |= {"kept": kept} if kept else {}
-    summary = [f"{', '.join(files_written)} written", *lost, *written.exported.notes]
-    return Result({**data, "files": files_written}, summary=summary)
+    if len(files) != 1:
+        raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
+    text = next(iter(files.values())).decode()
+    return Result({**_data(written, format), "files": [], "text": text}, text=text, summary=_lost(written))
+
+
+def _stored(written: "Written", format: str, output: Path, *, force: bool) -> Result:  # noqa: A002
+    """Write the files of an export."""
+    from tenv.verbs.export import write  # late: loads what it needs
+
+    paths, kept = write(*_placed(written, output), force=force)
+    files = [str(path) for path in paths]
+    lost = _lost(written) + [f"kept (`--force` replaces it): {line}" for line in kept]
+    data = _data(written, format) | ({"kept": kept} if kept else {})
+    summary = [f"{', '.join(files)} written", *lost, *written.exported.notes]
+    return Result({**data, "files": files}, summary=summary)
 
 
 def _placed(written: "Written", output: Path) -> "tuple[Written, Path]":

@@ -14,7 +14,8 @@ __all__ = ["init"]
 def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # noqa: ARG001 (every command has a voice)
     """Write manifests/NAME.toml in the project, or in the working folder, which becomes a project.
 
-    Without NAME, the target has the name of the folder. `.gitignore` gets a line for the environments.
+    tenv.schema.json beside it is the JSON schema of manifests, for editors. Without NAME, the target has the name of
+    the folder. `.gitignore` gets a line for the environments.
     """
     from tenv.project.context import Context
     from tenv.verbs.init import init as begin
@@ -23,9 +24,10 @@ def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # n
     data = {
         "target": begun.target,
         "manifest": str(begun.manifest),
+        "schema": str(begun.schema),
         "gitignore": str(begun.ignore) if begun.ignore else None,
     }
-    lines = [f"{begun.manifest} written"]
+    lines = [f"{begun.manifest} written, and {begun.schema.name}, with which editors complete and check it"]
     lines += [f"{begun.ignore} now has the line `.tenv/`"] if begun.ignore else []
     lines.append(f"next: `tenv add {begun.target} PACKAGE`, `tenv lock {begun.target}`, `tenv create {begun.target}`")
     if begun.repository:

@@ -1,6 +1,5 @@
 """The program ``tenv``: finds the command and loads only that one."""
 
-import contextlib
 import gc
 import importlib
 import sys
@@ -85,17 +84,7 @@ def main() -> None:
     # Reference counting frees the objects of a command; cycle collection costs a short command a sixth of its time.
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
-    if arguments in (
-        ["--version"],
-        ["-V"],
-        ["version"],
-    ):  # scripts use it to detect tenv, so it loads no library
-        from tenv import __version__
-
-        with contextlib.suppress(OSError):  # the usual path below then reports the error
-            print(f"tenv {__version__}", flush=True)
-            return
-    from tenv.cli.surroundings import ended_by_signals, endure_texts  # late: as above
+    from tenv.cli.surroundings import ended_by_signals, endure_texts  # late: so that Ctrl-C meanwhile is one, too
 
     endure_texts()
     with ended_by_signals():
@@ -103,7 +92,7 @@ def main() -> None:
 
 
 def _main(arguments: list[str]) -> None:
-    import click  # late: `tenv --version` needs none of it
+    import click  # late: as above
 
     from tenv.cli.command import hush, leave, unusable
     from tenv.cli.output import Voice, tell

@@ -80,6 +80,11 @@ def _reached(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequ
     return [row for row in found.rows if row.name in seen]
 
 
+def _asked(row: "PackageRow") -> str:
+    by = f" by {', '.join(row.features)}" if row.features else ""
+    return f" (requested{by})" if row.asked else ""
+
+
 def _grow(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequence[str]) -> None:
     rows = {row.name: row for row in found.rows}
     shown: set[str] = set()
@@ -88,7 +93,7 @@ def _grow(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequenc
     def grow(name: str, lead: str, branch: str) -> None:
         row, names = rows[name], below.get(name, ())
         again = name in shown and names
-        asked = " (requested)" if row.asked else ""
+        asked = _asked(row)
         write(f"{lead}{branch}{name} {row.version}{asked}{' …' if again else ''}")
         shown.add(name)
         if again:

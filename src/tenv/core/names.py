@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
 __all__ = [
+    "CHANNEL_PATTERN",
     "CONDA_NAME",
     "METADATA",
+    "SHA256_PATTERN",
     "CondaFile",
     "Digest",
     "WheelFile",
@@ -45,12 +47,18 @@ _DEFAULTS = tuple(f"{_ANACONDA}pkgs/{name}" for name in ("main", "r", "msys2"))
 _MAIN, _R, _MSYS2 = _DEFAULTS
 _OF_R = ("r-", "_r-", "mro-", "rstudio")
 _OF_MSYS2 = ("m2-", "m2w64-", "msys2-")
-_CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*")
+CHANNEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*"
+"""The word for a channel."""
+
+_CHANNEL = re.compile(CHANNEL_PATTERN)
 _CONDA = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<ending>\.conda|\.tar\.bz2|\.json)")
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.]*)-(?P<version>[A-Za-z0-9_.+!]+)(?:-(?P<build>\d[A-Za-z0-9_.]*))?"
     r"-(?P<tags>[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)\.whl"
 )
+SHA256_PATTERN = r"[0-9a-f]{64}"
+"""A sha256 in tenv's form."""
+
 _LENGTHS = {"sha256": 64, "md5": 32}
 
 

@@ -9,9 +9,12 @@ from urllib.parse import unquote, urlsplit
 
 from tenv.core.prefix import META
 
-__all__ = ["address_fault", "conda_file_fault", "name_fault", "place_fault", "printable", "text_fault"]
+__all__ = ["NAME_PATTERN", "address_fault", "conda_file_fault", "name_fault", "place_fault", "printable", "text_fault"]
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+NAME_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+"""The name of a package, an archive or a feature."""
+
+_NAME = re.compile(NAME_PATTERN)
 _MOST = 200
 """Maximum characters of a name: a file system allows 255 bytes, and suffixes are added."""
 

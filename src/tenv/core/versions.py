@@ -15,11 +15,34 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version as Release
 
-__all__ = ["CondaRange", "Range", "Version", "is_release", "same_release"]
+__all__ = [
+    "CONDA_RANGE_PATTERN",
+    "RANGE_PATTERN",
+    "VERSION_PATTERN",
+    "CondaRange",
+    "Range",
+    "Version",
+    "is_release",
+    "same_release",
+]
 
-_VERSION = re.compile(r"\d+(\.\d+)*")
-_CONDA_CLAUSE = re.compile(r"\s*(\*|(==|!=|<=|>=|~=|=|<|>)?\s*(\d+!)?\d[A-Za-z0-9_.+-]*\*?)\s*")
-_CLAUSE = re.compile(r"\s*(?P<operator>===|==|~=|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9][\w.!+*-]*)\s*")
+VERSION_PATTERN = r"[0-9]+(\.[0-9]+)*"
+"""A dotted version, for JSON schemas too: a pattern without named groups."""
+
+_CONDA_ONE = r"\s*(\*|(==|!=|<=|>=|~=|=|<|>)?\s*([0-9]+!)?[0-9][A-Za-z0-9_.+-]*\*?)\s*"
+_OPERATOR = r"===|==|~=|!=|<=|>=|<|>|="
+_NUMBERS = r"[0-9][\w.!+*-]*"
+_ONE = rf"\s*(({_OPERATOR})?\s*{_NUMBERS}|\*)?\s*"
+
+RANGE_PATTERN = rf"{_ONE}(,{_ONE})*"
+"""A range of versions, as far as a pattern can say: `Range` refuses some more."""
+
+CONDA_RANGE_PATTERN = rf"{_CONDA_ONE}([,|]{_CONDA_ONE})*"
+"""A range of conda's versions."""
+
+_VERSION = re.compile(VERSION_PATTERN)
+_CONDA_CLAUSE = re.compile(_CONDA_ONE)
+_CLAUSE = re.compile(rf"\s*(?P<operator>{_OPERATOR})?\s*(?P<version>{_NUMBERS})\s*")
 
 _PLAIN_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 _PLAIN_CLAUSE = re.compile(r"\s*(?P<operator>==|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(\.[0-9]+)*)(?P<any>\.\*)?\s*")

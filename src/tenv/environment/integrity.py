@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.files import digest
 from tenv.core.names import Digest
-from tenv.core.reading import read_text
 from tenv.environment.installed_files import POINTER, Expected
 
 __all__ = ["Faults", "check", "describe_made", "expect_made"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tenv.core.errors import HostReportError
-from tenv.core.reading import read_given
+from tenv.core.file_content import read_given
 from tenv.host.pasted.as_host import to_json, to_report
 from tenv.host.pasted.clean_text import decode
 from tenv.host.pasted.reader import read

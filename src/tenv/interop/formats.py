@@ -22,6 +22,7 @@ FORMATS = {
     "devcontainer": "devcontainer",
     "apptainer": "apptainer",
     "github-actions": "github_actions",
+    "schema": "schema",
 }
 """The formats: names on the command line and modules here."""
 

@@ -286,6 +286,7 @@ class Format:
         needs_environment: Whether an export names the environment on this machine.
         holds_lock: Whether an export stands for what is locked, so that what is not in it has to be said.
         carries: Whether an export takes the manifests and the lock along.
+        alone: Writes a format that is about no target; None for all others.
         add: Adds an export to a file that is there (its name, its bytes, those of the export, whether to replace what
             differs); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
     """
@@ -299,6 +300,7 @@ class Format:
     needs_environment: bool = False
     holds_lock: bool = True
     carries: bool = False
+    alone: Callable[[], Exported] | None = None
     add: Callable[[str, bytes, bytes, bool], Addition] | None = None
 
 

@@ -6,7 +6,7 @@ forged requirement can't add a package to a lock.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -148,11 +148,13 @@ class Reached:
         names: The normalized names of what is asked for or required, there or not.
         faults: What is required and not there, or there in another version, a sentence each.
         complete: Whether it is known of every wheel among them what it requires.
+        needs: What each of these wheels requires, with the extras that are asked of it.
     """
 
     names: frozenset[str]
     faults: tuple[str, ...]
     complete: bool
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def reach(
@@ -171,6 +173,7 @@ def reach(
     """
     waiting = [(name, extra) for name, request in asked.items() for extra in ("", *map(normalize, request.extras))]
     reached, faults, complete = set(waiting), list[str](), True
+    needs: dict[str, set[str]] = {}
     while waiting:
         name, extra = waiting.pop()
         wheel = there.get(name)
@@ -182,10 +185,12 @@ def reach(
         for needed, extras, fault in _needs(name, extra, wheel, there, elsewhere, values):
             if fault:
                 faults.append(fault)
+            needs.setdefault(name, set()).add(needed)
             new = {(needed, one) for one in ("", *extras)} - reached
             reached |= new
             waiting += sorted(new)
-    return Reached(frozenset(name for name, _ in reached), tuple(faults), complete)
+    required = {name: frozenset(names) for name, names in needs.items()}
+    return Reached(frozenset(name for name, _ in reached), tuple(faults), complete, required)
 
 
 def _needs(

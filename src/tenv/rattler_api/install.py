@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
+from tenv.core.file_content import read_text
 from tenv.core.names import CondaFile
-from tenv.core.reading import read_text
 from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import one_line, storage_error
 from tenv.rattler_api.records import Record

@@ -25,30 +25,29 @@ from tenv.targets.manifest import (
     Requirements,
     WheelRequest,
 )
+from tenv.targets.manifest_keys import (
+    ACTIVATION,
+    ARCHIVE,
+    BUILD,
+    BUILD_PATTERN,
+    CACHES,
+    CONDA,
+    DEBUG_PYTHON_KEYS,
+    FEATURE,
+    MANIFEST,
+    ON_PLATFORM,
+    REQUIREMENTS,
+    WHEEL,
+    names,
+)
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.suppliers import check_features, check_single_supplier
 from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
 
-_BUILD = re.compile(r"[A-Za-z0-9_.+*]+")
-_KEYS = (
-    "description",
-    "extends",
-    "platforms",
-    "channels",
-    "pytorch",
-    "python",
-    "requirements",
-    *(section.name for section in SECTIONS),
-    "platform",
-    "feature",
-    "activation",
-    "build",
-)
-_CACHES = ("ccache", "sccache", "off")
-_IN_FEATURE = tuple(section.name for section in SECTIONS if section.noun)
-"""What a feature may ask for: what brings files. The host is checked for the target alone."""
+_BUILD = re.compile(BUILD_PATTERN)
+_IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
 _NO_FEATURE = "none"
 _MAX_DEPTH = 8
 
@@ -98,7 +97,8 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
 
 
 def _read_one(name: str, table: Table) -> Manifest:
-    table.only(_KEYS)
+    table.only(names(MANIFEST))
+    table.text("$schema")  # for editors
     general = replace(
         _read_sections(name, table),
         description=table.text("description"),
@@ -123,10 +123,10 @@ def _read_one(name: str, table: Table) -> Manifest:
 
 
 def _read_cache(table: Table) -> str:
-    table.only(("cache",))
+    table.only(names(BUILD))
     cache = table.text("cache")
-    if cache and cache not in _CACHES:
-        raise table.fail("cache", f"`{cache}` is no compile cache", hint=f"known: {', '.join(_CACHES)}")
+    if cache and cache not in CACHES:
+        raise table.fail("cache", f"`{cache}` is no compile cache", hint=f"known: {', '.join(CACHES)}")
     return cache
 
 
@@ -137,7 +137,7 @@ def _platforms(table: Table) -> list[tuple[str, Table]]:
 
 
 def _read_platform(name: str, table: Table) -> Manifest:
-    table.only((*(section.name for section in SECTIONS), "activation"))
+    table.only(names(ON_PLATFORM))
     return _read_sections(name, table)
 
 
@@ -149,7 +149,7 @@ def _feature_name(table: Table, key: str) -> str:
 
 def _read_feature(name: str, table: Table) -> Manifest:
     """Read what a feature adds: the sections that bring files, for all platforms and for some."""
-    table.only((*_IN_FEATURE, "platform"))
+    table.only(names(FEATURE))
     general, by_platform = _read_sections(name, table), {}
     for platform, part in _platforms(table):
         part.only(_IN_FEATURE)
@@ -160,7 +160,7 @@ def _read_feature(name: str, table: Table) -> Manifest:
 def _read_sections(name: str, table: Table) -> Manifest:
     """Read the sections that ``[platform.NAME]`` may have too."""
     activation = table.table("activation")
-    activation.only(("env",))
+    activation.only(names(ACTIVATION))
     variables = activation.table("env")
     wheels = table.table("pypi-dependencies")
     return Manifest(
@@ -185,7 +185,7 @@ def _read_system(table: Table, key: str) -> tuple[str, Range]:
     if _package(table, key) != "python":
         return key, _range(table, key)
     inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
-    inner.only(("version", "debug"))
+    inner.only(names(DEBUG_PYTHON_KEYS))
     if not inner.flag("debug"):
         raise table.fail(
             key,
@@ -248,7 +248,7 @@ def _read_conda(table: Table, key: str) -> CondaRequest:
         table.required_text(key)
         return CondaRequest(table.parsed(key, CondaRange, CondaRange("*")), line=line)
     inner = table.table(key)
-    inner.only(("version", "channel", "build"))
+    inner.only(names(CONDA))
     channel, build = inner.text("channel"), inner.text("build")
     if build and not _BUILD.fullmatch(build):
         raise inner.fail("build", f"`{build}` is not a build string or a pattern of one such as `*_cuda`")
@@ -260,7 +260,7 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     if _is_text(table, key):
         return WheelRequest(_range(table, key))
     inner = table.table(key)
-    inner.only(("version", "extras"))
+    inner.only(names(WHEEL))
     extras = inner.strings("extras")
     for extra in extras:
         if name_fault(extra):
@@ -272,7 +272,7 @@ def _read_archive(table: Table, key: str) -> ArchiveRequest:
     if _is_text(table, key):
         return ArchiveRequest(version=_archive_version(table, key))
     inner = table.table(key)
-    inner.only(("version", "url", "sha256", "strip", "to", "product", "components"))
+    inner.only(names(ARCHIVE))
     strip = inner.data.get("strip", 0)
     if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
         raise inner.fail("strip", "expected a number of folders, 0 or more")
@@ -323,7 +323,7 @@ def _archive_place(table: Table) -> str:
 
 
 def _read_requirements(table: Table) -> Requirements:
-    table.only(("cuda", "glibc"))
+    table.only(names(REQUIREMENTS))
     return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
 
 

@@ -10,9 +10,12 @@ build may need them, and a manifest is trusted as a build script is.
 
 import re
 
-__all__ = ["reserved", "variable_fault"]
+__all__ = ["VARIABLE_PATTERN", "reserved", "variable_fault"]
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+"""The name of a variable."""
+
+_NAME = re.compile(VARIABLE_PATTERN)
 
 _TENV = re.compile(r"_?TENV_.*", re.IGNORECASE)  # Windows ignores case, and the scripts have `_tenv_…` of their own
 

@@ -12,9 +12,18 @@ from enum import StrEnum
 
 from tenv.core.errors import ManifestError
 from tenv.core.toml_reader import Table, nearest
-from tenv.targets.reserved_names import variable_fault
+from tenv.targets.reserved_names import VARIABLE_PATTERN, variable_fault
 
-__all__ = ["DERIVED", "Action", "VariableRequest", "check_names", "is_list", "read_variable", "separator_of"]
+__all__ = [
+    "DERIVED",
+    "VARIABLE_PATTERN",
+    "Action",
+    "VariableRequest",
+    "check_names",
+    "is_list",
+    "read_variable",
+    "separator_of",
+]
 
 
 class Action(StrEnum):

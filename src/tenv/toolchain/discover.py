@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.prefix import ARCHIVES
-from tenv.core.reading import read_text
 from tenv.core.versions import Version
 from tenv.toolchain import conda_layout, wheel_layout
 

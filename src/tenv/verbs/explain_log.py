@@ -9,7 +9,7 @@ from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose
 from tenv.checks.build_log.log_lines import LogLine
 from tenv.checks.rules.interface import Finding
 from tenv.core.errors import UsageError
-from tenv.core.reading import read_given
+from tenv.core.file_content import read_given
 from tenv.host.pasted.clean_text import decode
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts

@@ -59,12 +59,12 @@ class Written:
     """The result of an export.
 
     Attributes:
-        target: The target.
+        target: The target; None for a format that is about none.
         exported: The files, and what they can't hold.
         format: The format.
     """
 
-    target: Target
+    target: Target | None
     exported: Exported
     format: Format
 
@@ -78,6 +78,10 @@ def export(context: Context, request: ExportRequest) -> Written:
         NetworkError: The format needs URLs of wheels, and the indexes in use lack one.
     """
     chosen = find_format(request.format)
+    if chosen.alone:
+        if request.target:
+            raise UsageError(f"`{chosen.name}` is the same for all targets", hint=f"`tenv export {chosen.name}`")
+        return Written(None, chosen.alone(), chosen)
     if chosen.export is None:
         raise FormatError(f"`{chosen.name}` has no export, only an import")
     target = context.find_target(request.target)

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core.errors import FileExistsAlreadyError, UsageError
+from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
-from tenv.core.reading import read_text
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.targets.manifest import PLATFORMS
+from tenv.targets.manifest_schema import SCHEMA_FILE, schema_text
 from tenv.targets.search import AUTO, is_target_name, target_name_of
 
 __all__ = ["Begun", "init"]
@@ -16,6 +17,7 @@ __all__ = ["Begun", "init"]
 _IGNORED = ".tenv/"
 
 _EXTENDING = """\
+#:schema ./{schema}
 # The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}, on top of {parent}"
 extends     = "{parent}"                # the keys below override those of the parent
@@ -28,6 +30,7 @@ extends     = "{parent}"                # the keys below override those of the p
 """
 
 _PLAIN = """\
+#:schema ./{schema}
 # The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}"
 platforms   = ["{platform}"]
@@ -53,12 +56,14 @@ class Begun:
     Attributes:
         target: The target's name.
         manifest: Its manifest.
+        schema: The JSON schema of manifests, for editors.
         ignore: The ``.gitignore`` if a line was added to it; else None.
         repository: Whether the project is in a git repository.
     """
 
     target: str
     manifest: Path
+    schema: Path
     ignore: Path | None
     repository: bool
 
@@ -92,9 +97,12 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
     text = _EXTENDING if extends else _PLAIN
-    write_atomic(manifest, text.format(name=target, parent=extends, platform=platform), within=folder)
+    schema = manifest.with_name(SCHEMA_FILE)
+    write_atomic(schema, schema_text(), within=folder)
+    filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
+    write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    return Begun(target, manifest, _ignore(folder), repository)
+    return Begun(target, manifest, schema, _ignore(folder), repository)
 
 
 def _ignore(folder: Path) -> Path | None:

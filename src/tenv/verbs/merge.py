@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.errors import LockConflictError, LockCorruptError, ManifestError, TenvError, UsageError
+from tenv.core.file_content import read_text
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.git import Repository, find_repository
-from tenv.core.reading import read_text
 from tenv.locks.difference import Difference
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock

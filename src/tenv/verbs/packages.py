@@ -1,7 +1,7 @@
 """The installed or locked packages of a target, with size, source and requirements."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,13 @@ from tenv.core.wheel_platforms import marker_values
 from tenv.environment.state import Environment, State
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedFile, Wheel
+from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
-from tenv.locks.wheel_answers import required_names
+from tenv.locks.wheel_answers import LockedWheel, reach, required_names
 from tenv.project.context import Context
 from tenv.sources.interface import sources
+from tenv.targets.layers import with_features
+from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 
 __all__ = ["PackageRow", "PackageSet", "find_packages", "find_row", "matching", "requirers"]
@@ -34,8 +37,9 @@ class PackageRow:
         kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
         source: Where it comes from: a channel, ``index``, or a URL.
         bytes: The size of its file; None if unknown.
-        requires: The packages of the same set that it requires, sorted.
+        requires: The packages of the same set that it requires, with the extras that are asked of it, sorted.
         asked: Whether the manifest requests it.
+        features: The features of the target that bring it; empty for a part of the target itself.
     """
 
     name: str
@@ -45,10 +49,12 @@ class PackageRow:
     bytes: int | None
     requires: tuple[str, ...]
     asked: bool
+    features: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the package as JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"requires": list(self.requires)}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return values | {"requires": list(self.requires), "features": list(self.features)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ def find_packages(context: Context, name: str | None, prefix: Path | None) -> Pa
     target = None if kept and prefix else _target(context, name, optional=kept is not None)
     path = kept or (target.lock_file if target else Path())
     lock = read_lock(path, state.target if state and kept else name)
+    lock = take(lock, state.features) if state and kept else lock
     here = state.platform if state and kept else current_platform()
     platform = here if here in lock.platforms else lock.platforms[0]
     minors = lock.python_minors(platform)
@@ -115,23 +122,36 @@ def _rows(lock: Lock, target: Target | None, platform: str, minor: str) -> Itera
         for file in source.files(lock, platform, minor)
     ]
     known = {normalize(file.name): file.name for _, _, file in files}
-    manifest = target.manifest.on(platform) if target else None
-    values = marker_values(platform, minor) if minor else {}
+    manifest = with_features(target.manifest).on(platform) if target else None
+    needs = _needs_of_wheels(lock, manifest, platform, minor) if minor else {}
     for key, kind, file in sorted(files, key=lambda row: (row[2].name, row[1])):
-        needed = {known[name] for name in _required(file, values) if name in known}
+        needed = {known[name] for name in _required(file, needs) if name in known}
         asked = manifest is not None and (
             file.name in manifest.wanted(key) or (isinstance(file, Archive) and file.part_of in manifest.wanted(key))
         )
         requires = tuple(sorted(needed - {file.name}))
-        yield PackageRow(file.name, file.version, kind, _source_of(file), file.size, requires, asked)
+        features = getattr(file, "features", ())
+        yield PackageRow(file.name, file.version, kind, _source_of(file), file.size, requires, asked, features)
 
 
-def _required(file: LockedFile, values: Mapping[str, str]) -> Iterator[str]:
+def _needs_of_wheels(lock: Lock, manifest: Manifest | None, platform: str, minor: str) -> Mapping[str, Iterable[str]]:
+    """Return what each wheel requires: with the extras that requests and other wheels ask of it.
+
+    A wheel that no request reaches has its requirements without extras, and so have all without a manifest.
+    """
+    values = marker_values(platform, minor)
+    wheels = {wheel.name: LockedWheel(wheel.version, wheel.requires) for wheel in lock.wheels_for(platform, minor)}
+    requests = dict(manifest.wheels) if manifest else {}
+    found = reach(wheels, requests, {}, values).needs
+    return {name: found.get(name) or required_names(wheel.requires or (), values) for name, wheel in wheels.items()}
+
+
+def _required(file: LockedFile, needs: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Yield the normalized names of the requirements of a package."""
     if isinstance(file, CondaPackage):
         yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.strip())
     elif isinstance(file, Wheel):
-        yield from required_names(file.requires or (), values)
+        yield from needs.get(file.name, ())
 
 
 def _source_of(file: LockedFile) -> str:

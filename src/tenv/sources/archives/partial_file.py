@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.file_content import read_text
 from tenv.core.http import HttpResponse, Interrupted
 from tenv.core.http_settings import Patience, shown
-from tenv.core.reading import read_text
 
 __all__ = ["MAX_FILE", "PARTIAL", "UNSATISFIABLE", "Drip", "PartialFile", "RemoteFile", "ResumeNote"]
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, storage_errors, write_atomic
-from tenv.core.reading import read_text
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetched, Fetcher
 from tenv.sources.archives.extract import Contents, File

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.file_content import read_text
 from tenv.core.files import digest, write_atomic
-from tenv.core.reading import read_text
 from tenv.core.threads import each
 from tenv.sources.system.interface import Tool
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.files import read_regular
 from tenv.core.names import dist_info, dist_infos
-from tenv.core.reading import read_text
 from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
 

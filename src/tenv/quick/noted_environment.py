@@ -1,0 +1,201 @@
+"""Whether an environment is ready, this user's, where it was made, as it was made, and has the files of its lock."""
+
+import os
+import stat
+
+TYPE_CHECKING = False  # as `typing` has it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["NotedEnvironment", "has_files_of_lock", "look", "parse"]
+
+_MOST = 16 * 1024 * 1024
+_META = "tenv-meta"
+_SCHEMA = 1
+_WIDTHS = {"conda": 3}
+_WIDTH = 2
+_TEXTS = ("target", "lock", "manifest", "platform", "python", "prefix", "made", "written_by")
+_LISTS = ("foreign", "features")
+_HEX = frozenset("0123456789abcdef")
+_ID = 32
+_HASH = "sha256:"
+
+
+class NotedEnvironment:
+    """An environment that may be used as it is.
+
+    Attributes:
+        prefix: Its folder.
+        target: Its target.
+        python: Its Python minor.
+        bytes: Its size.
+        activation: The content of ``activation.json``.
+    """
+
+    __slots__ = ("activation", "bytes", "prefix", "python", "target")
+
+    def __init__(self, prefix: str, state: "dict[str, Any]", activation: bytes) -> None:
+        self.prefix = prefix
+        self.target = state["target"]
+        self.python = state["python"]
+        self.bytes = state["bytes"]
+        self.activation = activation
+
+
+def look(prefix: str, data: str) -> "NotedEnvironment | None":
+    """Return an environment that may be used as it is; None for any other, whatever the reason.
+
+    Args:
+        prefix: The folder, in its plain form, in a folder ``envs``.
+        data: The user's data folder of tenv.
+    """
+    try:
+        return _look(prefix, data)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def parse(text: bytes) -> "Any":
+    """Return the value of a JSON text; raises ValueError for what is none.
+
+    The scanner in C is what `json` calls itself. To import `json` costs as much as all the rest of a short command,
+    since it compiles regular expressions.
+    """
+    try:
+        from _json import make_scanner
+    except ImportError:
+        from json import loads
+
+        return loads(text)
+    whole = text.decode().rstrip()
+    try:
+        value, end = make_scanner(_Decoder)(whole, 0)  # type: ignore[arg-type]
+    except StopIteration:
+        raise ValueError("not JSON") from None
+    if end != len(whole):
+        raise ValueError("more than JSON")
+    return value
+
+
+class _Decoder:
+    """The settings of `json.JSONDecoder`."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def _look(prefix: str, data: str) -> "NotedEnvironment | None":
+    if not _is_real(prefix) or not _is_marked(prefix, data):
+        return None
+    state = _read_state(prefix)
+    if state is None or os.path.lexists(f"{prefix}/{_META}/system.json"):
+        return None
+    made = _read(f"{prefix}/{_META}/made.json")
+    if not state["made"] or _sha256(made) != state["made"]:
+        return None
+    if state["python"] and not os.access(f"{prefix}/bin/python", os.X_OK):
+        return None
+    activation = _read(f"{prefix}/{_META}/activation.json")
+    for name, value in parse(made).items():
+        if not _is_as_made(prefix, name, value, activation):
+            return None
+    return NotedEnvironment(prefix, state, activation)
+
+
+def _is_real(prefix: str) -> bool:
+    """Return whether no link leads elsewhere from ``.tenv`` on, or from the prefix in the user's data folder on."""
+    head, found, tail = prefix.rpartition("/.tenv/")
+    above, below = (head, f".tenv/{tail}") if found else os.path.split(prefix)
+    return os.path.realpath(prefix) == f"{os.path.realpath(above).rstrip('/')}/{below}"
+
+
+def _is_marked(prefix: str, data: str) -> bool:
+    name = _read(f"{prefix}/{_META}/id").decode().strip()
+    if len(name) != _ID or not _HEX.issuperset(name):
+        return False
+    mark = f"{data}/marks/{name}"
+    if os.stat(mark).st_uid != os.geteuid():
+        return False
+    lines = _read(mark).decode("utf-8", "surrogateescape").split("\n")
+    info = os.stat(prefix)
+    return len(lines) > len(("prefix", "owner", "inode")) and (
+        os.path.samefile(lines[0], prefix) and int(lines[1]) == info.st_uid and int(lines[2]) == info.st_ino
+    )
+
+
+def _read_state(prefix: str) -> "dict[str, Any] | None":
+    state = parse(_read(f"{prefix}/{_META}/state.json"))
+    if state.pop("state") != "ready" or state.pop("schema") != _SCHEMA or type(state["bytes"]) is not int:
+        return None
+    if not all(type(state[name]) is str for name in _TEXTS) or not all(_are_texts(state[name]) for name in _LISTS):
+        return None
+    for name in set(state).difference(_TEXTS, _LISTS, ("bytes",)):
+        width = _WIDTHS.get(name, _WIDTH)
+        if not all(_are_texts(row) and len(row) == width for row in state[name].values()):
+            return None
+    return dict(state)
+
+
+def _are_texts(row: object) -> bool:
+    return type(row) is list and all(type(value) is str for value in row)
+
+
+def _is_as_made(prefix: str, name: str, value: str, activation: bytes) -> bool:
+    """Return whether a file that `create` wrote is what it was; for a program, whether it is there."""
+    path = f"{prefix}/{name}"
+    folder, _, file = name.rpartition("/")
+    if folder == _META and file.startswith("activat"):
+        if not os.path.lexists(path):
+            return not file.endswith(".json")
+        data = activation if file == "activation.json" else _read(path)
+        return not os.path.islink(path) and f"{_HASH}{_sha256(data)}" == value
+    if name == "pyvenv.cfg":
+        return f"{_HASH}{_sha256(_read(path))}" == value
+    return name.partition("/")[0] not in ("bin", "Scripts") or os.path.exists(path)
+
+
+def has_files_of_lock(prefix: str, locks: "list[str] | None") -> bool:
+    """Return whether the lock that counts is the one that was noted as that of the environment, and is unchanged.
+
+    Args:
+        prefix: The environment.
+        locks: The files that may be the lock, nearest first.
+    """
+    note = f"{prefix}/{_META}/lock-note"
+    try:
+        lines = _read(note).decode().split("\n")[:-1]
+        at = next(index for index, lock in enumerate(locks or ()) if os.path.isfile(lock))
+        now = os.stat(locks[at]) if locks else None
+        noted = os.stat(note).st_mtime_ns
+    except (OSError, ValueError, StopIteration):
+        return False
+    if locks is None or now is None or lines[1:2] != [""]:
+        return False
+    return lines == [locks[at], "", str(now.st_size), *locks[:at]] and now.st_mtime_ns == noted
+
+
+def _read(path: str) -> bytes:
+    """Return the bytes of a regular file; raises OSError for another kind, and ValueError for one that is too large."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(handle, "rb") as file:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > _MOST:
+            raise ValueError(path)
+        return file.read(_MOST)
+
+
+def _sha256(data: bytes) -> str:
+    """Return a digest in hex, by Python's own module where there is one: `hashlib` loads OpenSSL for it."""
+    try:
+        sha256 = __import__("_sha256").sha256  # Python 3.11
+    except ImportError:
+        try:
+            sha256 = __import__("_sha2").sha256  # Python 3.12 and newer
+        except ImportError:
+            from hashlib import sha256
+    found: str = sha256(data).hexdigest()
+    return found

@@ -1,0 +1,295 @@
+"""The keys of a manifest: their names, types and meaning, in one table.
+
+`tenv.targets.manifest_file` accepts these keys and no others. `tenv.targets.manifest_schema` writes the table as a JSON
+schema for editors.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME, SHA256_PATTERN
+from tenv.core.untrusted import NAME_PATTERN
+from tenv.core.versions import CONDA_RANGE_PATTERN, RANGE_PATTERN, VERSION_PATTERN
+from tenv.targets.manifest import PLATFORMS
+from tenv.targets.sections import SECTIONS, SourceSection
+from tenv.targets.variable_requests import VARIABLE_PATTERN
+
+__all__ = [
+    "ACTIVATION",
+    "ARCHIVE",
+    "BUILD",
+    "BUILD_PATTERN",
+    "CACHES",
+    "CONDA",
+    "DEBUG_PYTHON_KEYS",
+    "FEATURE",
+    "MANIFEST",
+    "ON_PLATFORM",
+    "REQUIREMENTS",
+    "WHEEL",
+    "Form",
+    "Key",
+    "Tables",
+    "names",
+]
+
+BUILD_PATTERN = r"[A-Za-z0-9_.+*]+"
+"""A build string of a conda package, or a pattern of one."""
+
+CACHES = ("ccache", "sccache", "off")
+"""The compile caches of ``[build]``."""
+
+
+class Form(StrEnum):
+    """The type of a value, by its name in a JSON schema."""
+
+    TEXT = "string"
+    FLAG = "boolean"
+    COUNT = "integer"
+    TEXTS = "array"
+    TABLE = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a table.
+
+    Attributes:
+        name: The key.
+        about: Its meaning, in one line.
+        forms: The types that its value may have.
+        pattern: What a text matches as a whole, or each text of a list; empty for any text.
+        choices: The accepted texts; empty for any.
+        keys: The keys of its table; empty if they are names.
+        each: The values of its table, if its keys are names.
+        only_false: Whether the only flag is ``false``, which drops what a parent requests.
+        only_true: Whether the only flag is ``true``.
+        one_key: Whether its table has exactly one key.
+        one_of: Keys of its table of which exactly one is needed; empty for none.
+        example: A value, for editors; empty for none.
+    """
+
+    name: str
+    about: str
+    forms: tuple[Form, ...] = (Form.TEXT,)
+    pattern: str = ""
+    choices: tuple[str, ...] = ()
+    keys: tuple["Key", ...] = ()
+    each: "Tables | None" = None
+    only_false: bool = False
+    only_true: bool = False
+    one_key: bool = False
+    one_of: tuple[str, ...] = ()
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The values of a table whose keys are names.
+
+    Attributes:
+        value: What each value is.
+        pattern: What each name matches; empty for any.
+        known: Values with a meaning of their own, by name, which editors offer.
+        closed: Whether there are no other names.
+    """
+
+    value: Key
+    pattern: str = ""
+    known: tuple[Key, ...] = ()
+    closed: bool = False
+
+
+def names(keys: tuple[Key, ...]) -> tuple[str, ...]:
+    """Return the names of some keys."""
+    return tuple(key.name for key in keys)
+
+
+_TABLE = (Form.TABLE,)
+_REQUEST = (Form.TEXT, Form.TABLE, Form.FLAG)
+_VERSION_OF_ARCHIVE = rf"auto|{RANGE_PATTERN}"
+_CHANNEL = "The channel of this package: a name, NAME/label/LABEL or a URL"
+
+CONDA = (
+    Key("version", "The accepted versions", pattern=CONDA_RANGE_PATTERN, example=">=3.27,<4"),
+    Key("channel", _CHANNEL, pattern=CHANNEL_PATTERN, example="conda-forge"),
+    Key("build", "A build string, or a pattern of one", pattern=BUILD_PATTERN, example="*_cuda"),
+)
+"""A request for a conda package."""
+
+WHEEL = (
+    Key("version", "The accepted versions", pattern=RANGE_PATTERN, example=">=2.1,<3"),
+    Key("extras", "The requested extras", (Form.TEXTS,), NAME_PATTERN),
+)
+"""A request for a wheel."""
+
+ARCHIVE = (
+    Key("version", "The accepted versions of a known product, or `auto`", pattern=_VERSION_OF_ARCHIVE, example="auto"),
+    Key("url", "The address of the file", pattern=r"https?://[^@]+"),
+    Key("sha256", "The sha256 of the file", pattern=SHA256_PATTERN),
+    Key("strip", "The number of leading folders to remove from the names in the archive", (Form.COUNT,)),
+    Key("to", "The folder of the prefix to unpack into; `.` is the prefix itself", example="opt/magma"),
+    Key("product", "The product, if the name of the request is that of a component", pattern=NAME_PATTERN),
+    Key("components", "The components of the product to install", (Form.TEXTS,), NAME_PATTERN),
+)
+"""A request for an archive."""
+
+DEBUG_PYTHON_KEYS = (
+    Key("version", "The accepted versions", pattern=RANGE_PATTERN, example=">=3.11"),
+    Key("debug", "Take a debug build of Python from the host", (Form.FLAG,), only_true=True),
+)
+"""The request for the host's debug build of Python."""
+
+REQUIREMENTS = (
+    Key("cuda", "The CUDA release, from which the minimum driver follows", pattern=VERSION_PATTERN, example="13.0"),
+    Key("glibc", "The oldest C library on which the target works", pattern=VERSION_PATTERN, example="2.28"),
+)
+"""``[requirements]``."""
+
+BUILD = (Key("cache", "The compile cache of `tenv build`", choices=CACHES, example="ccache"),)
+"""``[build]``."""
+
+_VARIABLE = Key(
+    "NAME",
+    "A value, in which $NAME stands for a variable set before and $$ for a dollar; or a change of the present value",
+    (Form.TEXT, Form.TEXTS, Form.TABLE),
+    keys=(
+        Key("prepend", "Text, or a list of texts, before the present value", (Form.TEXT, Form.TEXTS)),
+        Key("append", "Text, or a list of texts, after the present value", (Form.TEXT, Form.TEXTS)),
+        Key("unset", "Unset the variable", (Form.FLAG,), only_true=True),
+    ),
+    one_key=True,
+)
+_LIST = tuple(
+    Key(name, "A list of folders, which is extended and never replaced", _TABLE, keys=_VARIABLE.keys, one_key=True)
+    for name in ("PATH", "LD_LIBRARY_PATH")
+)
+ACTIVATION = (
+    Key(
+        "env",
+        "Variables in addition to those that tenv derives from the toolchain",
+        _TABLE,
+        each=Tables(_VARIABLE, VARIABLE_PATTERN, _LIST),
+    ),
+)
+"""``[activation]``."""
+
+_SYSTEM = Key("NAME", "The accepted versions", (Form.TEXT, Form.FLAG), RANGE_PATTERN, only_false=True)
+_TOOLS = {
+    "cuda-toolkit": "The CUDA toolkit of the host",
+    "gcc": "GCC and g++ of the host",
+    "msvc": "Visual C++ of the host",
+    "cudnn": "cuDNN of the host",
+    "cusparselt": "cuSPARSELt of the host",
+    "nccl": "NCCL of the host",
+    "mkl": "MKL of the host",
+    "mpi": "MPI of the host",
+    "gdb": "gdb of the host",
+}
+_FROM_SYSTEM = (
+    *(Key(name, about, _SYSTEM.forms, RANGE_PATTERN, only_false=True) for name, about in _TOOLS.items()),
+    Key(
+        "python",
+        "A debug build of Python of the host: { version, debug = true }",
+        (Form.TABLE, Form.FLAG),
+        keys=DEBUG_PYTHON_KEYS,
+        only_false=True,
+    ),
+)
+
+_OF_SOURCES = {
+    "conda": Key(
+        "dependencies",
+        "Conda packages",
+        _TABLE,
+        each=Tables(
+            Key(
+                "NAME", "A range, or { version, channel, build }", _REQUEST, CONDA_RANGE_PATTERN, (), CONDA, None, True
+            ),
+            CONDA_NAME.pattern,
+        ),
+    ),
+    "wheels": Key(
+        "pypi-dependencies",
+        "Wheels",
+        _TABLE,
+        each=Tables(
+            Key("NAME", "A range, or { version, extras }", _REQUEST, RANGE_PATTERN, (), WHEEL, None, True),
+            NAME_PATTERN,
+        ),
+    ),
+    "archives": Key(
+        "archives",
+        "Files from outside any package manager",
+        _TABLE,
+        each=Tables(
+            Key(
+                "NAME",
+                "A version or `auto` of a known product, or a table with a `url`",
+                _REQUEST,
+                _VERSION_OF_ARCHIVE,
+                keys=ARCHIVE,
+                only_false=True,
+                one_of=("version", "url"),
+            ),
+            NAME_PATTERN,
+        ),
+    ),
+    "system": Key("system", "Tools of the host", _TABLE, each=Tables(_SYSTEM, "", _FROM_SYSTEM, closed=True)),
+}
+
+
+def _section(section: SourceSection) -> Key:
+    """Return the key of a source; one without a request type of its own has texts."""
+    if section.key in _OF_SOURCES:
+        return _OF_SOURCES[section.key]
+    request = Key(
+        "NAME",
+        f"A {section.noun}",
+        _REQUEST,
+        keys=tuple(Key(name, f"Its {name}") for name in section.keys),
+        only_false=True,
+    )
+    return Key(section.name, f"Each a {section.noun}", _TABLE, each=Tables(request, NAME_PATTERN))
+
+
+_SECTIONS = tuple(map(_section, SECTIONS))
+_OF_FILES = tuple(_section(section) for section in SECTIONS if section.noun)
+_ACTIVATION = Key("activation", "Changes of the environment's variables", _TABLE, keys=ACTIVATION)
+
+ON_PLATFORM = (*_SECTIONS, _ACTIVATION)
+"""``[platform.NAME]``."""
+
+
+def _platforms(keys: tuple[Key, ...]) -> Key:
+    about = "Requests for one platform"
+    known = tuple(Key(name, f"Requests for {name}", _TABLE, keys=keys) for name in PLATFORMS)
+    return Key("platform", about, _TABLE, each=Tables(Key("NAME", about, _TABLE, keys=keys), "", known, closed=True))
+
+
+FEATURE = (*_OF_FILES, _platforms(_OF_FILES))
+"""``[feature.NAME]``: only what brings files, since the host is checked for the target alone."""
+
+MANIFEST = (
+    Key("$schema", "The JSON schema of this file, for editors", example="./tenv.schema.json"),
+    Key("description", "One line, shown by `tenv targets`"),
+    Key("extends", "The parent manifest; the keys of this file override its keys", example="cuda130"),
+    Key("platforms", "The platforms of the target", (Form.TEXTS,), choices=PLATFORMS),
+    Key(
+        "channels", "The conda channels, best first: a name, NAME/label/LABEL or a URL", (Form.TEXTS,), CHANNEL_PATTERN
+    ),
+    Key("pytorch", "The source revisions that the target builds", pattern=RANGE_PATTERN, example=">=2.14,<2.16"),
+    Key("python", "The Pythons that the lock serves", pattern=RANGE_PATTERN, example=">=3.11,<3.15"),
+    Key("requirements", "Requirements on the host", _TABLE, keys=REQUIREMENTS),
+    *_SECTIONS,
+    _platforms(ON_PLATFORM),
+    Key(
+        "feature",
+        "Packages that come only with `tenv create TARGET --with NAME`",
+        _TABLE,
+        each=Tables(Key("NAME", "The packages of a feature", _TABLE, keys=FEATURE), NAME_PATTERN),
+    ),
+    _ACTIVATION,
+    Key("build", "Settings of `tenv build`", _TABLE, keys=BUILD),
+)
+"""The whole manifest."""

@@ -1,0 +1,191 @@
+"""The JSON schema of manifests: what the reader accepts is valid, and a typo is found where it stands."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli
+
+from tenv.core.errors import ManifestError
+from tenv.targets.manifest_file import read_manifest
+from tenv.targets.manifest_keys import MANIFEST, Form, Key
+from tenv.targets.manifest_schema import SCHEMA_FILE, manifest_schema, schema_text
+from tests.support.projects import call
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted((ROOT / "manifests").glob("*.toml"))
+IN_TESTS = sorted({*(ROOT / "tests").rglob("manifests/*.toml"), *(ROOT / "examples").rglob("manifests/*.toml")})
+jsonschema = pytest.importorskip("jsonschema", reason="the test dependencies are not all installed")
+VALIDATOR = jsonschema.Draft7Validator(manifest_schema())
+WHOLE = """\
+"$schema" = "./tenv.schema.json"
+description = "d"
+platforms = ["linux-64", "win-64"]
+channels = ["conda-forge", "nvidia/label/cuda-12.1.1", "https://h/c"]
+pytorch = ">=2.1,<2.14"
+python = ">=3.11,<3.13"
+[requirements]
+cuda = "12.1"
+glibc = "2.17"
+[dependencies]
+cmake = ">=3.27,<4"
+magma-cuda121 = { version = "2.6.1", channel = "pytorch", build = "*_1" }
+gone = false
+[pypi-dependencies]
+Num_Py = { version = "*", extras = ["b", "a"] }
+[archives]
+cusparselt = "0.5.2.1"
+cuda = { version = "auto", components = ["nvcc"] }
+magma-extra = { url = "https://example.com/m.tar.xz", strip = 1, to = "opt/magma" }
+[system]
+gcc = ">=11,<13"
+[platform.win-64.pypi-dependencies]
+only-here = "1"
+[feature.debug.pypi-dependencies]
+debugpy = "*"
+[feature.debug.platform.win-64.pypi-dependencies]
+extra = "1"
+[activation.env]
+USE_MPI = "0"
+PATH = { prepend = ["$TENV_PREFIX/opt/bin"] }
+OLD = { unset = true }
+[build]
+cache = "sccache"
+"""
+
+
+def faults(text: str) -> list[tuple[str, str]]:
+    """Return the place and the message of each fault, the place of an unknown key being that key."""
+    found = []
+    for error in VALIDATOR.iter_errors(tomli.loads(text)):
+        keys = re.findall(r"'([^']+)' (?:was|were) unexpected", error.message) or (
+            re.findall(r"^'([^']+)'", error.message) if "propertyNames" in error.absolute_schema_path else []
+        )
+        found.append((".".join(map(str, (*error.absolute_path, *keys))), error.message))
+    return found
+
+
+def is_read(folder: Path, text: str) -> bool:
+    (folder / "t.toml").write_text(text)
+    try:
+        read_manifest("t", folder / "t.toml", lambda name: folder / f"{name}.toml")
+    except ManifestError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("file", [*SHIPPED, *IN_TESTS], ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_manifest_is_valid(file: Path) -> None:
+    assert faults(file.read_text()) == []
+
+
+def test_a_manifest_with_every_key_is_valid_and_read(tmp_path: Path) -> None:
+    assert faults(WHOLE) == []
+    assert is_read(tmp_path, WHOLE)
+
+
+TYPOS = [
+    ("description =", "descripton =", "descripton"),
+    ('description = "d"', "description = 5", "description"),
+    ("platforms =", "platfroms =", "platfroms"),
+    ('["linux-64", "win-64"]', '["linux64", "win-64"]', "platforms.0"),
+    ('["linux-64", "win-64"]', '["linux-64", "linux-64", "win-64"]', "platforms"),
+    ('["linux-64", "win-64"]', '"linux-64"', "platforms"),
+    ('"https://h/c"', '"../c"', "channels.2"),
+    ("channels =", "channel =", "channel"),
+    ('pytorch = ">=2.1,<2.14"', 'pytorch = "=>2.1"', "pytorch"),
+    ('python = ">=3.11,<3.13"', "python = 3.11", "python"),
+    ("[requirements]", "[requirement]", "requirement"),
+    ('cuda = "12.1"\n', 'cuda = "latest"\n', "requirements.cuda"),
+    ('glibc = "2.17"', 'glbc = "2.17"', "requirements.glbc"),
+    ("[dependencies]", "[dependancies]", "dependancies"),
+    ('cmake = ">=3.27,<4"', 'cmake = ">=3.27;<4"', "dependencies.cmake"),
+    ('cmake = ">=3.27,<4"', 'CMake = ">=3.27,<4"', "dependencies.CMake"),
+    ("gone = false", "gone = true", "dependencies.gone"),
+    ('channel = "pytorch", build', 'chanel = "pytorch", build', "dependencies.magma-cuda121.chanel"),
+    ('build = "*_1"', 'build = "a b"', "dependencies.magma-cuda121.build"),
+    ("[pypi-dependencies]", "[pypi-dependency]", "pypi-dependency"),
+    ('extras = ["b", "a"]', 'extra = ["b", "a"]', "pypi-dependencies.Num_Py.extra"),
+    ('extras = ["b", "a"]', 'extras = "b"', "pypi-dependencies.Num_Py.extras"),
+    ('Num_Py = { version = "*"', 'Num_Py = { version = ">>2"', "pypi-dependencies.Num_Py.version"),
+    ("strip = 1", 'strip = "1"', "archives.magma-extra.strip"),
+    ("strip = 1", "strip = -1", "archives.magma-extra.strip"),
+    ('url = "https://example.com/m.tar.xz"', 'ulr = "https://example.com/m.tar.xz"', "archives.magma-extra.ulr"),
+    ('url = "https', 'version = "1", url = "https', "archives.magma-extra"),
+    ('gcc = ">=11,<13"', 'gcc = { version = ">=11" }', "system.gcc"),
+    ("[platform.win-64.pypi", "[platform.win64.pypi", "platform.win64"),
+    ("[feature.debug.pypi-dependencies]", "[feature.debug.activation]", "feature.debug.activation"),
+    ("[activation.env]", "[activation.envs]", "activation.envs"),
+    ('USE_MPI = "0"', "USE_MPI = 0", "activation.env.USE_MPI"),
+    ('USE_MPI = "0"', '"USE-MPI" = "0"', "activation.env.USE-MPI"),
+    ("{ prepend =", "{ before =", "activation.env.PATH.before"),
+    ('PATH = { prepend = ["$TENV_PREFIX/opt/bin"] }', 'PATH = "/x"', "activation.env.PATH"),
+    ("{ unset = true }", "{ unset = false }", "activation.env.OLD.unset"),
+    ('cache = "sccache"', 'cache = "scache"', "build.cache"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "place"), TYPOS, ids=[f"{n}-{row[2]}" for n, row in enumerate(TYPOS)])
+def test_a_typo_is_found_where_it_stands_and_the_reader_refuses_it(
+    right: str, wrong: str, place: str, tmp_path: Path
+) -> None:
+    assert right in WHOLE
+    text = WHOLE.replace(right, wrong, 1)
+    assert place in {where for where, _ in faults(text)}, faults(text)
+    assert not is_read(tmp_path, text)
+
+
+WRONG = {Form.TEXT: '"a b c"', Form.FLAG: "true", Form.COUNT: "7", Form.TEXTS: '["a b c"]', Form.TABLE: "{ zzz = 1 }"}
+
+
+def places(keys: tuple[Key, ...], above: str = "") -> Iterator[tuple[str, Key]]:
+    for key in keys:
+        here = f'{above}"{key.name}"'
+        yield here, key
+        yield from places(key.keys, f"{here}.")
+        if key.each:
+            known = key.each.known[:1] if key.name == "platform" else key.each.known  # all platforms have one table
+            named = [*known, *([] if key.each.closed else [key.each.value])]
+            yield from places(tuple(named), f"{here}.")
+
+
+@pytest.mark.parametrize(("place", "key"), [pytest.param(*row, id=row[0]) for row in places(MANIFEST)])
+def test_schema_and_reader_refuse_a_value_of_another_type(place: str, key: Key, tmp_path: Path) -> None:
+    head = 'platforms = ["linux-64", "linux-aarch64", "win-64"]\n' if key.name != "platforms" else ""
+    for form, value in WRONG.items():
+        if form not in key.forms:
+            text = f"{head}{place} = {value}\n"
+            assert faults(text), text
+            assert not is_read(tmp_path, text), text
+
+
+def test_every_key_has_a_description() -> None:
+    def walk(node: Any, place: str) -> None:
+        if isinstance(node, dict):
+            for name, value in node.get("properties", {}).items():
+                assert value["description"][:1].strip(), f"{place}.{name}"
+                walk(value, f"{place}.{name}")
+            walk(node.get("additionalProperties"), f"{place}.*")
+
+    jsonschema.Draft7Validator.check_schema(manifest_schema())
+    walk(manifest_schema(), "")
+
+
+def test_the_file_in_the_wheel_is_the_schema() -> None:
+    shipped = ROOT / "docs" / SCHEMA_FILE
+    assert shipped.read_text() == schema_text(), "`tenv export schema -o docs/tenv.schema.json --force` renews it"
+    assert f'"docs/{SCHEMA_FILE}" = "tenv/builtin/{SCHEMA_FILE}"' in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.usefixtures("empty_project")
+@pytest.mark.parametrize("extends", [[], ["--extends", "cuda130"]])
+def test_what_init_writes_names_its_schema_and_is_valid(extends: list[str]) -> None:
+    assert call("init", "mine", *extends).status == 0
+    manifest = Path("manifests/mine.toml").read_text()
+    named = re.match(r"#:schema (\S+)\n", manifest)
+    assert named
+    assert (Path("manifests") / named[1]).read_text() == schema_text()
+    assert faults(manifest) == []
+    assert call("show", "mine").status == 0
