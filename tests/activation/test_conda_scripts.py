@@ -1,12 +1,16 @@
 """Activation scripts of conda packages: run once, and judged variable by variable."""
 
 import ctypes
+import os
+import platform
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from tenv.activation import conda_scripts as scripts
+from tenv.activation import sandbox
 from tenv.activation.changes import Activation, read_activation
 from tenv.activation.conda_scripts import Effect, decide, run_scripts
 from tenv.activation.variables import derive
@@ -30,6 +34,10 @@ export _CONDA_PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata_x86_64_conda_cos6_linux_g
 export CMAKE_PREFIX_PATH="$CONDA_PREFIX:$CONDA_PREFIX/x86_64-conda-linux-gnu/sysroot/usr"
 """
 NVCC = 'export NVCC_PREPEND_FLAGS="${NVCC_PREPEND_FLAGS-} -ccbin=$CXX"\nexport LDFLAGS="$LDFLAGS -L$CONDA_PREFIX/t"\n'
+
+
+def has_seccomp() -> bool:
+    return sys.platform == "linux" and platform.machine() in sandbox._DENIED
 
 
 @pytest.fixture
@@ -114,6 +122,58 @@ def test_a_script_cannot_write_anywhere(prefix: Path, tmp_path: Path) -> None:
     assert not (prefix / "made").exists()
     assert not (tmp_path / "made").exists()
     assert (tmp_path / "precious").read_text() == "x"
+
+
+@pytest.mark.skipif(not has_seccomp(), reason="system calls can't be filtered here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kill -0 $PPID",
+        "kill -0 @PID@",
+        "chmod 777 $HOME",
+        'chmod 777 "@OUT@"',
+        "exec 3<>/dev/tcp/127.0.0.1/@PORT@",
+        "@PYTHON@ -c 'import socket; socket.socket(socket.AF_UNIX)'",
+        "@PYTHON@ -c 'import socket; socket.create_connection((\"127.0.0.1\", @PORT@))'",
+        '@PYTHON@ -c \'import os; os.setxattr(os.environ["HOME"], "user.x", b"")\'',
+    ],
+)
+def test_a_script_reaches_no_network_no_process_and_no_mode(command: str, prefix: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        values = {
+            "@PID@": os.getpid(),
+            "@OUT@": tmp_path,
+            "@PORT@": server.getsockname()[1],
+            "@PYTHON@": sys.executable,
+        }
+        for name, value in values.items():
+            command = command.replace(name, str(value))
+        write(prefix, "a", f"if ( {command} ); then export DONE=1; else export DENIED=1; fi\n")
+        made, notes = run_scripts(prefix)
+    assert {effect.name for effect in made} == {"DENIED"}
+    assert notes == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2)")
+@pytest.mark.parametrize("begun", ["setsid sleep 3607 &", "(setsid nohup sleep 3607 >/dev/null 2>&1 &) &"])
+def test_what_a_script_starts_ends_with_it(begun: str, prefix: Path) -> None:
+    write(prefix, "a", f"{begun}\nexport DONE=1\n")
+    assert {*effects(prefix)} == {"DONE"}
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(b"sleep\x003607" in line for line in lines)
+
+
+def test_what_the_kernel_could_not_deny_is_said(prefix: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = Path(str(sandbox.__file__)).read_text()
+    weak = tmp_path / "weak.py"
+    weak.write_text(text.replace("if platform.machine() not in _DENIED:", "if True:"))
+    monkeypatch.setattr(sandbox, "__file__", str(weak))
+    write(prefix, "a", "export ONE=1\n")
+    made, notes = run_scripts(prefix)
+    assert [effect.name for effect in made] == ["ONE"]
+    assert len(notes) == 1
+    assert "could not deny the activation scripts of packages: " in notes[0]
+    assert "network, signals, modes of files" in notes[0]
 
 
 def test_what_conda_forges_compilers_set_is_kept_where_it_serves(prefix: Path) -> None:

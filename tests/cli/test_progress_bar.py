@@ -49,3 +49,21 @@ def test_items_are_counted_one_by_one(terminal: Terminal) -> None:
         terminal.step("downloading by name alone", 3)
         terminal.advance()
         assert amount(terminal) == "1/3"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_bars_fit_the_terminal(width: int, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = ("nvidia-cuda-profiler-api-and-a-name-of-forty-letters", "b")
+    with terminal:
+        terminal.step("downloading conda packages of a target with a long name", Bytes(2_500_000_000))
+        terminal.transfers({name: Transfer(name, 1_048_000_000, 2_500_000_000) for name in names})
+        assert terminal._bars is not None
+        console = terminal._bars.console
+        with console.capture() as caught:
+            console.print(terminal._bars.get_renderable())
+    lines = [line for line in caught.get().splitlines() if line.strip()]
+    assert len(lines) == 3, lines
+    assert all(len(line) <= width for line in lines)
+    assert all("GiB" in line for line in lines)
+    assert width < 72 or all("?" in line or "/s" in line for line in lines)

@@ -209,12 +209,14 @@ class Channel(Index):
         index_channel(self.folder)
 
     def entry(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the URL of the newest package of a name, and what the channel says of it."""
+        """Return the URL of the newest package of a name, or of a name and a version, and what the channel says."""
         found = []
+        name, _, version = name.partition(" ")
         for part in ("noarch", current_platform()):
             file = self.folder / part / "repodata.json"
             rows = json.loads(file.read_text())["packages.conda"] if file.is_file() else {}
             found += [(f"{self.root}/{part}/{key}", row) for key, row in rows.items() if row["name"] == name]
+        found = [row for row in found if version in ("", row[1]["version"])]
         return max(found, key=lambda row: Version(row[1]["version"]))
 
 

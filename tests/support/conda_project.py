@@ -35,9 +35,9 @@ class Conda:
         return self.project.prefix
 
     def lock(self, *names: str, wheels: tuple[Wheel, ...] = ()) -> None:
-        """Lock the newest package of each name, and ask for them."""
+        """Lock the newest package of each name, or of a name and a version such as `tool 1`, and ask for them."""
         self.channel.refresh()
-        parts = [MANIFEST.replace("CHANNEL", self.channel.root), *(f'{name} = "*"\n' for name in names)]
+        parts = [MANIFEST.replace("CHANNEL", self.channel.root), *map(_request, names)]
         parts += ["[pypi-dependencies]\n", *(f'{wheel.name} = "*"\n' for wheel in wheels)] if wheels else []
         self.project.manifest.write_text("".join(parts))
         write_lock(find_places(self.project.folder).find("tiny"), self.channel, names, wheels)
@@ -63,6 +63,11 @@ class Conda:
 
     def state(self) -> str:
         return str(self.project.state()["state"]) if self.project.state_file.exists() else ""
+
+
+def _request(name: str) -> str:
+    name, _, version = name.partition(" ")
+    return f'{name} = "{f"=={version}" if version else "*"}"\n'
 
 
 def wheel_of(index: Index, name: str) -> Wheel:

@@ -9,7 +9,7 @@ import click
 
 from tenv.cli.command import command, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, count, out, print_findings
+from tenv.cli.output import Result, Voice, count, out, paint_verdict, print_findings
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
@@ -141,9 +141,9 @@ def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, aga
 
 def _show(found: "Verdicts", findings: Sequence[dict[str, str]]) -> None:
     asked = f" of PyTorch {found.pytorch}" if found.pytorch else ""
-    out(f"build: {yes(found.build)}  ({found.target}{asked} on {found.platform})")
+    out(f"build: {paint_verdict(yes(found.build))}  ({found.target}{asked} on {found.platform})")
     alone = "  (`--build-only` judges building alone)" if found.build and found.run is None else ""
-    out(f"run:   {yes(found.run)}{alone}")
+    out(f"run:   {paint_verdict(yes(found.run))}{alone}")
     print_findings(findings)
 
 

@@ -8,7 +8,7 @@ import click
 from tenv.cli.check import against_option, build_only_option, cell, left_out, show_machines, summarize, yes
 from tenv.cli.command import command
 from tenv.cli.host import from_report_option, host_options, taken_from_report
-from tenv.cli.output import Result, Voice, out, print_findings
+from tenv.cli.output import Result, Voice, out, print_findings, prose
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
@@ -91,7 +91,7 @@ def _cell(row: "TargetVerdict") -> str:
 
 
 def _show(report: "Report") -> None:
-    out(f"driver: {report.driver_text()}")
+    prose(f"driver: {report.driver_text()}")
     print_table(
         ("TARGET", "CUDA", "MINIMUM DRIVER", "BUILD", "RUN", "VERDICT"),
         [
@@ -113,9 +113,9 @@ def _explain(report: "Report") -> None:
         native = row.verdict.native
         if row.run and row.verdict.finding is None and native is not None:
             doubt = "" if native.basis.confirmed else " (not confirmed)"
-            out(f"\nnative: CUDA {row.cuda} shipped with driver {native.driver}{doubt}, and the driver is not older")
-            out(f"  evidence: driver {report.driver_text()}")
-            out(f"  source: {native.basis.source}")
+            prose(f"\nnative: CUDA {row.cuda} shipped with driver {native.driver}{doubt}, and the driver is not older")
+            prose(f"  evidence: driver {report.driver_text()}")
+            prose(f"  source: {native.basis.source}")
 
 
 def _is_fine(row: "TargetVerdict", build_only: bool) -> bool:

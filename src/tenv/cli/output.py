@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from tenv import __version__
+from tenv.cli.fold import fold_line, terminal_width
 from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import printable
@@ -17,19 +18,26 @@ __all__ = [
     "Result",
     "Voice",
     "count",
+    "folded",
     "format_bytes",
     "format_seconds",
     "is_terminal",
     "out",
     "paint",
+    "paint_verdict",
     "print_findings",
+    "prose",
     "tell",
 ]
 
 
+_HANG = 2
+"""The indent of what follows the first line of a folded text."""
+
 _COLOR = f"\ue000{os.urandom(8).hex()}\ue000"
 """Marks a color of tenv; text from other sources can't contain it."""
 
+_VERDICTS = {"yes": "1;32", "no": "1;31", "unknown": "1;33"}
 _COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 
@@ -68,7 +76,7 @@ class Voice:
     def say(self, sentence: str) -> None:
         """Print a message to standard error, unless quiet."""
         if not self.quiet:
-            tell(sentence)
+            tell(folded(sentence, sys.stderr))
 
     def finish(self, command: str, result: Result) -> Exit:
         """Print the result of a command."""
@@ -95,12 +103,11 @@ class Voice:
         elif error.findings:
             print_findings(error.findings, tell, sys.stderr)
             tell("")
-        label = paint(f"error[{error.code}]", "1;31", sys.stderr)
-        tell(f"{label}: {error.message}")
+        _tell_labelled(f"error[{error.code}]", "1;31", error.message)
         if error.step:
-            tell(f"{paint('step', '1;36', sys.stderr)}: {error.step}")
+            _tell_labelled("step", "1;36", error.step)
         if error.hint:
-            tell(f"{paint('hint', '1;36', sys.stderr)}: {error.hint}")
+            _tell_labelled("hint", "1;36", error.hint)
         return error.status
 
     def _envelope(
@@ -124,9 +131,19 @@ def tell(text: str) -> None:
             print(_cleaned(text), file=sys.stderr, flush=True)
 
 
+def _tell_labelled(label: str, code: str, text: str) -> None:
+    rest = folded(f"{label}: {text}", sys.stderr).removeprefix(label)
+    tell(f"{paint(label, code, sys.stderr)}{rest}")
+
+
 def out(text: str = "") -> None:
     """Write a line of text to standard output."""
     print(_cleaned(text))
+
+
+def prose(text: str) -> None:
+    """Write text to standard output, on a terminal folded to its width."""
+    out(folded(text, sys.stdout))
 
 
 def _cleaned(text: str) -> str:
@@ -135,9 +152,22 @@ def _cleaned(text: str) -> str:
 
 
 def paint(text: str, code: str, stream: TextIO | None) -> str:
-    """Color a text for `tell` or `out` if the stream is a terminal and NO_COLOR is not set (no-color.org)."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not is_terminal(stream)
-    return text if plain else f"{_COLOR}{code}m{text}{_COLOR}0m"
+    """Color a text for `tell` or `out` if the stream is a terminal.
+
+    NO_COLOR turns colors off (no-color.org); FORCE_COLOR turns them on without a terminal (force-color.org).
+    """
+    if os.environ.get("NO_COLOR"):
+        return text
+    forced = os.environ.get("FORCE_COLOR", "") not in ("", "0")
+    if not forced and (os.environ.get("TERM") == "dumb" or not is_terminal(stream)):
+        return text
+    return f"{_COLOR}{code}m{text}{_COLOR}0m"
+
+
+def paint_verdict(text: str) -> str:
+    """Color `yes`, `no` and `unknown` for standard output; blanks around the word stay, other texts too."""
+    word = text.strip()
+    return text.replace(word, paint(word, _VERDICTS[word], sys.stdout)) if word in _VERDICTS else text
 
 
 def print_findings(
@@ -150,10 +180,22 @@ def print_findings(
         write: Writes a line.
         stream: The stream behind `write`, which decides about colors; None for standard output.
     """
+    stream = stream or sys.stdout
     for finding in findings:
-        label = paint(f"{finding['severity']}[{finding['code']}]", _COLORS[finding["severity"]], stream or sys.stdout)
-        lines = [f"\n{label}: {finding['subject']}: {finding['message']}"]
-        write("\n".join([*lines, *(f"  {key}: {finding[key]}" for key in ("evidence", "source", "fix"))]))
+        label = f"{finding['severity']}[{finding['code']}]"
+        lines = [f"{label}: {finding['subject']}: {finding['message']}"]
+        for key in ("evidence", "source", "fix"):
+            parts = finding[key].split("; ") if key == "evidence" and is_terminal(stream) else [finding[key]]
+            lines += [f"  {key}: {parts[0]}"] if len(parts) == 1 else [f"  {key}:", *(f"    - {one}" for one in parts)]
+        rest = folded("\n".join(lines), stream).removeprefix(label)
+        write(f"\n{paint(label, _COLORS[finding['severity']], stream)}{rest}")
+
+
+def folded(text: str, stream: TextIO | None) -> str:
+    """Return a text folded to the width of the terminal behind a stream; without a terminal, as it is."""
+    if (width := terminal_width(stream)) is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in fold_line(line, width, _HANG))
 
 
 def is_terminal(stream: TextIO | None) -> bool:

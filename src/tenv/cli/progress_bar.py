@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["Terminal"]
 
 _SHOWN = 5
+_BAR, _WIDEST_BAR = 8, 30
+_SPEED = 12
+"""The columns of a speed, such as `  100.0 MB/s`."""
+_BESIDE_WORDS = 1 + _BAR + 17 + _SPEED + 7 + 4
+"""The columns of all but the words: spinner, bar, `1000.0/1023.9 MiB`, speed, time, and the gaps between them."""
+_WIDE = 90
+"""Columns from which a bar is wider than its least."""
+_WITH_SPEED = 72
+"""Columns from which there is room for a speed."""
 
 
 class Terminal:
@@ -29,6 +38,7 @@ class Terminal:
         self._running: dict[str, TaskID] = {}
         self._lock = threading.Lock()
         self._counts_bytes = False
+        self._words = 0
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -58,24 +68,33 @@ class Terminal:
             bars.remove_task(task)
         self._running = {}
         self._counts_bytes = isinstance(total, Bytes)
-        self._step = bars.add_task(printable(title), total=total, bytes=self._counts_bytes)
+        self._step = bars.add_task(self._fitted(title), total=total, bytes=self._counts_bytes)
 
     def _start(self) -> "Bars":
         if self._bars is None:
             from rich.console import Console  # late: 32 ms
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+            from rich.table import Column
 
+            console = Console(stderr=True)
+            width = console.width
+            self._words = width - _BESIDE_WORDS if width >= _WITH_SPEED else width - _BESIDE_WORDS + _SPEED
             self._bars = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                _amount_column(),
+                TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+                BarColumn(bar_width=min(_WIDEST_BAR, max(_BAR, width - _WIDE))),
+                _amount_column(speed=width >= _WITH_SPEED),
                 TimeElapsedColumn(),
-                console=Console(stderr=True),
+                console=console,
                 transient=True,
             )
             self._bars.start()
         return self._bars
+
+    def _fitted(self, text: str) -> str:
+        """Return the words before a bar, cut to the room that is left for them."""
+        text = printable(text)
+        return text if len(text) <= self._words else f"{text[: self._words - 1]}…"
 
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""
@@ -94,7 +113,7 @@ class Terminal:
             self._bars.remove_task(self._running.pop(name))
         for name, row in shown.items():
             if name not in self._running:
-                self._running[name] = self._bars.add_task(printable(f"  {name}"), total=row.total, bytes=True)
+                self._running[name] = self._bars.add_task(self._fitted(f"  {name}"), total=row.total, bytes=True)
             self._bars.update(self._running[name], completed=row.done)
         if self._counts_bytes:  # `advance` counts items
             self._bars.update(self._step, completed=sum(row.done for row in running.values()))
@@ -107,7 +126,7 @@ class Terminal:
             self._voice.say(sentence)
 
 
-def _amount_column() -> "ProgressColumn":
+def _amount_column(*, speed: bool) -> "ProgressColumn":
     from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, Task, TransferSpeedColumn
     from rich.text import Text
 
@@ -128,6 +147,8 @@ def _amount_column() -> "ProgressColumn":
                 return Text("")
             if not task.fields.get("bytes"):
                 return self._items.render(task)
+            if not speed:
+                return self._bytes.render(task)
             return Text.assemble(self._bytes.render(task), "  ", self._speed.render(task))
 
     return Amount()

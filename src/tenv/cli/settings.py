@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice, out
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice
+from tenv.cli.table import print_labelled, print_table
 
 if TYPE_CHECKING:
     from tenv.verbs.info import About
@@ -98,4 +98,4 @@ def _print_about(about: "About") -> None:
     rows += [(f"setting: {row.name}", f"{_text(row.value)} ({row.origin})") for row in about.settings]
     width = max(len(name) for name, _ in rows) + 2
     for name, value in rows:
-        out(f"{name + ':':<{width}}{value}")
+        print_labelled(f"{name}:", width, value)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command, prefix_option
-from tenv.cli.output import Result, Voice, format_bytes, out
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, format_bytes, out, prose
+from tenv.cli.table import print_labelled, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,7 @@ def _print(shown: "Shown") -> None:
         lines.append(("size", format_bytes(shown.state.bytes)))
     for name, value in lines:
         if value:
-            out(f"{name + ':':<13}{value}")
+            print_labelled(f"{name}:", 13, value)
     out("")
     features = any(row["features"] for row in shown.packages)
     print_table(
@@ -70,7 +70,7 @@ def _print(shown: "Shown") -> None:
         if row.get("licence"):
             out(f"license of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
-            out(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")
+            prose(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")
 
 
 def _row(row: "Mapping[str, Any]", *, with_features: bool) -> tuple[str, ...]:

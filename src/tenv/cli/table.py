@@ -1,16 +1,26 @@
-"""Plain tables on standard output: two blanks between columns, no truncation, no frame; fit for `grep`."""
+"""Tables on standard output: two blanks between columns, no frame; on a terminal folded to its width."""
 
+import sys
 from collections.abc import Iterable, Sequence
 
-from tenv.cli.output import out
+from tenv.cli.fold import fold_line, fold_table, terminal_width
+from tenv.cli.output import out, paint_verdict
 
-__all__ = ["print_table"]
+__all__ = ["print_labelled", "print_table"]
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under a header. Each column is as wide as its widest cell; the last column is not padded."""
     table = [tuple(header), *(tuple(str(cell) for cell in row) for row in rows)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
-    for row in table:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        out("  ".join(cells).rstrip())
+    for cells in fold_table(table, terminal_width(sys.stdout)):
+        end = max((number for number, cell in enumerate(cells, 1) if cell.strip()), default=0)
+        shown = [*cells[: end - 1], *(cell.rstrip() for cell in cells[end - 1 : end])]
+        out("  ".join(map(paint_verdict, shown)))
+
+
+def print_labelled(label: str, width: int, value: str) -> None:
+    """Print a value after its label, which takes `width` columns; on a terminal, folded beside it."""
+    columns = terminal_width(sys.stdout)
+    lines = [value] if columns is None else fold_line(value, columns - width)
+    for number, line in enumerate(lines):
+        out(f"{'' if number else label:<{width}}{line}")

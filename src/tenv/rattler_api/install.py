@@ -49,6 +49,8 @@ def link(
     for record in records:
         if record.url in archives:
             record.raw.url = archives[record.url].absolute().as_uri()
+    notes = {record.url: prefix / "conda-meta" / _note(record) for record in records}
+    before = {url: _stamp(note) for url, note in notes.items()}
     try:
         asyncio.run(_link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough))
     except OSError as error:
@@ -59,8 +61,9 @@ def link(
         for record in records:
             record.raw.url = record.url
     for record in records:
+        if _stamp(notes[record.url]) != before[record.url]:
+            _settle(notes[record.url], record.url, prefix)
         if record.url in archives:
-            _name_origin(prefix, record)
             archives[record.url].unlink(missing_ok=True)  # it is in the cache now
 
 
@@ -99,15 +102,33 @@ async def _link(
     )
 
 
-def _name_origin(prefix: Path, record: Record) -> None:
-    """Write the canonical URL into the record of a package that was linked from a file."""
-    note = prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note
+def _note(record: Record) -> str:
+    return CondaFile(record.name, record.version, record.build).note
+
+
+def _stamp(note: Path) -> tuple[int, int]:
+    try:
+        status = note.stat()
+    except OSError:  # missing ones are counted after linking
+        return 0, 0
+    return status.st_ino, status.st_mtime_ns
+
+
+def _settle(note: Path, url: str, prefix: Path) -> None:
+    """Write the canonical URL into the record of a linked package, and its files in their order.
+
+    py-rattler 0.28 writes the URL that it was given, and the files in the order in which its threads linked them.
+    """
     try:
         data = json.loads(read_text(note))
-        data["url"] = record.url
-        note.write_text(json.dumps(data, indent=2), encoding="utf-8")
+        data["url"] = url
+        data["files"].sort()
+        data["paths_data"]["paths"].sort(key=lambda row: row["_path"])
+        note.write_text(json.dumps(data) + "\n", encoding="utf-8")
     except FileNotFoundError:  # the count of packages reports it as missing
         return
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _link_error(error, prefix) from error  # rattler leaves empty records on a full disk
     except OSError as error:
         raise storage_error(error, f"can't write {note}") from error
 

@@ -28,6 +28,23 @@ class CondaPackages(Records):
                 yield os.path.relpath(note, self.prefix)
                 yield from listed(read_note(note), "files")
 
+    def claims(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """Return the paths that packages claim, by name: those of their files before rattler put any aside."""
+        known = self.notes()
+        found: dict[str, set[str]] = {}
+        for name in names:
+            for note in known.get(name, ()):
+                record = read_note(note)
+                paths = found.setdefault(name, set())
+                rows = record.get("paths_data")
+                rows = rows.get("paths") if isinstance(rows, dict) else None
+                for row in rows if isinstance(rows, list) else ():
+                    claimed = row.get("original_path") or row.get("_path") if isinstance(row, dict) else None
+                    if isinstance(claimed, str):
+                        paths.add(os.path.normpath(claimed))
+                paths |= {*map(os.path.normpath, listed(record, "files"))}
+        return found
+
     def named(self, packages: Iterable[str]) -> Iterator[str]:  # noqa: ARG002 (rattler reads all records)
         """Yield the names in both lists of every record in the prefix."""
         known = self.notes()

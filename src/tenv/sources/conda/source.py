@@ -174,6 +174,7 @@ class CondaWork(Work):
             for note in packages.notes().get(name, ()):  # rattler stops at a record that it can't read
                 note.unlink()
         require_inside(job.prefix, staged.files, "a conda package")
+        self._remove_sharing(packages, staged)
         link(
             staged.records,
             job.prefix,
@@ -188,6 +189,13 @@ class CondaWork(Work):
         if not packages.hold(wanted):
             missing = sorted(wanted.keys() - packages.names())
             raise EnvironmentBrokenError(f"{job.prefix}: {', '.join(missing)} differ from the lock after installing")
+
+    def _remove_sharing(self, packages: CondaPackages, staged: "Staged") -> None:
+        """Remove the packages that share a path with another one, so that they are linked as in a fresh create."""
+        from tenv.sources.conda.shared_paths import sharing, unlink  # late: only here
+
+        there = {*packages.names()} - {*self._kept}
+        unlink(packages, sharing(packages.claims(there), staged.claims) & there)
 
     def notes(self) -> Iterator[str]:
         """Yield notes about problematic files of packages."""

@@ -33,6 +33,7 @@ class Staged:
     Attributes:
         records: The packages.
         files: The package of every file, by path relative to the prefix.
+        claims: The paths of all files of each package, relative to the prefix, by its name.
         links: The files that are symbolic links.
         archives: The fetched packages that are not in the cache yet, by URL.
         damaged: Names of packages with damaged files in the cache.
@@ -41,6 +42,7 @@ class Staged:
 
     records: tuple[Record, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     links: tuple[str, ...] = ()
     archives: Mapping[str, Path] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
@@ -108,9 +110,11 @@ def _teller(progress: Progress) -> Callable[[str, int, int], None]:
 def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tuple[str, ...]) -> Staged:
     site = _site_packages(contents)
     files: dict[str, str] = {}
+    claims: dict[str, tuple[str, ...]] = {}
     twice: defaultdict[str, set[str]] = defaultdict(set)
     for content in contents:
-        for name in _in_prefix(content, site):
+        claims[content.record.name] = tuple(_in_prefix(content, site))
+        for name in claims[content.record.name]:
             _check_name(name, content.record)
             if name in files:
                 twice[name] |= {files[name], content.record.name}
@@ -120,6 +124,7 @@ def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tu
     return Staged(
         records=tuple(content.record for content in contents),
         files=files,
+        claims=claims,
         links=links,
         archives=archives,
         damaged=damaged,

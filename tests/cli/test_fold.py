@@ -1,0 +1,142 @@
+"""What people read on a terminal: folded to its width, no word cut, verdicts in color; a pipe gets whole lines."""
+
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+
+import pytest
+
+from tenv.cli.fold import fold_line, fold_table, terminal_width
+from tests.support.projects import SOURCE, Project
+
+WIDTHS = (60, 80, 120, 200)
+TABLES = [
+    ("targets",),
+    ("facts",),
+    ("check-driver", "--assume-driver", "535.104.05"),
+    ("show", "cuda130"),
+    ("check", "cuda121"),
+]
+
+
+def on_terminal(project: Project, width: int, *words: str, **variables: str) -> str:
+    """Return what a command writes to a terminal of a width."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tenv", *words],
+        cwd=project.folder,
+        env={**kept, "PYTHONPATH": str(SOURCE), "TERM": "xterm-256color", **variables},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    found = b""
+    try:
+        while data := os.read(ours, 65536):
+            found += data
+    except OSError:  # Linux reports the end so
+        pass
+    os.close(ours)
+    process.wait()
+    return found.decode().replace("\r\n", "\n")
+
+
+def bare(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("words", TABLES, ids=" ".join)
+def test_lines_fit_and_words_are_whole(project: Project, words: tuple[str, ...]) -> None:
+    texts = {width: bare(on_terminal(project, width, *words)) for width in WIDTHS}
+    whole = set(texts[max(WIDTHS)].split())
+    for width, text in texts.items():
+        for line in text.splitlines():
+            assert len(line) <= width or len(max(line.split(), key=len)) > width - 20, (width, line)
+        assert whole - set(text.split()) <= {"-"}, width
+
+
+def test_a_pipe_gets_whole_lines_whatever_columns_says(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = project.ok("targets").out
+    monkeypatch.setenv("COLUMNS", "40")
+    assert project.ok("targets").out == before
+
+
+def test_evidence_is_a_list_on_a_terminal(project: Project) -> None:
+    text = bare(on_terminal(project, 100, "check", "cuda121", "--host-report", str(SOURCE.parent / "none.json")))
+    assert "error[host-report]" in text
+    text = bare(on_terminal(project, 100, "check", "cuda121"))
+    if "warning[TE101]" in text:
+        assert re.search(r"evidence:\n    - NVML: .*\n    - nvidia-smi: ", text)
+
+
+@pytest.mark.parametrize(
+    ("variables", "colored"),
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),
+    ],
+)
+def test_verdicts_are_colored(project: Project, variables: dict[str, str], colored: bool) -> None:
+    text = on_terminal(project, 100, "check", "cuda130", "--assume-driver", "470.57.02", **variables)
+    assert ("run:   \x1b[1;31mno\x1b[0m" in text) is colored
+    assert ("\x1b[" in text) is colored
+    assert "run:   no" in bare(text)
+
+
+def test_colors_can_be_forced_into_a_pipe(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("check-driver", "--assume-driver", "535.104.05")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" not in project.ok(*words).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    colored = project.ok(*words).out
+    assert "\x1b[1;32myes\x1b[0m" in colored
+    monkeypatch.setenv("FORCE_COLOR", "0")
+    assert project.ok(*words).out == bare(colored)
+    assert "\x1b" not in project.ok(*words, "--json").out
+
+
+def test_a_line_is_folded_at_blanks_alone() -> None:
+    assert fold_line("a bb ccc", 8) == ["a bb ccc"]
+    assert fold_line("  a bb ccc", 8, 2) == ["  a bb", "    ccc"]
+    assert fold_line("x " + "y" * 30, 10) == ["x", "y" * 30]
+    assert fold_line("    x " + "y" * 9, 10, 2) == ["    x", " " + "y" * 9]
+    assert fold_line("漢字 漢字 漢字", 9) == ["漢字 漢字", "漢字"]
+
+
+def test_a_table_shrinks_its_widest_column_first() -> None:
+    rows = [("A", "B"), ("one", "two three four five")]
+    assert [*fold_table(rows, None)] == [["A  ", "B" + " " * 18], ["one", "two three four five"]]
+    assert [*fold_table(rows, 15)] == [
+        ["A  ", "B         "],
+        ["one", "two three "],
+        ["   ", "four five "],
+    ]
+
+
+def test_a_table_too_narrow_for_its_words_becomes_blocks() -> None:
+    rows = [("NAME", "ADDRESS"), ("n", "x" * 30 + " y"), ("m", "")]
+    assert ["".join(line).rstrip() for line in fold_table(rows, 30)] == [
+        "NAME     n",
+        "ADDRESS  " + "x" * 30,
+        "         y",
+        "",
+        "NAME     m",
+    ]
+
+
+def test_a_stream_without_a_terminal_has_no_width() -> None:
+    assert terminal_width(None) is None
+    with open(os.devnull) as file:  # noqa: PTH123
+        assert terminal_width(file) is None
