@@ -144,6 +144,8 @@ def _parse(source: GivenFile) -> "Lockfile":
         raise LockCorruptError(f"{source.path}: conda-lock can't read it: {where}: {first['msg']}") from error
     except (AssertionError, ValueError) as error:  # a duplicate package
         raise LockCorruptError(f"{source.path}: conda-lock can't read it: a package is listed twice") from error
+    except (LookupError, TypeError, AttributeError) as error:  # conda-lock 4.0 raises them for odd values
+        raise LockCorruptError(f"{source.path}: conda-lock can't read it: {error!r:.100}") from error
     raise LockCorruptError(f"{source.path}: has an unknown version: {version!r:.50}")
 
 

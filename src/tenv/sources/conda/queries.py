@@ -96,7 +96,7 @@ class Inquiry:
             others = self.with_specs(self.specs(other for other in names if other != name)) if len(names) > 1 else []
             for record in sorted(others, key=lambda record: (record.name not in names, record.name)):
                 for spec in (*record.constrains, *record.depends):
-                    brought = mine.get(spec.split()[0])
+                    brought = mine.get("".join(spec.split()[:1]))
                     if brought and brought.name != record.name and not fits(spec, brought):
                         wants = " ".join(spec.split()[:2])
                         other = f"{name} brings {brought.name}" if brought.name != name else name
