@@ -1,5 +1,7 @@
 """An update ends where a fresh create of the same lock ends, also where packages claim the same paths."""
 
+import hashlib
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -10,8 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.conda import PLACEHOLDER, Link
-from tests.support.conda_project import Conda
-from tests.support.projects import call
+from tests.support.conda_project import Conda, wheel_of
+from tests.support.fakes import Index, make_wheel
+from tests.support.projects import HERE, Project, call
+from tests.support.redist import Server, pack, regular
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with links and shell scripts")
 
@@ -48,7 +52,7 @@ def tree(prefix: Path) -> dict[str, str]:
         if path.is_symlink():
             found[name] = f"link to {path.readlink()}"
         elif path.is_file() and not name.startswith("tenv-meta/") and "__pycache__" not in name:
-            found[name] = path.read_text("latin-1")
+            found[name] = re.sub(r'"timestamp": \d+', "", path.read_text("latin-1"))
     return found
 
 
@@ -121,3 +125,86 @@ def test_a_package_beside_is_not_linked_again(clobbering: Conda) -> None:
     clobbering.create()
     assert (clobbering.prefix / "apart.txt").stat().st_ctime_ns == before.st_ctime_ns
     assert (clobbering.prefix / "same.txt").read_text() == "k1 1 same.txt\n"
+
+
+def remake(project: Project) -> dict[str, str]:
+    """Return the tree of a fresh create at the path of the environment, which it replaces."""
+    shutil.rmtree(project.prefix)
+    project.ok("create", "tiny")
+    return tree(project.prefix)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(("one", "two", "zoo"), ("one", "two")), (("two",), ("one", "two")), (("one", "two"), ("one",))]
+)
+def test_wheels_that_claim_one_path(project: Project, first: Sequence[str], then: Sequence[str]) -> None:
+    for name in ("one", "two", "zoo"):
+        files = {"shared/at.py": f"NAME = {name!r}\n", "shared/equal.py": "", f"{name}.py": ""}
+        make_wheel(project.index.folder, name, "1.0", files=files)
+    project.narrow()
+    text = project.manifest.read_text()
+    for names in (first, then):
+        project.manifest.write_text(text + "".join(f'{name} = "*"\n' for name in names))
+        project.ok("lock", "tiny")
+        project.ok("create", "tiny")
+        assert (project.site() / "shared" / "at.py").read_text() == f"NAME = {names[-1]!r}\n"
+        assert (project.site() / "shared" / "equal.py").read_text() == ""
+        project.ok("verify", "tiny", "--no-probes")
+    assert tree(project.prefix) == remake(project)
+
+
+def test_a_wheel_and_a_conda_package_that_claim_one_path(conda: Conda, python_package: Path, index: Index) -> None:
+    site = f"lib/python{HERE}/site-packages"
+    conda.take(python_package)
+    conda.make("pack", files={f"{site}/one.py": "conda\n", "share/pack.txt": "pack\n"})
+    make_wheel(index.folder, "one", "1.0", files={"one.py": "wheel\n"})
+    (name, one) = (conda.prefix / site / "one.py", wheel_of(index, "one"))
+    mine = conda.prefix / "share" / "mine.txt"
+    said = []
+    for names, wheels in (
+        (("python", "pack"), ()),
+        (("python", "pack"), (one,)),
+        (("python", "pack"), ()),
+        (("python",), (one,)),
+        (("python", "pack"), (one,)),
+        (("python",), (one,)),
+    ):
+        conda.lock(*names, wheels=wheels)
+        conda.create()
+        said.append(name.read_text())
+        assert call("verify", "tiny", "--no-probes").status == 0
+        mine.parent.mkdir(exist_ok=True)
+        mine.write_text("mine")
+    assert said == ["conda\n", "wheel\n", "conda\n", "wheel\n", "wheel\n", "wheel\n"]
+    assert mine.read_text() == "mine"
+    mine.unlink()
+    assert tree(conda.prefix) == fresh(conda)
+
+
+def test_archives_and_a_conda_package_that_claim_one_path(conda: Conda) -> None:
+    conda.make("pack", files={"opt/share/same.txt": "same\n", "share/pack.txt": "pack\n"})
+    members = [regular("same.txt", b"same\n"), regular("other.txt", b"other\n")]
+    raws = {f"/{name}.tar.gz": pack("tar.gz", [*members, regular(f"{name}.txt", b"")]) for name in ("a", "b")}
+    with Server({"/a.tar.gz": raws["/a.tar.gz"], "/b.tar.gz": raws["/b.tar.gz"]}) as server:
+        rows = {
+            name: f'{name} = {{ url = "{server.url}/{name}.tar.gz", to = "opt/share", strip = 0, '
+            f'sha256 = "{hashlib.sha256(raws[f"/{name}.tar.gz"]).hexdigest()}" }}\n'
+            for name in ("a", "b")
+        }
+        for conda_names, archives in (
+            (("data", "pack"), ("a", "b")),
+            (("data", "pack"), ("b",)),
+            (("data", "pack"), ()),
+            (("data",), ("a", "b")),
+            (("data",), ("a",)),
+            (("data", "pack"), ("a",)),
+            (("data",), ("a",)),
+        ):
+            conda.lock(*conda_names)
+            text = conda.project.manifest.read_text() + "[archives]\n" + "".join(rows[name] for name in archives)
+            conda.project.manifest.write_text(text)
+            conda.project.ok("lock", "tiny")
+            conda.create()
+            assert (conda.prefix / "opt" / "share" / "same.txt").read_text() == "same\n", (conda_names, archives)
+            assert call("verify", "tiny", "--no-probes").status == 0, (conda_names, archives)
+            assert tree(conda.prefix) == fresh(conda), (conda_names, archives)

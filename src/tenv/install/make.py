@@ -54,7 +54,11 @@ def _stage(job: Creation) -> None:
     """Fetch all files that can be fetched before the prefix changes."""
     for work in job.works:
         work.begin()
+    in_place = not job.plan.scratch
     replaced = {name for work in job.works for name in work.stage()}
+    if in_place and job.plan.scratch:  # what is fetched now may replace files of another source
+        for work in job.works:
+            work.begin()
     if replaced:
         kept = tuple(name for name in job.plan.unmanaged if name not in replaced)
         job.plan = replace(job.plan, unmanaged=kept)

@@ -10,7 +10,7 @@ from tenv.environment.state import Owned, State, Status
 from tenv.install.python import choose_python
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
-from tenv.sources.owners import find_faults, unmanaged_while
+from tenv.sources.owners import claimed_twice, find_faults, unmanaged_while
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.toolchain.discover import python_program
 
@@ -39,6 +39,7 @@ def make_plan(job: Job) -> Plan:
     same_python = not old or old.python in ("", minor)
     renew = job.fault is not None and job.fault.renew
     scratch = renew or job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
+    scratch = scratch or _shares_paths(job, had, wanted, damaged)
     unmanaged = () if job.exact or not old else unmanaged_while(old, job.prefix, ours)
     kept = unmanaged if same_python else tuple(name for name in unmanaged if "site-packages" not in Path(name).parts)
     return Plan(
@@ -52,6 +53,11 @@ def make_plan(job: Job) -> Plan:
         python=python,
         own_python=own_python,
     )
+
+
+def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:
+    """Return whether sources claim one path, and files change: who wins follows from the order of a fresh create."""
+    return any(_changed(job, had, wanted, damaged, scratch=False)) and claimed_twice(job.prefix, had, {})
 
 
 def _python(job: Job) -> tuple[Interpreter | None, bool]:

@@ -6,13 +6,13 @@ aborts the process on an absolute name.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import NetworkError
+from tenv.core.file_stamps import note_stamps, noted_stamps, stamp
 from tenv.core.names import CondaFile
 from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
@@ -58,7 +58,7 @@ def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[di
 
     Args:
         records: The packages.
-        thorough: Compare the digests of files, which takes about as long as installing, instead of only the sizes.
+        thorough: Compare the digests of all files, not only of those whose size or time differ from what was noted.
     """
     import asyncio  # late: 38 ms
 
@@ -80,18 +80,27 @@ async def _index(cache: Any) -> Any:
 
 
 def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | None:
-    """Return the content of a package in the cache; None if it is incomplete."""
+    """Return the content of a package in the cache; None if it is incomplete or damaged.
+
+    A file is compared with its digest unless its size and time are what tenv noted when the digest was right.
+    """
+    key = f"conda-{record.sha256 or record.md5}"
+    noted = noted_stamps(key)
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
         content, sizes = _read_content(record, texts)
+        found = {name: stamp(f"{folder}/{name}") for name in (*texts, *sizes)}
+        if any(name in noted and noted[name] != found[name] for name in texts):  # the lists vouch for the rest
+            return None
         for name, (size, digest) in sizes.items():
-            path = f"{folder}/{name}"  # not a Path: there are tens of thousands of files
-            if size is not None and os.lstat(path).st_size != size:
+            if size is not None and found[name][0] != size:
                 return None
-            if thorough and digest and _sha256(path) != digest:
+            if digest and (thorough or noted.get(name) != found[name]) and _sha256(f"{folder}/{name}") != digest:
                 return None
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
+    if found != noted:
+        note_stamps(key, found)
     return content
 
 

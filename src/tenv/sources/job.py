@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +52,11 @@ class Plan:
     def minor(self) -> str:
         """The Python minor; empty without a Python."""
         return self.python.version.major_minor if self.python else ""
+
+    def anew(self) -> "Plan":
+        """Return the plan that clears the prefix first, and puts the files of every source there again."""
+        keys = (key for rows in (self.had, self.wanted) for key, packages in rows.items() if packages)
+        return replace(self, scratch=True, changed=frozenset(keys))
 
     def ours(self, key: str) -> Owned:
         """Return the packages of a source that tenv owns, before or after."""

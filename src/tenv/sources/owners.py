@@ -13,7 +13,7 @@ from tenv.environment.made_files import expected_of_tenv
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.sources.interface import sources
 
-__all__ = ["find_faults", "holds", "record_files", "unmanaged_files", "unmanaged_while"]
+__all__ = ["claimed_twice", "find_faults", "holds", "record_files", "unmanaged_files", "unmanaged_while"]
 
 
 def _records(prefix: Path) -> Iterator[tuple[str, Records]]:
@@ -97,6 +97,23 @@ def unmanaged_while(state: State, prefix: Path, owned: Mapping[str, Collection[s
             theirs |= {*records.files([name for name in records.names() if normalize(name) not in known])}
             ours |= {*records.files(own)}
     return tuple(sorted({*state.foreign, *(theirs - ours)}))
+
+
+def claimed_twice(prefix: Path, owned: Mapping[str, Collection[str]], more: Mapping[str, Collection[str]]) -> bool:
+    """Return whether packages of two sources claim one path, so that an update in place could end with either.
+
+    Args:
+        prefix: The folder.
+        owned: The names of the packages that tenv owns, by the key of the source.
+        more: The paths of packages that are about to be installed, by the key of the source.
+    """
+    known: set[str] = set()
+    for key, records in _records(prefix):
+        mine = {*records.files(owned.get(key, ())), *more.get(key, ())}
+        if not known.isdisjoint(mine):
+            return True
+        known |= mine
+    return False
 
 
 _MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock", "conda-meta/history"}

@@ -118,6 +118,8 @@ def gather(
     """
     there = placed(prefix)
     missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
+    if not afresh:
+        missing = _with_neighbours(archives, missing, there)
     fetcher, progress = fetcher_of(access), access.progress
     if missing:
         size = sum(archive.size or 0 for archive in missing)
@@ -134,8 +136,36 @@ def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bo
     return record is not None and record.is_of(archive) and not record.missing(prefix)
 
 
+def _with_neighbours(archives: Sequence[Archive], missing: list[Archive], there: Mapping[str, Placed]) -> list[Archive]:
+    """Return the missing archives, and those that share a file with one that is removed or replaced."""
+    again = {row.name for row in missing}
+    gone = {name for name in there if name not in {row.name for row in archives}} | (again & there.keys())
+    while gone:
+        files = {file for name in gone for file in (*there[name].files, *there[name].links)}
+        rest = [row.name for row in archives if row.name not in again and row.name in there]
+        gone = {name for name in rest if not files.isdisjoint((*there[name].files, *there[name].links))}
+        again |= gone
+    return [row for row in archives if row.name in again]
+
+
+def remove_gone(prefix: Path, gathering: Gathering) -> None:
+    """Remove the archives that go or are replaced from a prefix.
+
+    Raises:
+        NetworkError: An archive that replaces one can't be fetched.
+    """
+    there = placed(prefix)
+    if not there:
+        return  # a new prefix: the others are installed while archives are fetched
+    trees = gathering.wait()
+    names = {archive.name for archive in gathering.wanted}
+    for name, record in there.items():
+        if name in trees or name not in names:
+            remove(prefix, record)
+
+
 def settle_archives(prefix: Path, gathering: Gathering) -> None:
-    """Install the archives of a lock into a prefix, and remove others.
+    """Install the archives of a lock into a prefix.
 
     Raises:
         NetworkError: An archive can't be fetched.
@@ -143,10 +173,6 @@ def settle_archives(prefix: Path, gathering: Gathering) -> None:
     """
     trees = gathering.wait()
     there = placed(prefix)
-    names = {archive.name for archive in gathering.wanted}
-    for name, record in there.items():
-        if name in trees or name not in names:
-            remove(prefix, record)
     for archive in gathering.archives:
         if archive.name in gathering.damaged and archive.name not in there:  # its record is missing
             remove(prefix, describe(archive, trees[archive.name]))

@@ -104,6 +104,7 @@ class ArchiveWork(Work):
             return
         from tenv.sources.archives.gathering import gather  # late: loads the HTTP client
 
+        self.close()
         self._gathering = gather(
             job.context,
             job.prefix,
@@ -119,8 +120,15 @@ class ArchiveWork(Work):
         if self._gathering is not None:
             self._gathering.wait()
 
+    def prepare(self) -> None:
+        """Remove the archives that go, before another source puts files in their places."""
+        if self._gathering is not None:
+            from tenv.sources.archives.gathering import remove_gone  # late: as above
+
+            remove_gone(self.job.prefix, self._gathering)
+
     def put(self) -> None:
-        """Install the archives of the lock, and remove others."""
+        """Install the archives of the lock."""
         if self._gathering is not None:
             from tenv.sources.archives.gathering import settle_archives  # late: as above
 

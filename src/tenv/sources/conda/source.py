@@ -14,6 +14,7 @@ from tenv.environment.state import Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class CondaWork(Work):
         if not job.exact:
             self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
         self._check_unmanaged(self._staged)
+        if not plan.scratch and claimed_twice(job.prefix, {**plan.had, _KEY: ()}, {_KEY: self._staged.files}):
+            job.plan = plan.anew()
         return [name for name in plan.unmanaged if name in self._staged.files]
 
     def _refuse_space(self) -> None:

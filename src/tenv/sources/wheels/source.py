@@ -1,20 +1,24 @@
 """Wheels as a source: resolved and installed by uv."""
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
+from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import python_program, site_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from tenv.environment.installed_files import Expected
     from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
 
@@ -66,12 +70,17 @@ SOURCE: Source = WheelSource()
 class WheelWork(Work):
     """Installs wheels into an environment."""
 
+    _before: "Sequence[Expected]" = ()
+    """The files of the wheels that tenv had installed."""
+
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
 
     def prepare(self) -> None:
         """Make a virtual environment if Python is not a conda package, and remove wheels that conda replaces."""
         job, plan = self.job, self.job.plan
+        if _KEY in plan.changed and not plan.scratch:
+            self._before = tuple(Wheels(job.prefix).expected(plan.had.get(_KEY, {})))
         if plan.scratch and plan.python and not plan.own_python:
             job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
         if _PYTHON in plan.changed:  # before a conda package of the same name is linked
@@ -87,7 +96,7 @@ class WheelWork(Work):
         if plan.python is None:
             return
         wheels, there = self._wheels(), Wheels(job.prefix)
-        before = there.versions()
+        before, records = there.versions(), record_stamps(there)
         if wheels or not plan.own_python:
             size = Bytes(sum(wheel.size or 0 for wheel in wheels))
             job.context.progress.step("downloading and installing", size)
@@ -104,12 +113,45 @@ class WheelWork(Work):
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
+        self._replace_changed(wheels, records)
+        self._settle_shared(wheels)
         installed = there.versions()
         wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
         if wrong:
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
+
+    def _replace_changed(self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]") -> None:
+        """Fetch the wheels again whose files in uv's cache were changed, by an edit in an environment for one."""
+        job, wanted = self.job, self.job.plan.wanted[_KEY]
+        there = Wheels(job.prefix)
+        if changed := changed_wheels(there, wheels, wanted, records):
+            job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
+            job.uv.forget(changed)
+            job.uv.install(python_program(job.prefix), wheels, changed, job.context.progress)
+            if still := changed_wheels(there, wheels, wanted, records):
+                raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
+
+    def _settle_shared(self, wheels: "Sequence[Wheel]") -> None:
+        """Give each path that several wheels claim, before or after, to the last one of the lock.
+
+        uv installs wheels in any order, and a wheel that goes takes its paths with it. A wheel that is installed again
+        takes paths from later ones, which are looked at after it, so that one pass suffices.
+        """
+        job = self.job
+        if _KEY not in job.plan.changed:
+            return
+        owners: defaultdict[str, set[str]] = defaultdict(set)
+        now = tuple(Wheels(job.prefix).expected(job.plan.wanted[_KEY]))
+        for row in (*self._before, *now):
+            owners[row.name].add(row.owner)
+        last = {row.name: row for row in now if len(owners[row.name]) > 1}
+        for wheel in wheels:
+            mine = [row for row in last.values() if row.owner == wheel.name]
+            faults = check(job.prefix, mine) if mine else None
+            if faults and faults.owners:
+                job.uv.install(python_program(job.prefix), [wheel], [wheel.name], job.context.progress)
 
     def _remove_gone(self) -> None:
         """Remove the wheels of the old lock that the new lock lacks."""

@@ -1,0 +1,73 @@
+"""Whether files that uv took from its cache are those of the wheels.
+
+uv compares the digest of a wheel when it fetches it, and links the unpacked files from its cache into environments. An
+edit in one environment then changes the cache, and arrives in the next one.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tenv.core.file_stamps import Stamp, note_stamps, noted_stamps
+from tenv.environment.installed_files import Expected
+from tenv.environment.integrity import check
+from tenv.locks.lock import Wheel
+from tenv.sources.wheels.installed import Wheels
+
+__all__ = ["changed_wheels", "record_stamps"]
+
+
+def record_stamps(wheels: Wheels) -> dict[str, tuple[int, int]]:
+    """Return the inode and the time of the ``RECORD`` of each wheel, by its name, to tell which are installed anew."""
+    found = {}
+    for name in wheels.own_files(wheels.names()):
+        status = (wheels.prefix / name).stat()
+        found[name] = (status.st_ino, status.st_mtime_ns)
+    return found
+
+
+def changed_wheels(
+    there: Wheels, wheels: Sequence[Wheel], owned: Mapping[str, tuple[str, ...]], old: Mapping[str, tuple[int, int]]
+) -> tuple[str, ...]:
+    """Return the names of new wheels with files that differ from their ``RECORD``.
+
+    A file that is a hard link, as those into the cache are, is compared, unless its size and time are what was noted
+    when its digest was right. A path of several wheels is left to those who decide between them.
+
+    Args:
+        there: The wheels of the prefix.
+        wheels: The wheels of the lock.
+        owned: The same as rows of the state.
+        old: What `record_stamps` returned before the installation.
+    """
+    now = record_stamps(there)
+    rows = [*there.expected(owned)]
+    claims = Counter(row.name for row in rows)
+    new = {row.owner for row in rows if row.name in now and now[row.name] != old.get(row.name)}
+    found = []
+    for wheel in wheels:
+        if wheel.name not in new:
+            continue
+        mine = [row for row in rows if row.owner == wheel.name and row.digest and claims[row.name] == 1]
+        key = f"wheel-{wheel.sha256}"
+        noted, stamps = noted_stamps(key), dict(_stamps(there.prefix, mine))
+        other = [row for row in mine if row.name in stamps and stamps[row.name] != noted.get(row.name)]
+        if not other:
+            continue
+        if check(there.prefix, other).owners:
+            found.append(wheel.name)
+        else:
+            note_stamps(key, {**noted, **stamps})
+    return tuple(found)
+
+
+def _stamps(prefix: Path, rows: Sequence[Expected]) -> Iterator[tuple[str, Stamp]]:
+    """Yield the stamps of the files that are hard links."""
+    for row in rows:
+        try:
+            status = os.lstat(f"{prefix}/{row.name}")
+        except OSError:  # `tenv verify` reports it
+            continue
+        if status.st_nlink > 1:
+            yield row.name, (status.st_size, status.st_mtime_ns)
