@@ -1,5 +1,6 @@
 """Any value of a file that tenv reads may be anything: an error with a code, never a traceback, and no hang."""
 
+import contextlib
 import copy
 import json
 import time
@@ -24,7 +25,8 @@ from tests.support.projects import call
 
 ODD: list[Any] = [
     *(None, True, 0, -1, 10**30, 1.5, "", "x", "../..", "\0", "\x1b[2J", "1:30", "http://[", "https://x:99999/y"),
-    *("a" * 3000, [], {}, [None], [[]], [{}], {"": None}, {"a": []}, ["x"], "*", ">=", "\u2028", "\u2028    ", "osx-64", "noarch"),
+    *("a" * 3000, "\u2028", "\u2028    ", "osx-64", "noarch"),
+    *([], {}, [None], [[]], [{}], {"": None}, {"a": []}, ["x"], "*", ">="),
 ]  # fmt: skip
 OWNED: dict[str, dict[str, tuple[str, ...]]] = {
     "wheels": {"a": ("1", "ab")},
@@ -146,10 +148,8 @@ def test_a_value_of_a_record(name: str, tmp_path: Path, data: st.DataObject) -> 
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(changed(data, whole)))
     begun = time.monotonic()
-    try:
+    with contextlib.suppress(TenvError):
         read(tmp_path)
-    except TenvError:
-        pass
     assert time.monotonic() - begun < 20
 
 

@@ -1,7 +1,6 @@
 """Files of the wrong kind: a pipe, an endless device, a file of a terabyte. No command waits for them or reads them."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -74,16 +73,3 @@ def test_a_record_of_an_environment(name: str, created: Project) -> None:
     for words in (("list",), ("env", "tiny"), ("verify", "tiny", "--no-probes")):
         ended = call(*words)
         assert "error[bug]" not in ended.err, (words, ended.err)
-
-
-def test_settings_of_the_user(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv"
-    folder.mkdir(parents=True, exist_ok=True)
-    for make in KINDS:
-        file = folder / "config.toml"
-        file.unlink(missing_ok=True)
-        make(file)
-        ended = call("create", "tiny")
-        assert ended.status in (2, 3), ended.err
-        assert "can't be read" in ended.err
-    shutil.rmtree(folder)

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +21,7 @@ __all__ = [
     "flush",
     "folder_size",
     "make_folder",
+    "open_regular",
     "read_regular",
     "refuse_link",
     "relative_link",
@@ -30,6 +32,9 @@ __all__ = [
 
 MOST = 64 * 1024 * 1024
 """Maximum bytes of a manifest, a lock or a record; the largest lock in public repositories has 10 MB."""
+
+MOST_HASHED = 64 << 30
+"""Maximum bytes of a file that is hashed: the most that an archive may unpack to."""
 
 _ELSEWHERE = "choose a writable folder (for an environment, with `--prefix`)"
 
@@ -42,10 +47,10 @@ def digest_bytes(data: bytes) -> str:
 
 
 def digest(path: Path) -> str:
-    """Return the sha256 of a file's bytes in hex."""
+    """Return the sha256 of a regular file's bytes in hex; raises OSError as `open_regular` does."""
     import hashlib  # late: OpenSSL is loaded with it
 
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -61,18 +66,28 @@ def read_regular(path: Path, most: int = MOST) -> bytes:
     Raises:
         OSError: It is missing, unreadable, not a regular file or too large; `strerror` has the reason.
     """
+    with open_regular(path, most) as file:
+        data = file.read(most + 1)
+    if len(data) > most:  # it grew in the meantime, or is a file of /proc, which have no size
+        raise OSError(errno.EFBIG, "is too large", str(path))
+    return data
+
+
+def open_regular(path: str | Path, most: int = MOST_HASHED) -> BufferedReader:
+    """Open a regular file for reading, up to a limit of its size.
+
+    Raises:
+        OSError: As in `read_regular`.
+    """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     info = os.fstat(handle)
     if not stat.S_ISREG(info.st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
-    with os.fdopen(handle, "rb") as file:
-        if info.st_size > most:
-            raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
-        data = file.read(most + 1)
-    if len(data) > most:  # it grew in the meantime, or is a file of /proc, which have no size
-        raise OSError(errno.EFBIG, "is too large", str(path))
-    return data
+    if info.st_size > most:
+        os.close(handle)
+        raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
+    return os.fdopen(handle, "rb")
 
 
 @contextlib.contextmanager
