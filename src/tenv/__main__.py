@@ -44,5 +44,16 @@ def leave(status: int) -> None:
     os._exit((status + _SIGN) % (2 * _SIGN) - _SIGN)
 
 
+def _without_working_folder() -> None:
+    """Take off the path what ``python -m`` puts first: a ``yaml.py`` of a cloned repository must not be imported."""
+    try:
+        here = os.getcwd()  # noqa: PTH109 (pathlib is not loaded yet)
+    except OSError:  # it was removed
+        here = ""
+    if not sys.flags.safe_path and sys.path[:1] and sys.path[0] in ("", here):
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    _without_working_folder()
     run()

@@ -1,12 +1,16 @@
 """Activation scripts of conda packages: run once, and judged variable by variable."""
 
 import ctypes
+import os
+import platform
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from tenv.activation import conda_scripts as scripts
+from tenv.activation import sandbox
 from tenv.activation.changes import Activation, read_activation
 from tenv.activation.conda_scripts import Effect, decide, run_scripts
 from tenv.activation.variables import derive
@@ -30,6 +34,10 @@ export _CONDA_PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata_x86_64_conda_cos6_linux_g
 export CMAKE_PREFIX_PATH="$CONDA_PREFIX:$CONDA_PREFIX/x86_64-conda-linux-gnu/sysroot/usr"
 """
 NVCC = 'export NVCC_PREPEND_FLAGS="${NVCC_PREPEND_FLAGS-} -ccbin=$CXX"\nexport LDFLAGS="$LDFLAGS -L$CONDA_PREFIX/t"\n'
+
+
+def has_seccomp() -> bool:
+    return sys.platform == "linux" and platform.machine() in sandbox._DENIED
 
 
 @pytest.fixture
@@ -116,6 +124,58 @@ def test_a_script_cannot_write_anywhere(prefix: Path, tmp_path: Path) -> None:
     assert (tmp_path / "precious").read_text() == "x"
 
 
+@pytest.mark.skipif(not has_seccomp(), reason="system calls can't be filtered here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kill -0 $PPID",
+        "kill -0 @PID@",
+        "chmod 777 $HOME",
+        'chmod 777 "@OUT@"',
+        "exec 3<>/dev/tcp/127.0.0.1/@PORT@",
+        "@PYTHON@ -c 'import socket; socket.socket(socket.AF_UNIX)'",
+        "@PYTHON@ -c 'import socket; socket.create_connection((\"127.0.0.1\", @PORT@))'",
+        '@PYTHON@ -c \'import os; os.setxattr(os.environ["HOME"], "user.x", b"")\'',
+    ],
+)
+def test_a_script_reaches_no_network_no_process_and_no_mode(command: str, prefix: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        values = {
+            "@PID@": os.getpid(),
+            "@OUT@": tmp_path,
+            "@PORT@": server.getsockname()[1],
+            "@PYTHON@": sys.executable,
+        }
+        for name, value in values.items():
+            command = command.replace(name, str(value))
+        write(prefix, "a", f"if ( {command} ); then export DONE=1; else export DENIED=1; fi\n")
+        made, notes = run_scripts(prefix)
+    assert {effect.name for effect in made} == {"DENIED"}
+    assert notes == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2)")
+@pytest.mark.parametrize("begun", ["setsid sleep 3607 &", "(setsid nohup sleep 3607 >/dev/null 2>&1 &) &"])
+def test_what_a_script_starts_ends_with_it(begun: str, prefix: Path) -> None:
+    write(prefix, "a", f"{begun}\nexport DONE=1\n")
+    assert {*effects(prefix)} == {"DONE"}
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(b"sleep\x003607" in line for line in lines)
+
+
+def test_what_the_kernel_could_not_deny_is_said(prefix: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = Path(str(sandbox.__file__)).read_text()
+    weak = tmp_path / "weak.py"
+    weak.write_text(text.replace("if platform.machine() not in _DENIED:", "if True:"))
+    monkeypatch.setattr(sandbox, "__file__", str(weak))
+    write(prefix, "a", "export ONE=1\n")
+    made, notes = run_scripts(prefix)
+    assert [effect.name for effect in made] == ["ONE"]
+    assert len(notes) == 1
+    assert "could not deny the activation scripts of packages: " in notes[0]
+    assert "network, signals, modes of files" in notes[0]
+
+
 def test_what_conda_forges_compilers_set_is_kept_where_it_serves(prefix: Path) -> None:
     write(prefix, "activate-gxx_linux-64", COMPILER)
     write(prefix, "~cuda-nvcc_activate", NVCC)
@@ -159,6 +219,33 @@ def test_a_manifest_wins_over_a_script_and_over_what_is_left_out(prefix: Path) -
     assert (got["CFLAGS"].value, got["ONE"].value) == ("-O1", "manifest")
     assert "instead of `script`" in got["ONE"].reason
     assert made.left_out == ()
+
+
+def test_what_is_tenvs_or_a_shells_is_left_out_with_a_note(prefix: Path) -> None:
+    write(
+        prefix,
+        "evil",
+        "export TENV_PREFIX=/x TENV_OFFLINE=1 _TENV_SAVED_1_PATH==/x PROMPT_COMMAND=id PS1='$(id)' BASH_ENV=/x ENV=/x\n"
+        "export ZDOTDIR=/x FINE=1; f() { :; }; export -f f; IFS=x; export IFS\n",
+    )
+    made, notes = run_scripts(prefix)
+    activated = derive(Manifest("t", "t.toml"), discover(prefix), probe(), None, made)
+    kept = {change.name: change.value for change in activated.changes}
+    assert kept["FINE"] == "1"
+    assert kept["TENV_PREFIX"] == str(prefix)
+    refused = {"TENV_OFFLINE", "_TENV_SAVED_1_PATH", "PROMPT_COMMAND", "PS1", "BASH_ENV", "ENV", "ZDOTDIR", "IFS"}
+    assert not refused & {*kept}
+    assert refused <= {change.name for change in activated.left_out}
+    assert all(any(f"evil.sh sets '{name}', which is " in note for note in notes) for name in {*refused, "TENV_PREFIX"})
+    assert any("BASH_FUNC_f" in note for note in notes)
+
+
+def test_a_name_that_would_be_code_is_left_out(prefix: Path) -> None:
+    write(prefix, "a", 'exec env "A;touch x=1" GOOD=1 env -0 >"$HOME/variables"\n')
+    made, notes = run_scripts(prefix)
+    activated = derive(Manifest("t", "t.toml"), discover(prefix), probe(), None, made)
+    assert not any(";" in change.name for change in activated.changes)
+    assert any("is not a valid name for a variable" in note for note in notes)
 
 
 def test_an_unknown_variable_is_kept_with_its_origin() -> None:

@@ -18,6 +18,29 @@ def run(*words: str, code: str = "", **variables: str) -> "subprocess.CompletedP
     return subprocess.run([sys.executable, *program], env=environment, capture_output=True, check=False)
 
 
+def test_nothing_of_the_working_folder_is_imported(tmp_path: Path) -> None:
+    for name in ("yaml", "click", "json", "platformdirs", "tomli", "packaging"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'planted')!r}, 'w')")
+    done = subprocess.run(
+        [sys.executable, "-m", "tenv", "targets", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not (tmp_path / "planted").exists()
+
+
+def test_tenv_starts_itself_without_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenv.cli.start import program_words
+
+    monkeypatch.setattr(sys, "argv", [str(SOURCE / "tenv" / "__main__.py")])
+    assert program_words() == [sys.executable, "-P", "-m", "tenv"]
+    own = [path for path in SOURCE.rglob("*.py") if 'sys.executable, "-m", "' in path.read_text()]
+    assert [path.name for path in own] == ["own_distribution.py"]  # it names pip in a hint, and starts nothing
+
+
 def test_a_sign_that_the_encoding_lacks_is_escaped() -> None:
     done = run("explain", "TE301", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, b"")

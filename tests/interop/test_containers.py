@@ -31,7 +31,7 @@ def test_a_dockerfile_carries_the_lock_and_this_tenv(locked: Project) -> None:
     context = Path("out/tenv-context")
     assert (context / "locks/tiny.lock").read_bytes() == locked.lock.read_bytes()
     assert (context / "manifests/tiny.toml").read_bytes() == locked.manifest.read_bytes()
-    wheel = context / f"tenv-{__version__}-py3-none-any.whl"
+    wheel = context / f"torch_tenv-{__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         assert archive.testzip() is None
@@ -41,7 +41,7 @@ def test_a_dockerfile_carries_the_lock_and_this_tenv(locked: Project) -> None:
     assert f"of tenv {__version__}." in text.splitlines()[0]
     assert "tenv create tiny --frozen\n" in text
     assert (
-        text.index("COPY tenv-")
+        text.index("COPY torch_tenv-")
         < text.index("pip install")
         < text.index("COPY --chown=dev locks")
         < text.index("tenv create")

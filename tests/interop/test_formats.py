@@ -264,4 +264,5 @@ def test_conda_lock_without_its_library_names_the_extra(monkeypatch: pytest.Monk
     said = call("import", str(write_conda_lock(tmp_path / "theirs")))
     assert said.status == 2
     assert "conda-lock is not installed in tenv's environment" in said.err
-    assert "pip install 'tenv[conda-lock]'" in said.err
+    assert f"{sys.executable} -" in said.err
+    assert "[conda-lock]" in said.err

@@ -18,6 +18,11 @@ from tenv.toolchain.discover import Toolchain
 PREFIX = Path("/env")
 MACHINE = BuildResources(Fact(4, "cores"), Fact(64 << 30, "memory"))
 CUDA = Toolchain(PREFIX, PREFIX / "bin/python", PREFIX / "lib", cuda=PREFIX / "cuda", nvcc=PREFIX / "cuda/bin/nvcc")
+RESERVED = """
+TENV_PREFIX TENV_TARGET TENV_SAFE_FOLDERS _TENV_SAVED_1_PATH tenv_level PROMPT_COMMAND PS0 PS1 PS2 PS4 PROMPT RPROMPT
+BASH_ENV ENV PPID SHELLOPTS BASHOPTS BASH_XTRACEFD UID EUID GID GROUPS IFS ZDOTDIR FPATH SHLVL PWD OLDPWD _ RANDOM
+SECONDS LINENO OPTIND status fish_pid fish_function_path XONSHRC PSModulePath psmodulepath path argv
+"""
 BARE = Toolchain(PREFIX, PREFIX / "bin/python", PREFIX / "lib")
 OWN = {"PATH": "/usr/bin", "LDFLAGS": "-L/u", "GONE": "x", "MANPATH": "/man"}
 
@@ -113,6 +118,24 @@ def test_what_is_refused_says_what_to_write(text: str, told: str, hint: str, tmp
         read(tmp_path, f"[activation.env]\n{text}\n")
     assert told in str(caught.value)
     assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    RESERVED.split(),
+)
+@pytest.mark.parametrize("value", ['"x"', '{ prepend = "x" }', "{ unset = true }"])
+def test_what_is_tenvs_or_a_shells_is_refused(name: str, value: str, tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=f"`{name}` is (tenv's|the shell's) own"):
+        read(tmp_path, f"[activation.env]\n{name} = {value}\n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["LD_PRELOAD", "HOME", "PYTHONSTARTUP", "TORCH_TENV", "MY_PS1", "ENVIRONMENT", "USERPROFILE", "VERSION", "TITLE"],
+)
+def test_what_builds_read_is_the_users_choice(name: str, tmp_path: Path) -> None:
+    assert active(read(tmp_path, f'[activation.env]\n{name} = "x"\n'))[name] == "x"
 
 
 def test_what_this_environment_does_not_set_is_told(tmp_path: Path) -> None:

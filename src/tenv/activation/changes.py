@@ -6,12 +6,15 @@ replay it, so that an activation runs no program of a package.
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.file_content import read_text
+from tenv.targets.reserved_names import VARIABLE_PATTERN
 from tenv.targets.variable_requests import Action
 
 __all__ = ["ACTIVATION", "Action", "Activation", "Change", "Watch", "read_activation"]
@@ -120,23 +123,35 @@ def read_activation(path: Path) -> Activation:
         EnvironmentBrokenError: It is missing or unreadable.
     """
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(read_text(path))
         changes, left_out = _read_changes(data["changes"]), _read_changes(data.get("left-out", ()))
         watches = tuple(
-            Watch(tuple((file, stamp) for file, stamp in row["files"]), row["sentence"])
+            Watch(tuple((_text(file), _text(stamp)) for file, stamp in row["files"]), _text(row["sentence"]))
             for row in data.get("watches", ())
         )
-        return Activation(data["target"], Path(data["prefix"]), changes, watches, left_out)
+        return Activation(_text(data["target"]), Path(_text(data["prefix"])), changes, watches, left_out)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         hint = "`tenv create TARGET --repair` creates it again"
         raise EnvironmentBrokenError(f"{path}: can't be read: {error}", hint=hint) from error
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError("a value that is not a text")
+    return value
+
+
 def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
     rows = list(rows)
-    if any(not isinstance(value, str) for row in rows for value in row.values()):
-        raise TypeError("a change that is not a string")
+    if any(not re.fullmatch(VARIABLE_PATTERN, row["name"]) for row in rows):  # the name is code in a shell's script
+        raise ValueError("a name that no variable can have")
     return tuple(
-        Change(row["name"], Action(row["action"]), row["value"], row["reason"], row.get("separator", os.pathsep))
+        Change(
+            row["name"],
+            Action(row["action"]),
+            _text(row["value"]),
+            _text(row["reason"]),
+            _text(row.get("separator", os.pathsep)),
+        )
         for row in rows
     )

@@ -1,13 +1,12 @@
 """Run the activation scripts of conda packages once, and decide which of their changes to keep.
 
 conda runs ``etc/conda/activate.d/*.sh`` at every activation. tenv runs them once, when it creates an environment: in a
-clean shell, with a time limit, and with write access to only one folder (on Linux since 5.13). Their changes to
+clean shell, with a time limit, and in a sandbox (`tenv.activation.sandbox`). Their changes to
 variables are compared with rules for builds of PyTorch, which decide on each variable.
 """
 
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +15,18 @@ from pathlib import Path
 
 from tenv.activation import sandbox
 from tenv.core import process
+from tenv.core.files import read_regular
+from tenv.targets.reserved_names import variable_fault
 
 __all__ = ["Decision", "Effect", "decide", "run_scripts"]
 
 _SECONDS = 10.0
+_MOST = 4 << 20
+"""Maximum bytes of a script's variables."""
+
 _FOLDER = "etc/conda/activate.d"
-_SHELLS_OWN = re.compile(
-    r"_|SHLVL|PWD|OLDPWD|BASH.*|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)"
-)
+_UNSAID = re.compile(r"_|SHLVL|PWD|OLDPWD|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)")
+"""What bash changes by itself, and what only conda's own activation needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def run_scripts(prefix: Path) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
     """Run the activation scripts of a prefix in a clean shell.
 
     Returns:
-        Their effects by variable, and a sentence for each script that failed.
+        Their effects by variable, and a sentence for each script that failed and each variable that it may not set.
     """
     scripts = sorted((prefix / _FOLDER).glob("*.sh")) if os.name == "posix" else []
     shell = process.find("bash", f"{prefix / 'bin'}:/usr/local/bin:/usr/bin:/bin") if scripts else None
@@ -92,8 +95,10 @@ def _run_all(
     now = dict(start)
     last: dict[str, str] = {}
     notes = []
+    open_ways: set[str] = set()
     for script in scripts:
-        after = _run(shell, script, now, folder)
+        after, allowed = _run(shell, script, now, folder)
+        open_ways |= {allowed} if allowed else set()
         if isinstance(after, process.Missing):
             notes.append(f"the activation script {script.name} {after.reason}; its variables are missing")
             continue
@@ -102,31 +107,42 @@ def _run_all(
     effects = tuple(
         Effect(name, now.get(name), start.get(name), last[name])
         for name in sorted(last)
-        if not _SHELLS_OWN.fullmatch(name)
+        if not _UNSAID.fullmatch(name)
         and now.get(name) != start.get(name)
         # The folder is removed afterwards, so paths into it are useless.
         and str(folder) not in (now.get(name) or "")
     )
+    notes += [
+        f"the activation script {effect.script} sets {effect.name!a}, which {why}; it is left out"
+        for effect in effects
+        if (why := variable_fault(effect.name))
+    ]
+    notes += [f"this system could not deny the activation scripts of packages: {words}" for words in sorted(open_ways)]
     return effects, tuple(notes)
 
 
-def _run(shell: str, script: Path, environment: Mapping[str, str], folder: Path) -> dict[str, str] | process.Missing:
-    """Run one script and return the variables after it."""
+def _run(
+    shell: str, script: Path, environment: Mapping[str, str], folder: Path
+) -> tuple[dict[str, str] | process.Missing, str]:
+    """Run one script and return the variables after it, and what the kernel could not deny it."""
     answer = folder / "variables"
     answer.unlink(missing_ok=True)
     code = '. "$1" >/dev/null 2>&1 </dev/null; exec env -0 >"$2"'
     command = [sys.executable, "-I", sandbox.__file__, str(folder)]
-    if limit := shutil.which("timeout"):  # also ends programs that the script started
-        command += [limit, "--signal=KILL", f"{_SECONDS:g}"]
     command += [shell, "--noprofile", "--norc", "-c", code, "bash", str(script), str(answer)]
-    done = process.run(command, environment=environment, folder=folder, timeout=_SECONDS + 5)
+    limited = {**environment, sandbox.SECONDS: f"{_SECONDS:g}"}
+    done = process.run(command, environment=limited, folder=folder, timeout=_SECONDS + 5)
     if isinstance(done, process.Missing) or done.status < 0 or done.status in (124, 137):
-        return process.Missing(f"timed out after {_SECONDS:g} s")
-    if not answer.is_file():
-        return process.Missing("ended the shell that ran it")
-    lines = answer.read_bytes().split(b"\0")
+        return process.Missing(f"timed out after {_SECONDS:g} s"), ""
+    first = done.stderr.partition("\n")[0]  # before the script began
+    allowed = first.removeprefix(sandbox.SAYS).strip() if first.startswith(sandbox.SAYS) else ""
+    allowed = "" if allowed == "nothing" else allowed
+    try:
+        lines = read_regular(answer, _MOST).split(b"\0")
+    except OSError:
+        return process.Missing("ended the shell that ran it"), allowed
     pairs = (os.fsdecode(line).partition("=") for line in lines if b"=" in line)
-    return {name: value for name, _, value in pairs}
+    return {name: value for name, _, value in pairs}, allowed
 
 
 def decide(effect: Effect) -> Decision:
@@ -134,6 +150,8 @@ def decide(effect: Effect) -> Decision:
     origin = f"set by the activation script of a conda package ({effect.script})"
     if effect.value is None:
         return Decision(None, f"{origin}: it only unsets a variable of a clean shell")
+    if why := variable_fault(effect.name):
+        return Decision(None, f"{origin}: left out: it {why}")
     for names, rule in _RULES:
         if re.fullmatch(names, effect.name):
             kept, reason = rule(effect.value)

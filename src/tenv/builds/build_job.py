@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.builds.build_way import BuildWay, Wayfinder
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.file_content import read_text
 from tenv.project.context import Context
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class BuildJob:
     def stamp(self) -> Mapping[str, Any]:
         """Return what the last configuration of the build folder was made from; empty where tenv made none."""
         try:
-            found = json.loads(self.stamp_file.read_text(encoding="utf-8"))
+            found = json.loads(read_text(self.stamp_file))
         except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.file_content import read_text
+
 __all__ = ["BuildWay", "Products", "Wayfinder", "find_way"]
 
 
@@ -72,7 +74,7 @@ def find_way(checkout: Path, backend: str) -> Wayfinder:
     if backend == "scikit-build-core":
         return Wayfinder(BuildWay.SCIKIT, "pyproject.toml")
     try:
-        setup = (checkout / "setup.py").read_text(encoding="utf-8", errors="replace")
+        setup = read_text(checkout / "setup.py", errors="replace")
     except OSError:
         setup = ""
     if "--cmake-only" in setup:

@@ -14,6 +14,7 @@ from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.provenance import installed_torch, write_provenance
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.file_content import read_text
 
 __all__ = ["build_commands", "run_build"]
 
@@ -48,10 +49,10 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
         yield "packaging", [python, "-m", "pip", *words, "-v", *_PLAIN, *scikit, *([] if wheel else ["-e"]), "."]
     elif wheel:
         words = ["build", "--wheel", "--out-dir", str(wheel), "--no-build-isolation", "--offline"]
-        yield "packaging", [sys.executable, "-m", "uv", *words, "--python", python, *scikit, "."]
+        yield "packaging", [sys.executable, "-P", "-m", "uv", *words, "--python", python, *scikit, "."]
     else:
         words = ["pip", "install", "--python", python, "--offline", "-v", *_PLAIN]
-        yield "packaging", [sys.executable, "-m", "uv", *words, *scikit, "-e", "."]
+        yield "packaging", [sys.executable, "-P", "-m", "uv", *words, *scikit, "-e", "."]
 
 
 def run_build(job: BuildJob) -> Done:
@@ -131,7 +132,7 @@ def _is_packaged(job: BuildJob) -> bool:
     if not job.found.configures:  # compiling and packaging are one command
         return False
     try:
-        kept = json.loads(_stamp_file(job).read_text(encoding="utf-8"))
+        kept = json.loads(read_text(_stamp_file(job)))
     except (OSError, ValueError, RecursionError):
         return False
     return bool(kept == _packaged(job) and installed_torch(job) is not None)

@@ -11,6 +11,7 @@ from tenv.builds.switches import is_off, is_on
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.whole_toolkit import cmake_targets
 from tenv.core import process
+from tenv.core.file_content import read_text
 from tenv.host.machine import current_platform
 from tenv.toolchain import smoke_tests
 from tenv.toolchain.discover import Toolchain
@@ -132,14 +133,14 @@ def run_time_requirements(job: BuildJob) -> tuple[str, ...]:
     import tomli
 
     try:
-        project = tomli.loads((job.checkout / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+        project = tomli.loads(read_text(job.checkout / "pyproject.toml")).get("project", {})
     except (OSError, ValueError, RecursionError):
         project = {}
     declared = project.get("dependencies") if isinstance(project, dict) else None
     if isinstance(declared, list):
         return tuple(row for row in declared if isinstance(row, str))
     try:
-        setup = (job.checkout / "setup.py").read_text(encoding="utf-8", errors="replace")
+        setup = read_text(job.checkout / "setup.py", errors="replace")
     except OSError:
         return ()
     match = _REQUIREMENTS.search(setup)

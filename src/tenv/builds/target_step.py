@@ -10,6 +10,7 @@ from tenv.checks.choose_target import choose
 from tenv.checks.rules.checkout import STALE
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UnfitHostError
+from tenv.environment.state import digests_of
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tenv.targets.config import PROJECT_FILE, read_project_settings
@@ -46,7 +47,7 @@ def check_target(job: BuildJob) -> Done:
     else:
         settle_target(job, str(job.request.target))
     try:
-        findings += require_build(job.target, job.around, _lock(job))
+        findings += require_build(job.target, job.around, _lock(job), digests_of(job.environment.state()))
     except UnfitHostError as error:
         findings += [_as_finding(row) for row in error.findings]
     if job.request.fresh or job.request.clean:  # which is what mends it

@@ -8,6 +8,7 @@ from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.arch_list import VARIABLE
 from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Scope, Severity
+from tenv.checks.rules.resources import DISK
 from tenv.core.errors import UnbuildableLockError, UnfitHostError
 from tenv.facts.tables import Facts
 from tenv.host.report import HostReport
@@ -57,7 +58,14 @@ def look_around(context: Context, pytorch: str = "", options: HostOptions | None
     return Surroundings(host, source, facts, archs, here=options == HostOptions())
 
 
-def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tuple[Finding, ...]:
+def require_build(
+    target: Target,
+    around: Surroundings,
+    lock: Lock | None,
+    there: frozenset[str] = frozenset(),
+    *,
+    restoring: bool = False,
+) -> tuple[Finding, ...]:
     """Return the findings about creating an environment of a target if no rule forbids it.
 
     Findings about building are returned as they are. Of the findings about running, only errors are returned, as
@@ -68,15 +76,26 @@ def require_build(target: Target, around: Surroundings, lock: Lock | None) -> tu
         target: The target.
         around: What the target is judged by.
         lock: The lock to install; None if it is not solved yet.
+        there: The digests of the packages that the environment holds already.
+        restoring: Whether the environment is repaired or goes back to an earlier lock; a small disk never stops that.
 
     Raises:
         UnfitHostError: The target can't be built here. The error holds the findings.
         UnbuildableLockError: It can't be built anywhere with this lock. The error holds the findings.
     """
-    judge = Judge(target, around.source, around.facts, locked=lock is not None, lock=lock, arch_list=around.arch_list)
+    judge = Judge(
+        target,
+        around.source,
+        around.facts,
+        locked=lock is not None,
+        lock=lock,
+        arch_list=around.arch_list,
+        there=there,
+    )
     verdicts = judge(around.host)
     findings = verdicts.about(Scope.BUILD, Scope.BOTH)
-    against = [found for found in findings if found.severity is Severity.ERROR and found.code not in OF_CHECKOUT]
+    passed = {*OF_CHECKOUT, *((DISK,) if restoring else ())}
+    against = [found for found in findings if found.severity is Severity.ERROR and found.code not in passed]
     if against:
         codes = tuple(dict.fromkeys(found.code for found in against))
         of_lock = set(against) <= _of_lock(target, around, lock)

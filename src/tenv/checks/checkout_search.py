@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tenv.checks.pytorch_source import is_pytorch
+from tenv.core.file_content import read_text
 from tenv.core.names import dist_info, dist_infos
 
 __all__ = ["find_checkout"]
@@ -39,14 +40,14 @@ def _editable(site: Path) -> Iterator[Path]:
     infos = dist_infos(site) if site.is_dir() else []
     for record in (info / "direct_url.json" for info in infos if dist_info(info)[0] == "torch"):
         try:
-            url = urlsplit(str(json.loads(record.read_bytes())["url"]))
+            url = urlsplit(str(json.loads(read_text(record))["url"]))
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             continue
         if url.scheme == "file":
             yield Path(unquote(url.path))
     for file in (*sorted(site.glob("torch.egg-link")), *sorted(site.glob("*.pth"))):
         try:
-            lines = file.read_text(errors="replace").splitlines()
+            lines = read_text(file, errors="replace").splitlines()
         except OSError:
             continue
         yield from (Path(line) for line in lines if line.startswith("/") and (Path(line) / "torch").is_dir())

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tenv.core.file_content import read_text
+
 __all__ = ["EXPECTED", "BuildCache", "CacheEntry", "CheckoutState", "read_state"]
 
 EXPECTED = ("CMakeLists.txt", "Makefile", "setup.py", "LICENSE", "LICENSE.md", "LICENSE.txt")
@@ -111,7 +113,7 @@ def _is_empty(folder: Path) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_text(path, errors="replace")
     except OSError:
         return ""
 

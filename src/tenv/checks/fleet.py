@@ -4,10 +4,12 @@ An unreadable report is an answer of its own, so that one broken host does not h
 in memory at a time, and a question that reads equal values of two hosts is answered once.
 """
 
+import errno
 import io
 import itertools
 import json
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, Generic, TextIO, TypeVar, cast
 
 from tenv.checks.host_options import HostOptions
 from tenv.core.errors import HostReportError, UsageError
+from tenv.core.file_content import read_given
 from tenv.host.interface import Missing, fact_to_json
 from tenv.host.pasted.clean_text import decode
 from tenv.host.report import HostReport
@@ -28,6 +31,9 @@ T = TypeVar("T")
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".txt")
 _TEXT = ".txt"
 _CHUNK = 1 << 20
+_MOST = 1 << 30
+"""Maximum bytes of a file of reports, which are read one by one."""
+
 _BLANKS = re.compile(r"\s*")
 _REMEMBERED = 4096
 """How many answers are kept for a question. For a value that differs on each host, more would only use memory."""
@@ -190,9 +196,7 @@ def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[M
 def _files(path: Path) -> list[Path]:
     try:
         if not path.is_dir():
-            path.stat()
-            if path.is_file():  # a pipe can be opened only once
-                path.open("rb").close()
+            _require_size(path)
             return [path]
         files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
     except OSError as error:
@@ -221,8 +225,7 @@ def _one(
 def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
     """Yield every JSON value of a file with its origin, or the error in its place."""
     try:
-        with file.open(encoding="utf-8-sig", errors="replace") as opened:
-            text: TextIO = opened if opened.seekable() else io.StringIO(opened.read())  # a pipe is read once
+        with _opened(file) as text:
             if file.suffix not in (".json", ".jsonl", ".ndjson") and not is_json(_first(text, 1)):
                 yield shown, _pasted(file, text, shown)
             elif _is_lines(file, text):
@@ -233,6 +236,26 @@ def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportEr
                 yield shown, _parsed(text.read(), shown)
     except OSError as error:
         yield shown, HostReportError(f"{shown}: can't be read: {error.strerror or error}")
+
+
+def _opened(file: Path) -> TextIO:
+    """Return a file as text that can be rewound."""
+    if stat.S_ISFIFO(file.stat().st_mode):  # it is read once
+        return io.StringIO(read_given(file, _MOST).decode("utf-8-sig", "replace"))
+    _require_size(file)
+    return file.open(encoding="utf-8-sig", errors="replace")
+
+
+def _require_size(file: Path) -> None:
+    """Raise OSError for what is neither a readable regular file of a sensible size nor a pipe."""
+    info = file.stat()
+    if stat.S_ISFIFO(info.st_mode):  # it can be opened only once
+        return
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "is not a regular file", str(file))
+    if info.st_size > _MOST:
+        raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(file))
+    file.open("rb").close()
 
 
 def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":

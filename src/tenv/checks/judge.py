@@ -21,7 +21,7 @@ from tenv.checks.rules.driver_family import GPU_RULES
 from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
-from tenv.environment.state import Environment
+from tenv.environment.state import Environment, digests_of
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
@@ -113,6 +113,7 @@ class Judge:
         lock: Lock | None = None,
         arch_list: str = "",
         activated: Mapping[str, str] | None = None,
+        there: frozenset[str] = frozenset(),
     ) -> None:
         """Prepare a target.
 
@@ -124,12 +125,14 @@ class Judge:
             arch_list: TORCH_CUDA_ARCH_LIST of the caller's environment.
             lock: The lock if the caller has read it.
             activated: The variables that activating its environment sets; None if there is none.
+            there: The digests of the packages that its environment holds already.
         """
         self._target = target
         self._source = source
         self._facts = facts
         self._arch_list = arch_list
         self._activated = activated
+        self._there = there
         self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
@@ -175,7 +178,8 @@ class Judge:
         platform = _platform(host)
         manifest = self._manifest(platform)
         named = named_archs(manifest, self._arch_list)
-        return Case(manifest, platform, self.lock, host, self._source, self._facts, named, self._activated)
+        about = (self.lock, host, self._source, self._facts, named, self._activated, self._there)
+        return Case(manifest, platform, *about)
 
     def _manifest(self, platform: str) -> Manifest:
         if platform not in self._on:
@@ -213,11 +217,20 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
     facts = user_facts(context)
     source = find_source(pytorch, facts)
     host = report(context, options)
-    activated = None
+    activated, there, archs = None, frozenset[str](), context.environ.get(VARIABLE, "")
     if not options.host_report:
         environment = context.environment(target.name, None)
         host, activated = with_environment(host, environment.prefix), _activated(environment)
-    return Judge(target, source, facts, arch_list=context.environ.get(VARIABLE, ""), activated=activated)(host)
+        there = _there(environment)
+    return Judge(target, source, facts, arch_list=archs, activated=activated, there=there)(host)
+
+
+def _there(environment: Environment) -> frozenset[str]:
+    """Return the digests of the packages that an environment holds; none if its state can't be read."""
+    try:
+        return digests_of(environment.state())
+    except EnvironmentBrokenError:
+        return frozenset()
 
 
 def _activated(environment: Environment) -> dict[str, str] | None:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.versions import Version
 
 __all__ = ["CiBuilds", "read_tested"]
@@ -35,7 +36,7 @@ class CiBuilds:
 def read_tested(root: Path) -> CiBuilds | None:
     """Return what a checkout's CI builds with; None if its files do not tell."""
     try:
-        text = (root / _FILE).read_text(encoding="utf-8", errors="replace")
+        text = read_text(root / _FILE, errors="replace")
     except OSError:
         return None
     plain = re.sub(r"#.*", "", text)

@@ -16,6 +16,7 @@ import tomli
 
 from tenv.checks.checkout_state import CheckoutState, read_state
 from tenv.checks.pytorch_ci import CiBuilds, read_tested
+from tenv.core.file_content import read_text
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 
@@ -150,7 +151,7 @@ class _Files:
 
     def text(self, name: str) -> str:
         try:
-            return (self.root / name).read_text(encoding="utf-8", errors="replace")
+            return read_text(self.root / name, errors="replace")
         except OSError:
             return ""
 

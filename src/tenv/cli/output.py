@@ -12,7 +12,7 @@ from tenv import __version__
 from tenv.cli.fold import fold_line, terminal_width
 from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
-from tenv.core.untrusted import printable
+from tenv.core.untrusted import printable, without_login
 
 __all__ = [
     "Result",
@@ -121,7 +121,7 @@ class Voice:
             "findings": list(findings),
             "error": error,
         }
-        print(json.dumps(envelope, indent=2))
+        print(without_login(json.dumps(envelope, indent=2)))
 
 
 def tell(text: str) -> None:
@@ -147,8 +147,8 @@ def prose(text: str) -> None:
 
 
 def _cleaned(text: str) -> str:
-    """Return a text for a terminal: tenv's colors are kept, other control characters are escaped."""
-    return "\x1b[".join(map(printable, text.split(_COLOR)))
+    """Return a text for a terminal: without logins, with tenv's colors, other control characters escaped."""
+    return "\x1b[".join(map(printable, without_login(text).split(_COLOR)))
 
 
 def paint(text: str, code: str, stream: TextIO | None) -> str:

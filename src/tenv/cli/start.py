@@ -19,7 +19,7 @@ __all__ = ["begin", "program_words"]
 def program_words() -> list[str]:
     """Return the words that start this tenv from anywhere."""
     program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
-    return [sys.executable, "-m", "tenv"] if program.endswith("__main__.py") else [program]
+    return [sys.executable, "-P", "-m", "tenv"] if program.endswith("__main__.py") else [program]
 
 
 def begin(voice: Voice, context: "Context", plan: "StartPlan") -> Result:

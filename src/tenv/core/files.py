@@ -7,18 +7,21 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import NoReturn
 
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
 
 __all__ = [
+    "MOST",
     "digest",
     "digest_bytes",
     "exclusive",
     "flush",
     "folder_size",
     "make_folder",
+    "open_regular",
     "read_regular",
     "refuse_link",
     "relative_link",
@@ -27,8 +30,11 @@ __all__ = [
     "write_atomic",
 ]
 
-_MOST = 64 * 1024 * 1024
+MOST = 64 * 1024 * 1024
 """Maximum bytes of a manifest, a lock or a record; the largest lock in public repositories has 10 MB."""
+
+MOST_HASHED = 64 << 30
+"""Maximum bytes of a file that is hashed: the most that an archive may unpack to."""
 
 _ELSEWHERE = "choose a writable folder (for an environment, with `--prefix`)"
 
@@ -41,14 +47,14 @@ def digest_bytes(data: bytes) -> str:
 
 
 def digest(path: Path) -> str:
-    """Return the sha256 of a file's bytes in hex."""
+    """Return the sha256 of a regular file's bytes in hex; raises OSError as `open_regular` does."""
     import hashlib  # late: OpenSSL is loaded with it
 
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_regular(path: Path, most: int = _MOST) -> bytes:
+def read_regular(path: Path, most: int = MOST) -> bytes:
     """Return the bytes of a regular file, up to a limit; other kinds of files are rejected.
 
     A named pipe or a device would block a command forever or fill the memory.
@@ -60,18 +66,28 @@ def read_regular(path: Path, most: int = _MOST) -> bytes:
     Raises:
         OSError: It is missing, unreadable, not a regular file or too large; `strerror` has the reason.
     """
+    with open_regular(path, most) as file:
+        data = file.read(most + 1)
+    if len(data) > most:  # it grew in the meantime, or is a file of /proc, which have no size
+        raise OSError(errno.EFBIG, "is too large", str(path))
+    return data
+
+
+def open_regular(path: str | Path, most: int = MOST_HASHED) -> BufferedReader:
+    """Open a regular file for reading, up to a limit of its size.
+
+    Raises:
+        OSError: As in `read_regular`.
+    """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     info = os.fstat(handle)
     if not stat.S_ISREG(info.st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
-    with os.fdopen(handle, "rb") as file:
-        if info.st_size > most:
-            raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
-        data = file.read(most + 1)
-    if len(data) > most:  # it grew in the meantime, or is a file of /proc, which have no size
-        raise OSError(errno.EFBIG, "is too large", str(path))
-    return data
+    if info.st_size > most:
+        os.close(handle)
+        raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
+    return os.fdopen(handle, "rb")
 
 
 @contextlib.contextmanager
@@ -225,7 +241,7 @@ def exclusive(
 
 def _busy(folder: Path, owner: Path) -> str:
     try:
-        data = json.loads(owner.read_text())
+        data = json.loads(read_regular(owner).decode())
         return f"{folder} is in use by process {data['pid']} (`{data['purpose']}`)"
     except (OSError, ValueError, RecursionError, KeyError, TypeError):  # it has just started, or just ended
         return f"{folder} is in use by another process"

@@ -300,7 +300,9 @@ class Digest:
         """
         import hashlib  # late: OpenSSL is loaded with it
 
-        with path.open("rb") as file:
+        from tenv.core.files import open_regular  # late: as above
+
+        with open_regular(path) as file:
             return hashlib.file_digest(file, self.hasher).hexdigest() == self.value
 
     def __str__(self) -> str:

@@ -9,7 +9,16 @@ from urllib.parse import unquote, urlsplit
 
 from tenv.core.prefix import META
 
-__all__ = ["NAME_PATTERN", "address_fault", "conda_file_fault", "name_fault", "place_fault", "printable", "text_fault"]
+__all__ = [
+    "NAME_PATTERN",
+    "address_fault",
+    "conda_file_fault",
+    "name_fault",
+    "place_fault",
+    "printable",
+    "text_fault",
+    "without_login",
+]
 
 NAME_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 """The name of a package, an archive or a feature."""
@@ -23,6 +32,10 @@ _CONDA_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
 _CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]*")
 _HIDDEN = re.compile(r"[\0-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
 _CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_LOGIN = re.compile(r"://(?!git@)[^\s/@\"'`<>]*@(?=[^\s/])")
+_TOKEN = re.compile(r"(://[^\s/\"'`]+)/t/[^\s/\"'`]+/")
+"""A token of a conda channel (anaconda-client's ``/t/TOKEN/``)."""
+
 _OWN_FOLDERS = (META, "conda-meta")
 
 
@@ -73,6 +86,14 @@ def address_fault(text: str, schemes: tuple[str, ...] = ("https", "http")) -> st
     if ".." in unquote(parts.path).split("/") or not parts.path.strip("/"):
         return f"{expected} and names a file"
     return ""
+
+
+def without_login(text: str) -> str:
+    """Return a text without the users, passwords and tokens in its addresses, which are no part of a place.
+
+    The user ``git`` of ssh stays, and so does a lone name at a host that no scheme stands before.
+    """
+    return _TOKEN.sub(r"\1/", _LOGIN.sub("://", text))
 
 
 def text_fault(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.files import digest
 from tenv.core.names import Digest
 from tenv.environment.installed_files import POINTER, Expected
@@ -62,7 +63,7 @@ def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
     """Yield the files that tenv made in a prefix; none if an older tenv did not record them."""
     name = os.path.relpath(file, prefix)
     try:
-        rows = json.loads(file.read_text())
+        rows = json.loads(read_text(file))
         yield from [Expected(str(path), "", str(value)) for path, value in rows.items()]
     except FileNotFoundError:
         return

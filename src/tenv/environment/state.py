@@ -21,7 +21,7 @@ from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, spelled
 from tenv.core.toml_reader import Table, nearest
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["Environment", "State", "Status", "environments_in", "put_aside"]
+__all__ = ["Environment", "State", "Status", "digests_of", "environments_in", "put_aside"]
 
 _SCHEMA = 1
 _KEPT_LOCKS = 3
@@ -120,6 +120,12 @@ class State:
             written_by=table.text("written_by"),
             features=table.strings("features"),
         )
+
+
+def digests_of(state: State | None) -> frozenset[str]:
+    """Return the digests of all packages that an environment holds; none without a state."""
+    owned = state.owned.values() if state else ()
+    return frozenset(row[-1] for rows in owned for row in rows.values() if row)
 
 
 def _read_owned(table: Table, key: str) -> Owned:

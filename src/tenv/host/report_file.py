@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tenv.core.errors import HostReportError
+from tenv.core.file_content import read_given
 from tenv.host.pasted.as_host import to_json, to_report
 from tenv.host.pasted.clean_text import decode
 from tenv.host.pasted.reader import read
@@ -65,7 +66,7 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
     """
     source = "standard input" if name == "-" else name
     try:
-        text = _standard_input(stdin or sys.stdin) if name == "-" else decode(Path(name).read_bytes())
+        text = _standard_input(stdin or sys.stdin) if name == "-" else decode(read_given(Path(name)))
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         hint = "`tenv host --json > FILE` writes one"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
-from tenv.environment.state import Environment, State, Status
+from tenv.environment.state import Environment, State, Status, digests_of
 from tenv.host.interface import Fact
 from tenv.host.machine import BuildResources, probe
 from tenv.locks.lock import Lock
@@ -135,7 +135,13 @@ class Creation(Job):
         from tenv.checks import before_create  # late: as above
 
         known = self.findings
-        self.findings = before_create.require_build(self.target, self.around, lock) if self.check else ()
+        there = digests_of(self.old)
+        restoring = self.repair or self.kept
+        self.findings = (
+            before_create.require_build(self.target, self.around, lock, there, restoring=restoring)
+            if self.check
+            else ()
+        )
         self.tell([finding for finding in self.findings if finding not in known])
 
     def look(self) -> State | None:

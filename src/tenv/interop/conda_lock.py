@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT"]
 
-_MISSING = "conda-lock is not installed in tenv's environment"
-_HINT = "install it with tenv: `pip install 'tenv[conda-lock]'`"
+
+def _missing() -> FormatError:
+    from tenv.core.own_distribution import extra_hint  # late: only where the extra is missing
+
+    return FormatError("conda-lock is not installed in tenv's environment", hint=extra_hint("conda-lock", "conda-lock"))
 
 
 def _export(subject: Subject) -> Exported:
@@ -43,7 +46,7 @@ def _export(subject: Subject) -> Exported:
         from conda_lock.lockfile.v2prelim.models import Lockfile, LockMeta
         from conda_lock.models.channel import Channel
     except ImportError as error:
-        raise FormatError(_MISSING, hint=_HINT) from error
+        raise _missing() from error
     lost = left_out(subject)
     if not subject.has_conda_python():
         raise FormatError(
@@ -127,7 +130,7 @@ def _parse(source: GivenFile) -> "Lockfile":
         from conda_lock.lockfile.v2prelim.models import Lockfile as New
         from pydantic import ValidationError
     except ImportError as error:
-        raise FormatError(_MISSING, hint=_HINT) from error
+        raise _missing() from error
     data = load_yaml(source, LockCorruptError)
     version = data.pop("version", None)
     try:
@@ -141,6 +144,8 @@ def _parse(source: GivenFile) -> "Lockfile":
         raise LockCorruptError(f"{source.path}: conda-lock can't read it: {where}: {first['msg']}") from error
     except (AssertionError, ValueError) as error:  # a duplicate package
         raise LockCorruptError(f"{source.path}: conda-lock can't read it: a package is listed twice") from error
+    except (LookupError, TypeError, AttributeError) as error:  # conda-lock 4.0 raises them for odd values
+        raise LockCorruptError(f"{source.path}: conda-lock can't read it: {error!r:.100}") from error
     raise LockCorruptError(f"{source.path}: has an unknown version: {version!r:.50}")
 
 

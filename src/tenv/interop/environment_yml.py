@@ -17,6 +17,7 @@ from tenv.interop.package_rows import channel_words, left_out, words_of
 from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.targets.reserved_names import reserved
 from tenv.targets.variable_requests import VariableRequest
 
 __all__ = ["FORMAT", "read_environment"]
@@ -131,15 +132,19 @@ def read_environment(source: GivenFile) -> Imported:
     variables = data.get("variables") or {}
     if not isinstance(variables, dict):
         raise ManifestError(f"{source.path}: variables: expected a mapping")
+    faults = {str(key): reserved(str(key)) for key in variables}
+    lost += [f"`{key}` is not imported, since it {fault}" for key, fault in faults.items() if fault]
+    environment = {
+        name: VariableRequest.literal(name, str(value))
+        for name, value in ((str(key), value) for key, value in variables.items())
+        if not faults[name]
+    }
     draft = Draft(
         platforms=platforms,
         channels=words_of([word for word in channels if word != "nodefaults"], platforms),
         dependencies=conda,
         wheels=wheels,
-        environment={
-            name: {str(key): VariableRequest.literal(str(key), str(value)) for key, value in variables.items()}
-            for name in platforms
-        },
+        environment=dict.fromkeys(platforms, environment),
     )
     lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
     return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))

@@ -9,10 +9,10 @@ micromamba install them, conda ignores them.
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word
+from tenv.core.untrusted import address_fault, without_login
 from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
 from tenv.interop.package_rows import left_out, other_channels, wheel_at
 from tenv.interop.reading import text_of
@@ -114,7 +114,9 @@ def _row(source: GivenFile, number: int, line: str) -> dict[str, Any]:
     digest = Digest.read(match["digest"]) if match and match["digest"] else None
     if match is None or file is None or file.ending == ".json" or (match["digest"] and digest is None):
         raise LockCorruptError(f"{source.path}:{number}: `{line[:200]}` is not the URL of a conda package")
-    url = urlsplit(match["url"])._replace(query="").geturl()
+    url = without_login(match["url"].partition("?")[0])
+    if fault := address_fault(url, ("https", "http", "file")):
+        raise LockCorruptError(f"{source.path}:{number}: `{url[:200]}`: {fault}")
     return {"conda": url, **({digest.kind: digest.value} if digest else {})}
 
 

@@ -4,13 +4,18 @@ import base64
 import hashlib
 import importlib.metadata
 import io
+import re
+import shlex
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import tenv
 from tenv import __version__
+from tenv.core.errors import FormatError
 from tenv.core.names import METADATA, normalize, pure_wheel
+from tenv.core.own_distribution import DISTRIBUTION, own_distribution
 
 __all__ = ["constraints", "own_wheel"]
 
@@ -28,10 +33,20 @@ def own_wheel() -> tuple[str, bytes]:
     if not (package / "builtin").is_dir():  # an editable install of a checkout
         for name, place in _BESIDE.items():
             files |= dict(_files(package.parent.parent / place, f"tenv/builtin/{name}"))
-    distribution = importlib.metadata.distribution("tenv")
-    info, _, metadata = f"tenv-{__version__}{METADATA}".partition("/")
+    distribution = own_distribution()
+    if distribution is None:
+        raise FormatError(
+            f"tenv runs from {package} without being installed, so it can't be put into a container",
+            hint=f"`{shlex.join([sys.executable, '-m', 'pip', 'install', '-e', str(package.parent.parent)])}`",
+        )
+    file = DISTRIBUTION.replace("-", "_")
+    info, _, metadata = f"{file}-{__version__}{METADATA}".partition("/")
     for name in (metadata, "entry_points.txt"):
-        files[f"{info}/{name}"] = (distribution.read_text(name) or "").encode()
+        text = distribution.read_text(name) or ""
+        # An installation may be older than the name; installers compare it with that of the file.
+        files[f"{info}/{name}"] = re.sub(
+            r"\AMetadata-Version: (.*)\nName: .*", rf"Metadata-Version: \1\nName: {DISTRIBUTION}", text
+        ).encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tenv\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     rows = [f"{name},sha256={_digest(data)},{len(data)}" for name, data in sorted(files.items())]
     files[f"{info}/RECORD"] = "".join(f"{row}\n" for row in [*rows, f"{info}/RECORD,,"]).encode()
@@ -39,7 +54,7 @@ def own_wheel() -> tuple[str, bytes]:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
-    return pure_wheel("tenv", __version__), buffer.getvalue()
+    return pure_wheel(file, __version__), buffer.getvalue()
 
 
 def _files(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
@@ -57,7 +72,8 @@ def constraints() -> bytes:
     from packaging.requirements import Requirement  # late: 34 ms
 
     found: dict[str, str] = {}
-    waiting = ["tenv"]
+    own = own_distribution()
+    waiting = [own.metadata["Name"]] if own else []
     while waiting:
         try:
             distribution = importlib.metadata.distribution(waiting.pop())

@@ -15,6 +15,7 @@ from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.package_rows import words_of
 from tenv.interop.requests import conda_request, wheel_request
 from tenv.targets.manifest import CondaRequest, WheelRequest
+from tenv.targets.reserved_names import reserved
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, separator_of
 
 __all__ = ["Workspace", "read_workspace"]
@@ -226,6 +227,9 @@ def _variables(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator
         if activation.get("scripts"):
             lost.append(f"activation scripts are not imported: {', '.join(map(str, activation['scripts']))}")
         for name, value in (activation.get("env") or {}).items():
+            if fault := reserved(str(name)):
+                lost.append(f"`{name}` is not imported, since it {fault}")
+                continue
             request = _variable(str(name), str(value))
             if request is None:
                 lost.append(f"`{name}` is not imported, since only a shell can evaluate it: {value}")

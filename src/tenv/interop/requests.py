@@ -72,7 +72,7 @@ def top_level(
         rows: The name, the version and the dependencies of each package.
         channels: The channel of a package by its name, for requests that need one.
     """
-    known = {name: (version, {spec.split()[0] for spec in depends if spec}) for name, version, depends in rows}
+    known = {name: (version, {spec.split()[0] for spec in depends if spec.strip()}) for name, version, depends in rows}
     needed = {other for name, (_, depends) in known.items() for other in depends if other != name}
     names = {name for name in known if _NAME.fullmatch(name) and (name not in needed or name in _DECIDING)}
     if not any(_COMPILER.fullmatch(name) for name in names):

@@ -13,6 +13,7 @@ from typing import Any
 
 from tenv.core.errors import NetworkError
 from tenv.core.file_stamps import note_stamps, noted_stamps, stamp
+from tenv.core.files import open_regular
 from tenv.core.names import CondaFile
 from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
@@ -134,7 +135,7 @@ def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | N
 
 
 def _sha256(path: str) -> str:
-    with open(path, "rb") as file:  # noqa: PTH123 (not a Path: there are tens of thousands of files)
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

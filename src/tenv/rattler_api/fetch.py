@@ -5,13 +5,14 @@ A package is used only after its digest matches the lock: rattler does not check
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.certificates import Authorities
 from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.http_settings import Patience
 from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
 from tenv.rattler_api.faults import one_line, refused_certificate, storage_error
@@ -26,6 +27,7 @@ __all__ = ["fetch"]
 _CONNECTIONS = 8
 _TRIES = 4
 _PAUSE = 1.0
+_PATIENCE = Patience()
 _LASTING = re.compile(r"HTTP status client error \((?!408|425|429)")
 """A permanent error, which is not retried."""
 
@@ -123,6 +125,28 @@ class _Sink:
         return str(self._hash.hexdigest())
 
 
+async def _watched(work: "Awaitable[object]", sink: _Sink) -> None:
+    """Wait for a download; raise TimeoutError if the server is silent or drips.
+
+    rattler limits the time of a whole request alone, which must be long enough for the largest package.
+    """
+    import asyncio  # late: 38 ms
+
+    task, window = asyncio.ensure_future(work), Patience.of(os.environ).window
+    try:
+        while True:
+            before = sink.done
+            done, _ = await asyncio.wait({task}, timeout=window)
+            if done:
+                task.result()
+                return
+            if sink.done - before < _PATIENCE.slow * window:
+                slow = f"{_PATIENCE.slow / 1024:g} KiB a second for {window:g} s"
+                raise TimeoutError(f"the server sent less than {slow}")
+    finally:
+        task.cancel()
+
+
 async def _download(
     record: Record, part: Path, client: "Client", authorities: Authorities, on_bytes: Callable[[str, int, int], None]
 ) -> None:
@@ -137,7 +161,7 @@ async def _download(
             await asyncio.sleep(_PAUSE * 2 ** (number - 1))
         sink = _Sink(record, part, on_bytes)
         try:
-            await download_to_writer(client, record.url, sink)
+            await _watched(download_to_writer(client, record.url, sink), sink)
         except Exception as error:  # rattler's errors have no common base below Exception
             if isinstance(error, OSError) and error.errno:  # raised by tenv: the disk is full
                 raise

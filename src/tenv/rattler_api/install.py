@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
+from tenv.core.file_content import read_text
 from tenv.core.names import CondaFile
 from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import one_line, storage_error
@@ -119,7 +120,7 @@ def _settle(note: Path, url: str, prefix: Path) -> None:
     py-rattler 0.28 writes the URL that it was given, and the files in the order in which its threads linked them.
     """
     try:
-        data = json.loads(note.read_bytes())
+        data = json.loads(read_text(note))
         data["url"] = url
         data["files"].sort()
         data["paths_data"]["paths"].sort(key=lambda row: row["_path"])

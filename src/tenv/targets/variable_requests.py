@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from tenv.core.errors import ManifestError
 from tenv.core.toml_reader import Table, nearest
+from tenv.targets.reserved_names import VARIABLE_PATTERN, variable_fault
 
 __all__ = [
     "DERIVED",
@@ -49,10 +50,6 @@ DERIVED = frozenset((_BY_TENV + _BY_COMPILERS).split())
 _LISTS = ("PATH", "LD_LIBRARY_PATH")
 """Lists of folders that are never replaced: a shell with a replaced PATH finds no programs."""
 
-VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
-"""The name of a variable."""
-
-_NAME = re.compile(VARIABLE_PATTERN)
 _REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>[A-Za-z_]\w*))|(?P<lone>\$)", re.ASCII)
 
 
@@ -135,8 +132,8 @@ class VariableRequest:
 
 def read_variable(table: Table, key: str, manifest: str) -> VariableRequest:
     """Read one variable of ``[activation.env]``."""
-    if not _NAME.fullmatch(key):
-        raise table.fail(key, f"`{key}` is not a valid name for a variable")
+    if fault := variable_fault(key):
+        raise table.fail(key, f"`{key}` {fault}")
     line = table.where(key)
     if not isinstance(table.data[key], dict):
         if is_list(key):

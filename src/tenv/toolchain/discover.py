@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.prefix import ARCHIVES
 from tenv.core.versions import Version
 from tenv.toolchain import conda_layout, wheel_layout
@@ -125,7 +126,7 @@ def _archive_homes(prefix: Path) -> list[Path]:
     found = []
     for record in sorted((prefix / ARCHIVES).glob("*.json")):
         with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
-            found.append(prefix / json.loads(record.read_bytes())["to"])
+            found.append(prefix / json.loads(read_text(record))["to"])
     return list(dict.fromkeys(found))
 
 

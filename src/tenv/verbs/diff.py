@@ -8,7 +8,7 @@ from tenv.core.errors import LockMissingError, TenvError, UsageError
 from tenv.core.git import Repository, find_repository
 from tenv.locks.difference import Difference, compare
 from tenv.locks.lock import Lock
-from tenv.locks.lock_file import parse_lock, read_lock
+from tenv.locks.lock_file import parse_lock, read_lock, read_lock_bytes
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
@@ -73,7 +73,7 @@ def _check_platforms(old: Lock, new: Lock, platforms: Sequence[str]) -> None:
 def _read(context: Context, name: str) -> tuple[str, Lock]:
     """Return a lock and its name: a file, a target, or a file of a git revision."""
     if Path(name).is_file():
-        return name, parse_lock(Path(name).read_bytes(), name)
+        return name, parse_lock(read_lock_bytes(Path(name), "TARGET"), name)
     revision, colon, path = name.partition(":")
     if colon and revision and path:
         repository = find_repository(Path.cwd(), context.environ)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import UsageError
-from tenv.core.files import write_atomic
+from tenv.core.files import read_regular, write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.project.context import Context
@@ -140,7 +140,7 @@ def _everywhere(manifest: Manifest, key: str) -> set[str]:
 def _document(target: Target) -> "TOMLDocument":
     import tomlkit  # late: 22 ms
 
-    return tomlkit.parse(target.file.read_text(encoding="utf-8-sig"))
+    return tomlkit.parse(read_regular(target.file).decode("utf-8-sig").replace("\r\n", "\n"))
 
 
 def _table(document: Any, section: str) -> Any:

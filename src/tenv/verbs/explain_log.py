@@ -9,11 +9,15 @@ from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose
 from tenv.checks.build_log.log_lines import LogLine
 from tenv.checks.rules.interface import Finding
 from tenv.core.errors import UsageError
+from tenv.core.file_content import read_given
 from tenv.host.pasted.clean_text import decode
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
 __all__ = ["ExplainedLog", "explain_log"]
+
+_MOST = 512 << 20
+"""Maximum bytes of a log; that of a whole build of PyTorch has some 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def explain_log(context: Context, name: str) -> ExplainedLog:
     """
     shown = "standard input" if name == "-" else name
     try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        raw = sys.stdin.buffer.read() if name == "-" else read_given(Path(name), _MOST)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         hint = "`ninja 2>&1 | tee build.log` writes the log of a build"

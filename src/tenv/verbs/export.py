@@ -211,7 +211,7 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
 
 
 def _holds(path: Path, data: bytes) -> bool:
-    return path.is_file() and not path.is_symlink() and path.read_bytes() == data
+    return path.is_file() and not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def refuse_existing(paths: Sequence[Path] | dict[Path, bytes], *, force: bool) -> None:

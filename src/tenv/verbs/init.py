@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core.errors import FileExistsAlreadyError, UsageError
+from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
@@ -107,7 +108,7 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
 def _ignore(folder: Path) -> Path | None:
     """Add the folder of environments to ``.gitignore``; return the file where a line was added."""
     file = folder / ".gitignore"
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    text = read_text(file) if file.is_file() else ""
     if _IGNORED.rstrip("/") in {line.strip().strip("/") for line in text.splitlines()}:
         return None
     gap = "" if not text or text.endswith("\n") else "\n"

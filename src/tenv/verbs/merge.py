@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.errors import LockConflictError, LockCorruptError, ManifestError, TenvError, UsageError
-from tenv.core.files import write_atomic
+from tenv.core.file_content import read_text
+from tenv.core.files import read_regular, write_atomic
 from tenv.core.git import Repository, find_repository
 from tenv.locks.difference import Difference
 from tenv.locks.lock import Lock
@@ -69,7 +70,7 @@ def merge_for_git(context: Context, base: Path, ours: Path, theirs: Path, path: 
     Raises:
         TenvError: The merge failed. Git reports a conflict on any status other than 0.
     """
-    sides = _Sides(base.read_bytes(), ours.read_bytes(), theirs.read_bytes())
+    sides = _Sides(*(read_regular(file) for file in (base, ours, theirs)))
     try:
         repository = find_repository(Path.cwd(), context.environ)
         with _merged_manifests(repository, path, sides) as (folder, conflicts):
@@ -104,7 +105,7 @@ def merge_in_conflict(context: Context, file: Path) -> Merged:
     conflicts = [
         str(manifest.relative_to(repository.folder))
         for manifest in sorted((project / "manifests").glob("*.toml"))
-        if _MARKS.search(manifest.read_bytes())
+        if _MARKS.search(read_regular(manifest))
     ]
     merged = _merge(context, project, path, _Sides(repository.read(":1", path) or b"", ours, theirs), conflicts)
     write_atomic(repository.folder / path, merged.lock.text)
@@ -230,7 +231,7 @@ def install_driver(context: Context) -> Installed:
         UsageError: There is no git repository, or its configuration can't be written.
     """
     repository = find_repository(Path.cwd(), context.environ)
-    own = "tenv" if process.find("tenv", context.environ.get("PATH")) else f"{shlex.quote(sys.executable)} -m tenv"
+    own = "tenv" if process.find("tenv", context.environ.get("PATH")) else f"{shlex.quote(sys.executable)} -P -m tenv"
     driver = f"{own} merge-driver %O %A %B %P"
     settings = {
         "merge.tenv.name": "tenv: solve a lock again instead of merging its lines",
@@ -245,6 +246,6 @@ def install_driver(context: Context) -> Installed:
     there = repository.ask("check-attr", "merge", "--", str(project.resolve() / "locks" / "any.lock")) or ""
     written = not there.rstrip().endswith(": tenv")
     if written:
-        text = file.read_text() if file.is_file() else ""
+        text = read_text(file) if file.is_file() else ""
         write_atomic(file, f"{text.rstrip()}\n{ATTRIBUTES}\n".lstrip())
     return Installed(driver, file, written)

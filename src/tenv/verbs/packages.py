@@ -149,7 +149,7 @@ def _needs_of_wheels(lock: Lock, manifest: Manifest | None, platform: str, minor
 def _required(file: LockedFile, needs: Mapping[str, Iterable[str]]) -> Iterator[str]:
     """Yield the normalized names of the requirements of a package."""
     if isinstance(file, CondaPackage):
-        yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.strip())
+        yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.partition("[")[0].strip())
     elif isinstance(file, Wheel):
         yield from needs.get(file.name, ())
 

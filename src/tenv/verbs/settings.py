@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import UsageError
-from tenv.core.files import write_atomic
+from tenv.core.files import read_regular, write_atomic
 from tenv.core.toml_reader import nearest, read_toml
 from tenv.project.context import Context, is_set
 from tenv.targets.config import PROJECT_FILE, read_project_settings, read_settings
@@ -101,7 +101,7 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
         hint = nearest(name, _KEYS) or "known settings: default, sync, mirrors.URL"
         raise UsageError(f"unknown setting `{key}`", hint=hint)
     file = _file(context, name, project=project)
-    before = file.read_text(encoding="utf-8-sig") if file.is_file() else ""
+    before = read_regular(file).decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""
     document = tomlkit.parse(before)
     table: Any = document.setdefault("mirrors", tomlkit.table()) if start else document
     if value is None:

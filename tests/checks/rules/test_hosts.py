@@ -109,6 +109,16 @@ def test_conda_packages_and_archives_take_room_too() -> None:
     assert "take about 4.0 GiB unpacked" in found("TE702", asked)[0].message
 
 
+def test_only_what_the_environment_lacks_takes_room() -> None:
+    package = replace(conda("cuda-nvcc", "12.6"), size=2 * GIB, sha256="a" * 64)
+    blob = replace(archive("cudnn", "9.1", "https://x/a.tar.xz"), size=GIB, sha256="b" * 64)
+    asked = case(conda=(package,), archives=(blob,), disk=Disk("/home/me", GIB, "ext4"))
+    assert "the packages of `t` take about 6.0 GiB unpacked" in found("TE702", asked)[0].message
+    small = replace(asked, there=frozenset([package.sha256]))
+    assert "the missing packages of `t` take about 2.0 GiB unpacked" in found("TE702", small)[0].message
+    assert not found("TE702", replace(asked, there=frozenset([package.sha256, blob.sha256])))
+
+
 @pytest.mark.parametrize(("jobs", "said"), [("14", True), ("13", False), ("", False), ("all", False)])
 def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
     findings = found("TE701", case(manifest={"environment": {"MAX_JOBS": jobs}}, memory=60 * GIB))

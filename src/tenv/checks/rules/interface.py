@@ -88,6 +88,7 @@ class Case:
         facts: The compatibility tables.
         arch_list: The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set.
         activated: The variables that activating the target's environment sets; None if there is no environment.
+        there: The digests of the packages that the target's environment holds already.
     """
 
     manifest: "Manifest"
@@ -98,6 +99,7 @@ class Case:
     facts: "Facts"
     arch_list: str = ""
     activated: Mapping[str, str] | None = None
+    there: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

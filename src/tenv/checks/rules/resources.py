@@ -67,31 +67,33 @@ def memory(case: Case) -> Iterator[Finding]:
 
 
 def small_disk(case: Case) -> Iterator[Finding]:
-    """Yield an error if the target's packages do not fit on the disk."""
+    """Yield an error if those packages of the target that its environment lacks do not fit on the disk."""
     disk = case.host.disk
     if case.lock is None or isinstance(disk, Missing):
         return
-    packed = _packed(case.lock, case.platform, enough=disk.value.free // _UNPACKED)
+    packed = _packed(case.lock, case.platform, case.there, enough=disk.value.free // _UNPACKED)
+    missing = "missing packages" if case.there else "packages"
     if disk.value.free < packed * _UNPACKED:
         yield Finding(
             code=DISK,
             severity=Severity.ERROR,
             subject=disk.value.path,
             message=(
-                f"has {_gib(disk.value.free)} free; the packages of `{case.lock.target}` take about "
+                f"has {_gib(disk.value.free)} free; the {missing} of `{case.lock.target}` take about "
                 f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch needs more"
             ),
-            evidence=f"{disk.value.free} bytes free ({disk.origin}); packages of {packed} bytes in the lock",
+            evidence=f"{disk.value.free} bytes free ({disk.origin}); {missing} of {packed} bytes in the lock",
             source=f"the sizes in the lock of `{case.lock.target}`",
             fix="free some space (`tenv clean` removes what no environment needs), or put environments on another disk",
         )
 
 
-def _packed(lock: Lock, platform: str, enough: int) -> int:
-    """Return the bytes that the largest Python minor of the lock takes; 0 if `enough` holds the whole lock."""
-    wheels = lock.wheels.get(platform, ())
-    rest = sum(package.size or 0 for package in lock.conda.get(platform, ()))
-    rest += sum(archive.size or 0 for archive in lock.archives.get(platform, ()))
+def _packed(lock: Lock, platform: str, there: frozenset[str], enough: int) -> int:
+    """Return the bytes of the packages that are missing, for the largest Python minor; 0 if `enough` holds them all."""
+    wheels = [wheel for wheel in lock.wheels.get(platform, ()) if wheel.sha256 not in there]
+    conda = [package for package in lock.conda.get(platform, ()) if there.isdisjoint((package.sha256, package.md5))]
+    rest = sum(package.size or 0 for package in conda)
+    rest += sum(one.size or 0 for one in lock.archives.get(platform, ()) if one.sha256 not in there)
     if rest + sum(wheel.size or 0 for wheel in wheels) <= enough:
         return 0
     sizes: Counter[str] = Counter()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.file_content import read_text
 from tenv.core.http import HttpResponse, Interrupted
 from tenv.core.http_settings import Patience, shown
 
@@ -69,7 +70,7 @@ class ResumeNote:
     def validator(self) -> str:
         """Return the entity tag or date of the partial file, if it is from this address."""
         try:
-            address, _, validator = self.path.read_text("utf-8").partition("\n")
+            address, _, validator = read_text(self.path).partition("\n")
         except (OSError, ValueError):
             return ""
         return validator.strip() if address == shown(self.address) else ""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, storage_errors, write_atomic
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetched, Fetcher
@@ -268,7 +269,7 @@ def _note(contents: Contents, times: dict[str, int]) -> str:
 def _read_note(path: Path) -> tuple[Contents, dict[str, int]] | None:
     """Return the content of a tree and the times of its files; None without a record."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_text(path))
         if data["schema"] != _SCHEMA:
             return None
         files = {name: File(row[0], row[2], row[3]) for name, row in data["files"].items()}

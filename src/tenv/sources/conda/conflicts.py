@@ -162,7 +162,7 @@ def _version_of(inquiry: Inquiry, name: str) -> CondaRange:
 def _why_hidden(inquiry: Inquiry, name: str, channel: str, solution: list[Record]) -> str:
     """Return which package needs a hidden one, and which channel hides it."""
     above = next(c for c in inquiry.question.channels if name in inquiry.names(c))
-    by = [record for record in solution if any(spec.split()[0] == name for spec in record.depends)]
+    by = [record for record in solution if any(spec.split()[:1] == [name] for spec in record.depends)]
     by.sort(key=lambda record: (record.name not in inquiry.requests, record.channel != channel, record.name))
     hides = f"which {channel_word(above)} hides under strict channel priority"
     if not by:

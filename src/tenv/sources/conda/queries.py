@@ -110,7 +110,7 @@ class Inquiry:
             mine = {record.name: record for record in self.with_specs(self.specs([name]))}
             for record in self.with_specs(self.specs(other for other in names if other != name)):
                 for spec in (*record.constrains, *record.depends):
-                    brought = mine.get(spec.split()[0])
+                    brought = mine.get("".join(spec.split()[:1]))
                     if brought and brought.name != record.name and not fits(spec, brought):
                         yield Exclusion(record, spec, name, brought)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.file_content import read_text
 from tenv.core.files import digest, write_atomic
 from tenv.core.threads import each
 from tenv.sources.system.interface import Tool
@@ -211,7 +212,7 @@ def read_fingerprints(meta: Path) -> tuple[Fingerprint, ...]:
     """
     path = meta / FILE
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(read_text(path))
         if data["schema"] != _SCHEMA:
             raise ValueError("unknown schema")  # noqa: TRY301 (one place for the error)
         return tuple(_read(row) for row in data["tools"])

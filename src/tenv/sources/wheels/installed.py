@@ -2,11 +2,14 @@
 
 import contextlib
 import csv
+import io
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tenv.core.file_content import read_text
+from tenv.core.files import read_regular
 from tenv.core.names import dist_info, dist_infos
 from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
@@ -83,7 +86,7 @@ class Wheels(Records):
         for info in self.distributions():
             if dist_info(info)[0] in wanted:
                 with contextlib.suppress(OSError, ValueError):  # without csv, for tens of thousands of rows
-                    record = (info / "RECORD").read_text("utf-8")
+                    record = read_text(info / "RECORD")
                     found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
         return tuple(below / name for name in sorted(found))
 
@@ -91,8 +94,8 @@ class Wheels(Records):
 def _read_record(info: Path) -> list[list[str]]:
     """Return the rows of the ``RECORD`` in a ``.dist-info``: name, digest, size; empty if it can't be read."""
     try:
-        with (info / "RECORD").open(newline="", encoding="utf-8") as file:
-            return [row for row in csv.reader(file) if row]
+        text = read_regular(info / "RECORD").decode("utf-8")
+        return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except (OSError, ValueError, csv.Error):
         return []
 

@@ -24,9 +24,10 @@ def read_7z(path: Path, taker: Taker) -> None:
         import py7zr  # late: an optional dependency
         from py7zr.exceptions import ArchiveError
     except ImportError:
-        hint = "`pip install 'tenv[7z]'` installs it"
+        from tenv.core.own_distribution import extra_hint  # late: only where the extra is missing
+
         raise UsageError(
-            f"{path.name}: unpacking 7z archives requires py7zr, which is not installed", hint=hint
+            f"{path.name}: unpacking 7z archives requires py7zr, which is not installed", hint=extra_hint("7z", "py7zr")
         ) from None
     import lzma
 

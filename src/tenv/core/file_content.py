@@ -1,0 +1,65 @@
+"""Read a file that may be anything: its kind and its size are checked before its content is.
+
+A named pipe or a device would block a command forever or fill the memory.
+"""
+
+import errno
+import os
+import stat
+import sys
+from pathlib import Path
+
+from tenv.core.files import MOST, read_regular
+
+__all__ = ["read_given", "read_text"]
+
+_SILENT = 300
+"""Seconds without a byte after which a pipe is given up; a report over ssh takes some seconds."""
+
+_UNOPENED = 2
+"""Seconds that a pipe without a writer is waited for."""
+
+_PAUSE = 0.02
+
+
+def read_text(path: Path, most: int = MOST, errors: str = "strict") -> str:
+    """Return the text of a regular file in UTF-8, with line breaks as they are in any text file.
+
+    Raises:
+        OSError: As in `read_regular`.
+        UnicodeDecodeError: It is not UTF-8 and `errors` is ``strict``.
+    """
+    return read_regular(path, most).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_given(path: Path, most: int = MOST) -> bytes:
+    """Return the bytes of a file that a user names: a regular one, or a pipe such as a shell's ``<(command)``.
+
+    Raises:
+        OSError: As in `read_regular`, or the pipe has no writer or is silent; `strerror` has the reason.
+    """
+    if sys.platform == "win32" or not stat.S_ISFIFO(path.stat().st_mode):
+        return read_regular(path, most)
+    import select  # late: pipes are rare
+    import time
+
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    data, end = bytearray(), time.monotonic() + _UNOPENED
+    try:
+        while len(data) <= most:
+            try:
+                piece = os.read(handle, 1 << 20)
+            except BlockingIOError:  # a writer has it open
+                if not select.select([handle], [], [], _SILENT)[0]:
+                    raise OSError(errno.ETIMEDOUT, f"is silent for {_SILENT} s", str(path)) from None
+                continue
+            data += piece
+            if not piece and data:
+                return bytes(data)
+            if not piece and time.monotonic() > end:
+                raise OSError(errno.ETIMEDOUT, f"no program writes to it within {_UNOPENED} s", str(path))
+            if not piece:
+                time.sleep(_PAUSE)
+    finally:
+        os.close(handle)
+    raise OSError(errno.EFBIG, "is too large", str(path))

@@ -1,0 +1,120 @@
+"""Channels that are silent or drip, and channels that ask who is there."""
+
+import base64
+import contextlib
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tenv.core.errors import NetworkError
+from tenv.rattler_api import fetch as downloads
+from tenv.rattler_api.fetch import fetch
+from tenv.rattler_api.network import Network
+from tenv.rattler_api.records import Record
+
+DATA = b"a package" * 1000
+
+
+def record(port: int) -> Record:
+    class One:
+        url = f"http://127.0.0.1:{port}/linux-64/a-1-0.conda"
+        sha256 = hashlib.sha256(DATA).hexdigest()
+        md5 = ""
+        name = "a"
+        size = len(DATA)
+
+    return One()  # type: ignore[return-value]
+
+
+@pytest.fixture(autouse=True)
+def _impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "packages"))
+    monkeypatch.setenv("TENV_HTTP_TIMEOUT", "1")
+    monkeypatch.setattr(downloads, "_PAUSE", 0.01)
+
+
+def _talk(connection: socket.socket, *, drips: bool) -> None:
+    with connection, contextlib.suppress(OSError):
+        connection.settimeout(20)
+        connection.recv(4096)
+        if drips:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while drips:
+            time.sleep(0.1)
+            connection.sendall(b"x")
+        connection.recv(4096)  # until the client hangs up
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("drips", [False, True])
+def test_a_server_that_is_silent_or_drips_is_given_up(drips: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                talks.append(threading.Thread(target=_talk, args=(connection,), kwargs={"drips": drips}, daemon=True))
+                talks[-1].start()
+
+        talks: list[threading.Thread] = []
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(NetworkError, match="the server sent less than 1 KiB a second for 1 s"):
+            fetch([record(server.getsockname()[1])], Network(), lambda *_: None)
+        server.shutdown(socket.SHUT_RDWR)
+        for talk in talks:
+            talk.join(30)
+
+
+class _Asking(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        known = f"Basic {base64.b64encode(b'me:secret').decode()}"
+        if self.headers.get("Authorization") != known:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(DATA)))
+        self.end_headers()
+        self.wfile.write(DATA)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def asking() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Asking) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.parametrize("store", ["none", "rattler", "netrc"])
+def test_a_login_is_looked_up_when_it_is_used(
+    store: str, asking: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if store == "rattler":
+        login = {"BasicHTTP": {"username": "me", "password": "secret"}}
+        (tmp_path / "logins.json").write_text(json.dumps({"127.0.0.1": login}))
+        monkeypatch.setenv("RATTLER_AUTH_FILE", str(tmp_path / "logins.json"))
+    if store == "netrc":
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+        (tmp_path / "netrc").chmod(0o600)
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    if store == "none":
+        with pytest.raises(NetworkError, match="401"):
+            fetch([record(asking)], Network(), lambda *_: None)
+        return
+    found = fetch([record(asking)], Network(), lambda *_: None)
+    assert [path.read_bytes() for path in found.values()] == [DATA]
