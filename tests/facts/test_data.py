@@ -21,7 +21,7 @@ DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
 NAMES = list(LAYOUTS)
 NOT_CONFIRMED = {
     "cuda_driver": 3,
-    "cuda_gpu_arch": 27,
+    "cuda_gpu_arch": 28,
     "gpu_driver": 12,
     "gpu_pci": 0,
     "cuda_host_compiler": 13,
