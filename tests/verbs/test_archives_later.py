@@ -50,7 +50,7 @@ def edit(path: Path) -> None:
 
 
 def test_an_archive_is_whole_when_nobody_touched_it(project: Project, served: Server) -> None:
-    assert project.ok("verify", "tiny", "--json").data["integrity"] == {
+    assert project.ok("verify", "tiny", "--no-probes", "--json").data["integrity"] == {
         "missing": [],
         "changed": [],
         "extra": [],

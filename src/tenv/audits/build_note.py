@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tenv.audits.audited_tree import AuditedKind, AuditedTree, read_note
 from tenv.audits.codes import audit_finding
-from tenv.audits.contents import AuditedKind, AuditedTree, read_note
 from tenv.audits.fatbin import GpuArch
 from tenv.audits.library import AuditedFile, Needs
 from tenv.checks.rules.interface import Finding, Severity

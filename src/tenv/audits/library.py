@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenv.audits.contents import AuditedTree, TreePart
+from tenv.audits.audited_tree import AuditedTree, TreePart
 from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.audits.fatbin import GpuCode, gpu_code
 from tenv.core.versions import Version

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.audits.audited_tree import AuditedKind, AuditedTree
 from tenv.audits.codes import audit_finding
-from tenv.audits.contents import AuditedKind, AuditedTree
 from tenv.audits.library import AuditedFile
 from tenv.audits.manylinux import ALLOWED
 from tenv.checks.rules.interface import Finding, Severity

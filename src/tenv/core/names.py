@@ -30,6 +30,7 @@ __all__ = [
     "file_at",
     "infos_of",
     "is_channel",
+    "is_dist_info",
     "is_sha256",
     "is_wheel",
     "normalize",
@@ -214,6 +215,11 @@ METADATA = f"{_INFO}/METADATA"
 def dist_infos(site: Path) -> list[Path]:
     """Return the sorted ``.dist-info`` folders of a ``site-packages``."""
     return sorted(site.glob(f"*{_INFO}"))
+
+
+def is_dist_info(name: str) -> bool:
+    """Return whether a folder is named as the metadata folder of a wheel."""
+    return name.endswith(_INFO)
 
 
 def infos_of(name: str) -> str:

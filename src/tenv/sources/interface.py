@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tenv.activation.changes import Watch
     from tenv.core.http_settings import HttpSettings
     from tenv.core.progress import Progress
-    from tenv.environment.state import Environment
+    from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
     from tenv.sources.archives.store import Damage
@@ -272,7 +272,7 @@ class Source(Protocol):
         """Return the changed files outside the prefix that an environment uses."""
         return ()
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", minor: str) -> Iterable[Expected]:  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> Iterable[Expected]:  # noqa: ARG002
         """Yield what the locked files themselves bring into an environment of this host; fetches them again."""
         return ()
 

@@ -61,7 +61,7 @@ def find_deep_faults(access: Access, environment: Environment, state: State, loc
     Raises:
         NetworkError: A file of the lock can't be fetched.
     """
-    rows = [row for source in sources() for row in source.contents(access, lock, environment, state.python)]
+    rows = [row for source in sources() for row in source.contents(access, lock, environment, state)]
     return check(environment.prefix, rows)
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tenv.audits.audited_tree import AuditedKind, AuditedTree, open_tree
 from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
 from tenv.audits.codes import audit_finding
-from tenv.audits.contents import AuditedKind, AuditedTree, open_tree
 from tenv.audits.library import AuditedFile, Needs, inspect, mixed_abis, needs_of
 from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, link_findings, links_of
 from tenv.audits.manylinux import TagAnswer, tag_answer, tags_of_name

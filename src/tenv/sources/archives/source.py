@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tenv.core.prefix import ARCHIVES
 from tenv.facts.tables import default_overrides, load_facts
-from tenv.host.machine import current_platform
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tenv.environment.installed_files import Expected
-    from tenv.environment.state import Environment
+    from tenv.environment.state import Environment, State
     from tenv.sources.archives.gathering import Gathering
     from tenv.sources.archives.store import Damage
     from tenv.sources.job import Job
@@ -77,11 +76,11 @@ class ArchiveSource(Source):
         store = default_store()
         yield SourceCache("archives", store.folder, store.clear)
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", minor: str) -> "Iterator[Expected]":  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
         """Yield what the archives bring, unpacked anew from files with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
-        return archive_contents(access, lock.archives.get(current_platform(), ()))
+        return archive_contents(access, lock.archives.get(state.platform, ()))
 
     def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:
         """Return the version or file name, the size, the origin of the digest, and the license file."""

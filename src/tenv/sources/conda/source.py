@@ -10,8 +10,7 @@ from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, UsageEr
 from tenv.core.files import empty_folder
 from tenv.core.names import normalize
 from tenv.core.prefix import require_inside
-from tenv.environment.state import Environment, Status
-from tenv.host.machine import current_platform
+from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
@@ -57,11 +56,11 @@ class CondaSource(Source):
         """Return the records in ``conda-meta``."""
         return CondaPackages(prefix)
 
-    def contents(self, access: Access, lock: Lock, environment: Environment, minor: str) -> "Iterator[Expected]":  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> "Iterator[Expected]":
         """Yield what the packages bring; raises the errors of `conda_contents`."""
         from tenv.sources.conda.contents import conda_contents  # late: only for `tenv verify --deep`
 
-        return conda_contents(access, lock, current_platform(), environment.prefix)
+        return conda_contents(access, lock, state.platform, environment.prefix)
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield rattler's package cache, and the partial downloads."""

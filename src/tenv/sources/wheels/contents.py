@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tenv.core.errors import NetworkError
-from tenv.core.names import normalize
+from tenv.core.names import is_dist_info, normalize
 from tenv.core.versions import Version
 from tenv.environment.installed_files import BYTECODE, Expected
 from tenv.locks.lock import Wheel
@@ -73,7 +73,7 @@ _SHEBANG = b"#!python"
 def _place(name: str, site: str) -> str:
     """Return where an installer puts a member of a wheel, relative to the prefix; empty for what it writes itself."""
     first, _, rest = name.partition("/")
-    if first.endswith(".dist-info") and rest in ("RECORD", "RECORD.jws", "RECORD.p7s"):
+    if is_dist_info(first) and rest in ("RECORD", "RECORD.jws", "RECORD.p7s"):
         return ""
     if not first.endswith(".data"):
         return os.path.normpath(f"{site}/{name}")

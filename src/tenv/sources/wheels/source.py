@@ -8,7 +8,6 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.environment.integrity import check
-from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tenv.environment.installed_files import Expected
-    from tenv.environment.state import Environment
+    from tenv.environment.state import Environment, State
     from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
 
@@ -56,12 +55,12 @@ class WheelSource(Source):
         """Return the ``.dist-info`` folders."""
         return Wheels(prefix)
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", minor: str) -> "Iterator[Expected]":
+    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":
         """Yield what the wheels bring; raises the errors of `wheel_contents`."""
         from tenv.sources.wheels.contents import wheel_contents  # late: only for `tenv verify --deep`
 
-        platform = current_platform()
-        wheels, glibc = lock.wheels_for(platform, minor), str(lock.requirements.get("glibc") or "")
+        platform = state.platform
+        wheels, glibc = lock.wheels_for(platform, state.python), str(lock.requirements.get("glibc") or "")
         return wheel_contents(access, wheels, platform, glibc, environment.prefix)
 
     def caches(self, access: Access) -> "Iterator[SourceCache]":
