@@ -1,11 +1,15 @@
 """The short way and the whole program give the same answer; where they might not, the short way gives none."""
 
+import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -239,6 +243,33 @@ def test_an_output_that_can_t_be_written_is_reported_by_the_program(both: Projec
     short, whole = ways(both, "list", wrapped=("sh", "-c", 'exec "$@" >/dev/full', "sh"))
     assert short == whole
     assert (short.status, short.err.count("No space left")) == (8, 1)
+
+
+def test_a_built_torch_is_listed_on_both_ways(both: Project) -> None:
+    note = both.site() / "torch-2.9.0.dist-info" / "tenv-build.json"
+    note.parent.mkdir()
+    values = {"version": "2.9.0", "target": "tiny", "prefix": str(both.prefix), "checkout": "/src", "commit": "abc"}
+    note.write_text(json.dumps(values))
+    short, whole = ways(both, "list")
+    assert short == whole
+    assert "2.9.0 (commit abc)" in short.out
+
+
+@pytest.mark.parametrize("columns", [40, 70, 400])
+def test_a_terminal_shows_the_same_on_both_ways(columns: int, both: Project) -> None:
+    shown = []
+    for value in ("1", "0"):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        words = [sys.executable, "-m", "tenv", "list"]
+        environ = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+        subprocess.run(words, stdout=theirs, env={**environ, quick.OFF: value}, check=True, timeout=60)
+        shown.append(os.read(ours, 65536))
+        os.close(theirs)
+        os.close(ours)
+    assert shown[0] == shown[1]
+    assert b"tiny" in shown[0]
+    assert both.prefix.is_dir()
 
 
 def test_the_shells_are_those_of_the_program() -> None:

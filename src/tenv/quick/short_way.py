@@ -16,6 +16,9 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 """The characters that no POSIX shell needs quoted."""
 _FLAGS = ("TENV_LOCKED", "TENV_OFFLINE")
 _OPTIONS = ("--prefix", "--json", "--quiet")
+_NARROW = 60
+"""Columns of a terminal below which tables are laid out by the program."""
+_VERDICTS = {"yes", "no", "unknown"}
 OFF = "TENV_QUICK"
 """The variable that turns this way off with the value 0."""
 
@@ -158,7 +161,7 @@ def _list(words: "list[str]") -> bool:
     places = None if words else find_folders()
     if places is None:
         return False
-    rows = [("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX")]
+    rows: "list[tuple[str, ...]]" = [("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX")]
     for home in dict.fromkeys((places.home, places.outer)):
         try:
             names = sorted(name for name in os.listdir(home) if not name.startswith("."))
@@ -171,12 +174,35 @@ def _list(words: "list[str]") -> bool:
             found = look(prefix, places.data)
             if found is None or not is_name(found.target):
                 return False
-            if not has_files_of_lock(prefix, places.locks_of(home, found.target)):
+            if not has_files_of_lock(prefix, places.locks_of(home, found.target)) or _holds_torch(prefix):
                 return False
             rows.append((found.target, "ready", found.python, format_bytes(found.bytes), prefix))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return all(line.isascii() and line.isprintable() for line in lines) and _print("\n".join(lines) + "\n", plain=True)
+    if not all(line.isascii() and line.isprintable() for line in lines) or not _fits(lines, rows):
+        return False
+    return _print("\n".join(lines) + "\n", plain=True)
+
+
+def _holds_torch(prefix: str) -> bool:
+    """Return whether a torch is installed in an environment: one that `tenv build` made has a column of its own."""
+    for folder in os.listdir(f"{prefix}/lib") if os.path.isdir(f"{prefix}/lib") else ():
+        site = f"{prefix}/lib/{folder}/site-packages"
+        if os.path.isdir(site) and any(name.startswith(("torch-", "torch.egg-link")) for name in os.listdir(site)):
+            return True
+    return False
+
+
+def _fits(lines: "list[str]", rows: "list[tuple[str, ...]]") -> bool:
+    """Return whether a terminal shows the lines as they are: it folds long ones, and colors the words of verdicts."""
+    try:
+        if not os.isatty(1):
+            return True
+        columns = os.get_terminal_size(1).columns
+    except OSError:
+        return False
+    words = {cell for row in rows for cell in row}
+    return _NARROW <= columns >= max(map(len, lines)) and "COLUMNS" not in os.environ and not words & _VERDICTS
 
 
 def _print(text: str, *, plain: bool = False) -> bool:
