@@ -12,11 +12,12 @@ import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
 from tenv.activation.shells import posix
+from tenv.core.files import digest
 from tenv.quick import short_way as quick
 from tenv.quick.noted_environment import look
 from tests.support.projects import Ended, Project
@@ -155,6 +156,38 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 def test_what_is_not_as_it_was_made_is_left_to_the_program(change: str, both: Project) -> None:
     CHANGES[change](both)
     assert not found(both)
+
+
+def _signed(project: Project, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the activation and every digest that vouches for it, as only the user's own programs can."""
+    meta = project.prefix / META
+    data = json.loads((meta / "activation.json").read_text())
+    change(data)
+    (meta / "activation.json").write_text(json.dumps(data))
+    made = json.loads((meta / "made.json").read_text())
+    made[f"{META}/activation.json"] = f"sha256:{digest(meta / 'activation.json')}"
+    (meta / "made.json").write_text(json.dumps(made))
+    project.state_file.write_text(json.dumps(project.state() | {"made": digest(meta / "made.json")}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "taken"),
+    [
+        ("reason", "another", True),
+        ("name", "A;B", False),
+        ("name", "Ä", False),
+        ("name", 1, False),
+        ("value", "a\0b", False),
+        ("value", None, False),
+        ("action", "replace", False),
+        ("separator", 1, False),
+    ],
+)
+def test_an_activation_that_tenv_would_not_write_is_left_to_the_program(
+    key: str, value: object, *, taken: bool, both: Project
+) -> None:
+    _signed(both, lambda data: data["changes"][0].update({key: value}))
+    assert found(both) is taken
 
 
 def test_no_byte_of_a_note_can_change(both: Project) -> None:

@@ -12,6 +12,7 @@ __all__ = ["NotedEnvironment", "has_files_of_lock", "look", "parse"]
 _MOST = 16 * 1024 * 1024
 _META = "tenv-meta"
 _SCHEMA = 1
+_ACTIONS = ("set", "prepend", "append", "unset")
 _WIDTHS = {"conda": 3}
 _WIDTH = 2
 _TEXTS = ("target", "lock", "manifest", "platform", "python", "prefix", "made", "written_by")
@@ -29,17 +30,17 @@ class NotedEnvironment:
         target: Its target.
         python: Its Python minor.
         bytes: Its size.
-        activation: The content of ``activation.json``.
+        changes: The changes of its activation, in order.
     """
 
-    __slots__ = ("activation", "bytes", "prefix", "python", "target")
+    __slots__ = ("bytes", "changes", "prefix", "python", "target")
 
-    def __init__(self, prefix: str, state: "dict[str, Any]", activation: bytes) -> None:
+    def __init__(self, prefix: str, state: "dict[str, Any]", changes: "list[dict[str, str]]") -> None:
         self.prefix = prefix
         self.target = state["target"]
         self.python = state["python"]
         self.bytes = state["bytes"]
-        self.activation = activation
+        self.changes = changes
 
 
 def look(prefix: str, data: str) -> "NotedEnvironment | None":
@@ -103,7 +104,19 @@ def _look(prefix: str, data: str) -> "NotedEnvironment | None":
     for name, value in parse(made).items():
         if not _is_as_made(prefix, name, value, activation):
             return None
-    return NotedEnvironment(prefix, state, activation)
+    changes = _changes(parse(activation))
+    return None if changes is None else NotedEnvironment(prefix, state, changes)
+
+
+def _changes(data: "dict[str, Any]") -> "list[dict[str, str]] | None":
+    """Return the changes of an activation; None where one is not as tenv writes it, or system tools are watched."""
+    changes: list[dict[str, str]] = data["changes"]
+    texts = [data["target"], data["prefix"]]
+    for row in [*changes, *data.get("left-out", [])]:
+        if row["action"] not in _ACTIONS or not (row["name"].isascii() and row["name"].isidentifier()):
+            return None
+        texts += [row["value"], row["reason"], row.get("separator", ":")]
+    return None if data.get("watches") or any(type(text) is not str or "\0" in text for text in texts) else changes
 
 
 def _is_real(prefix: str) -> bool:

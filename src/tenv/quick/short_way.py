@@ -85,10 +85,8 @@ def _run(words: "list[str]") -> bool:
 
 def _applied(found: "NotedEnvironment") -> "dict[str, str]":
     """Return the environment variables of this process with the changes of an activation."""
-    from tenv.quick.noted_environment import parse
-
     new = dict(os.environ)
-    for change in parse(found.activation)["changes"]:
+    for change in found.changes:
         name, value, action = change["name"], change["value"], change["action"]
         old = new.pop(name, None)
         between = change.get("separator", os.pathsep)
@@ -161,7 +159,7 @@ def _list(words: "list[str]") -> bool:
     places = None if words else find_folders()
     if places is None:
         return False
-    rows: "list[tuple[str, ...]]" = [("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX")]
+    rows: list[tuple[str, ...]] = [("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX")]
     for home in dict.fromkeys((places.home, places.outer)):
         try:
             names = sorted(name for name in os.listdir(home) if not name.startswith("."))
