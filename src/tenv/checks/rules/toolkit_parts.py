@@ -42,7 +42,7 @@ _RUNTIMES = ("nvidia-cuda-runtime", "cuda-cudart", "cudatoolkit", "cuda_cudart")
 """How the CUDA runtime's files are named: as wheel, as conda package (before CUDA 11.5 the second) and as archive."""
 _COMPILERS = ("cuda-nvcc", "cuda-nvcc-impl", "cuda-nvcc-tools", "nvidia-cuda-nvcc", "cuda_nvcc")
 _FIRST_WHOLE_WHEELS = 13
-"""The first CUDA major whose wheels hold nvcc itself: nvidia-cuda-nvcc-cu12 has ptxas and cicc alone."""
+"""The first CUDA major whose wheels hold nvcc itself: nvidia-cuda-nvcc-cu12 has ptxas and no compiler driver."""
 
 
 def without_nvcc(case: Case) -> Iterator[Finding]:
