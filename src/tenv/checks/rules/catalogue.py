@@ -47,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     Rule(from_machine.lacking, (from_machine.LACKING,), "a host without a required tool", _BUILD),
     Rule(toolkit_parts.without_nvrtc, (toolkit_parts.NVRTC,), "a toolkit without the NVRTC header", _BUILD),
     Rule(whole_toolkit.without_parts, (whole_toolkit.PARTS,), "a system toolkit with missing parts", _BUILD),
+    Rule(toolkit_parts.without_nvcc, (toolkit_parts.NVCC,), "a toolkit without a compiler", _BUILD),
     Rule(compiler.no_compiler, (compiler.NONE,), "no C++ compiler", _BUILD),
     Rule(compiler.too_new, (compiler.TOO_NEW,), "a compiler that nvcc rejects", _BUILD),
     Rule(compiler_breaks.breaks_nvcc, (compiler_breaks.BREAKS,), "a compiler that breaks nvcc", _BUILD),
