@@ -236,6 +236,7 @@ def test_damaged_files(tmp_path: Path) -> None:
         (tmp_path / "x" / "a.so").write_bytes(data)
         assert audit(tmp_path / "x")[::2] == (1, [("error", "TE001")])
         assert audit(tmp_path / "x" / "a.so")[::2] == (1, [("error", "TE001")])
+        assert audit(tmp_path / "x" / "a.so")[1]["run"] is None
     (tmp_path / "x" / "a.so").write_text("/* GNU ld script */ INPUT(liba.so.1)")
     assert audit(tmp_path / "x")[0] == 0
 

@@ -204,3 +204,10 @@ def test_kills_at_any_moment_leave_what_the_next_create_repairs(created: Project
         created.ok("create", "tiny")
         assert created.state()["state"] == "ready"
         assert snapshot(created.prefix) == clean, number
+
+
+def test_what_a_killed_write_left_is_removed_where_there_is_nothing_to_do(created: Project) -> None:
+    left = created.prefix / "tenv-meta" / ".state.json.abc"
+    left.write_text("{")
+    assert "nothing to do" in created.ok("create", "tiny").err
+    assert not left.exists()

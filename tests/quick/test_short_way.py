@@ -20,7 +20,7 @@ from tenv.activation.shells import posix
 from tenv.core.files import digest
 from tenv.quick import short_way as quick
 from tenv.quick.noted_environment import look
-from tests.support.projects import Ended, Project
+from tests.support.projects import Ended, Project, call
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the short way is for Linux alone")
 
@@ -133,6 +133,9 @@ CHANGES: dict[str, Callable[[Project], object]] = {
     "state: packages": _state("packages", {"alpha": ["1"]}),
     "state: features": _state("features", "debug"),
     "state: bytes": _state("bytes", "many"),
+    "state is cut after a brace": lambda project: project.state_file.write_text("{"),
+    "state is cut in a text": lambda project: project.state_file.write_text('{"state": "rea'),
+    "state is no value": lambda project: project.state_file.write_text('{"state": nothing}'),
     "state is no JSON": lambda project: project.state_file.write_text('{"state": "ready"'),
     "made.json changed": _append(f"{META}/made.json"),
     "no made.json": _remove(f"{META}/made.json"),
@@ -235,6 +238,9 @@ COMMANDS = [
     ("run", "tiny", "--"),
     ("run", "tiny"),
     ("run",),
+    ("run", "", "--", "true"),
+    ("run", "", "true"),
+    ("activate", "", "--shell", "sh"),
     ("run", "--", "printenv", "TENV_TARGET"),
     ("run", "tniy", "--", "true"),
     ("run", "--locked", "tiny", "--", "printenv", "TENV_PREFIX"),
@@ -303,6 +309,23 @@ def test_a_terminal_shows_the_same_on_both_ways(columns: int, both: Project) -> 
     assert shown[0] == shown[1]
     assert b"tiny" in shown[0]
     assert both.prefix.is_dir()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "ready", "schema": 99}', '{"state": "ready"'])
+def test_a_state_that_is_not_tenv_s_is_a_row_of_the_list_on_both_ways(text: str, both: Project) -> None:
+    both.state_file.write_text(text)
+    short, whole = ways(both, "list")
+    assert short == whole
+    assert (short.status, short.out.splitlines()[1].split()[:2]) == (0, ["tiny", "broken"])
+    assert call("list", "--check").status == 1
+
+
+def test_a_lost_state_is_a_row_of_the_list_on_both_ways(both: Project) -> None:
+    both.state_file.unlink()
+    short, whole = ways(both, "list")
+    assert short == whole
+    assert short.out.splitlines()[1].split()[:2] == ["tiny", "broken"]
+    assert call("list", "--check").status == 1
 
 
 def test_the_shells_are_those_of_the_program() -> None:

@@ -106,7 +106,7 @@ def test_a_child_may_name_what_its_parent_sets_and_each_manifest_is_named(tmp_pa
         ('X = "$(id)"', "has a `$` without a name after it", "`$$` is a dollar sign"),
         ('PATH = "$TENV_PREFIX/bin:$PATH"', "t.toml:3: activation.env.PATH: can't be replaced", "prepend"),
         ('LD_LIBRARY_PATH = "/x"', "activation.env.LD_LIBRARY_PATH: can't be replaced", "prepend"),
-        ("PATH = { unset = true }", "PATH can't be unset", "unset = true"),
+        ("PATH = { unset = true }", "PATH can't be unset", "prepend"),
         ('X = { prepend = "a", append = "b" }', "expected one of prepend, append and unset", ""),
         ('X = { before = "a" }', "unknown key", ""),
         ("X = { unset = false }", "unset: must be true", "unset = true"),

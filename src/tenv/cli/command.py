@@ -30,7 +30,15 @@ __all__ = [
 
 JSON_HELP = "Print one JSON envelope to standard output."
 
-target_argument = click.argument("target", required=False)
+
+def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse an option whose value is empty: most likely an unset variable of the shell."""
+    if value == "" and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("the value is empty", param=option)
+    return value
+
+
+target_argument = click.argument("target", required=False, callback=not_empty)
 """An optional target; default: the default target."""
 
 prefix_option = click.option(
@@ -50,13 +58,6 @@ locked_option = click.option(
     envvar="TENV_LOCKED",
     help="End with status 7 if the environment is stale (TENV_LOCKED).",
 )
-
-
-def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Refuse an option whose value is empty: most likely an unset variable of the shell."""
-    if value == "" and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-        raise click.BadParameter("the value is empty", param=option)
-    return value
 
 
 class SplitCommand(click.Command):

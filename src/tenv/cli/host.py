@@ -50,13 +50,23 @@ def taken_from_report(
     return taken
 
 
+def _one_gpu(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
+    """Return the one GPU to assume, or an empty text."""
+    if len(values) > 1 or any("," in value for value in values):
+        raise click.BadParameter("takes one GPU; a host report (`--host-report`) can have several", param=option)
+    value = values[0] if values else ""
+    if values and not value.strip():
+        raise click.BadParameter("the value is empty", ctx=context, param=option)
+    return value
+
+
 def host_options(function: Callable[..., Result]) -> Callable[..., Result]:
     """Add the options that replace this host or parts of it."""
     for option in (
         click.option(
             "--assume-gpu",
-            default="",
-            callback=not_empty,
+            multiple=True,
+            callback=_one_gpu,
             metavar="NAME",
             help="Assume this GPU, for example `GTX 1660 Ti`.",
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, locked_option, prefix_option, target_argument
+from tenv.cli.command import command, locked_option, not_empty, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.start import begin
 from tenv.core.errors import UnknownTargetError, UsageError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_program", "shell"]
 
-_DEFAULT = ""
+_DEFAULT = "\0"
 """Marks a missing target before ``--``."""
 
 
@@ -42,7 +42,7 @@ class _WithDefault(click.Command):
     short_help="Run a program in an environment: tenv run TARGET -- COMMAND.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.argument("target", metavar="[TARGET]")
+@click.argument("target", metavar="[TARGET]", callback=not_empty)
 @prefix_option
 @locked_option
 @click.option("--sync/--no-sync", default=None, help="Update the environment to its lock first, or do not.")
@@ -58,6 +58,7 @@ def run_program(
     from tenv.project.context import Context
     from tenv.verbs.run import plan_run
 
+    target = "" if target == _DEFAULT else target
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
         raise UsageError(
@@ -74,6 +75,8 @@ def run_program(
     try:
         plan = plan_run(context, target or None, prefix, words, voice.say)
     except UnknownTargetError as error:
+        if not target:  # the default one, which tenv.toml names
+            raise
         raise UnknownTargetError(error.message, hint=_forms(target, words, error.hint)) from error
     return begin(voice, context, plan)
 

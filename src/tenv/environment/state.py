@@ -221,9 +221,13 @@ class Environment:
             )
         return state
 
+    def leftovers(self) -> list[Path]:
+        """Return the temporary files of interrupted writes, or of another process that writes now."""
+        return [*self.meta.glob(".*"), *self.meta.glob("locks/.*")]
+
     def tidy(self) -> None:
         """Remove the temporary files of interrupted writes from ``tenv-meta``."""
-        for leftover in (*self.meta.glob(".*"), *self.meta.glob("locks/.*")):
+        for leftover in self.leftovers():
             leftover.unlink(missing_ok=True)
 
     def kept_locks(self) -> list[Path]:
@@ -271,5 +275,5 @@ def put_aside(environment: Environment) -> Path | None:
 
 
 def environments_in(folder: Path) -> list[Environment]:
-    """Return the environments in a folder, sorted by name."""
-    return [Environment(path.parent.parent) for path in sorted(folder.glob(f"[!.]*/{MARKER}"))]
+    """Return the environments in a folder, sorted by name; one that has lost its state is among them."""
+    return [Environment(path.parent) for path in sorted(folder.glob(f"[!.]*/{META}"))]

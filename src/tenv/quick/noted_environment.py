@@ -71,7 +71,7 @@ def parse(text: bytes) -> "Any":
     whole = text.decode().rstrip()
     try:
         value, end = make_scanner(_Decoder)(whole, 0)  # type: ignore[arg-type]
-    except StopIteration:
+    except (StopIteration, SystemError):  # the latter: it has no class for its error while `json` is not loaded
         raise ValueError("not JSON") from None
     if end != len(whole):
         raise ValueError("more than JSON")

@@ -73,7 +73,7 @@ def _run(words: "list[str]") -> bool:
         command = command[1:]
     elif command[:1] and command[0] in _OPTIONS and target:
         return False
-    if not command or not command[0] or target.startswith("-"):
+    if not command or not command[0] or target.startswith("-") or words[0] == "":
         return False
     found = _find(target)
     if found is None:
@@ -133,7 +133,7 @@ def _activate(words: "list[str]") -> bool:
         words = words[2:] + words[:2]
     if words[1:2] == ["--shell"] and words[2:] and words[2] in _POSIX:
         words, shell = words[:1], words[2]
-    if len(words) > 1 or (words and words[0].startswith("-")) or (not shell and _parent() not in _POSIX):
+    if len(words) > 1 or (words and words[0][:1] in ("", "-")) or (not shell and _parent() not in _POSIX):
         return False
     found = _find(words[0] if words else "")
     script = f"{found.prefix}/tenv-meta/activate.sh" if found else ""
@@ -167,7 +167,7 @@ def _list(words: "list[str]") -> bool:
             names = []
         for name in names:
             prefix = f"{home}/{name}"
-            if not os.path.lexists(f"{prefix}/tenv-meta/state.json"):
+            if not os.path.lexists(f"{prefix}/tenv-meta"):
                 continue
             found = look(prefix, places.data)
             if found is None or not is_name(found.target):

@@ -148,10 +148,13 @@ def read_variable(table: Table, key: str, manifest: str) -> VariableRequest:
         raise table.fail(key, "expected one of prepend, append and unset")
     if "unset" in inner.data:
         if not inner.flag("unset") or key.upper() in _LISTS[:1]:
+            path = key.upper() in _LISTS[:1]
             raise inner.fail(
                 "unset",
-                "must be true, and PATH can't be unset",
-                hint=f"`{key} = {{ unset = true }}` unsets the variable",
+                f"{key} can't be unset: no program would be found" if path else "must be true",
+                hint=f"`{key} = {{ prepend = … }}` puts folders before the others"
+                if path
+                else f"`{key} = {{ unset = true }}` unsets the variable",
             )
         return VariableRequest("", Action.UNSET, manifest, line)
     (side,) = inner.data

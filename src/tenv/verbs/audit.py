@@ -149,7 +149,9 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     needs = needs_of(libraries, tree.names)
     links = links_of(libraries, tree, around)
     facts = user_facts(context)
-    findings = [*_unreadable(tree, libraries), *link_findings(libraries, links, tree, around), *_abis(libraries)]
+    unreadable, of_links = list(_unreadable(tree, libraries)), link_findings(libraries, links, tree, around)
+    lacking = any(finding.severity is Severity.ERROR for finding in of_links)
+    findings = [*unreadable, *of_links, *_abis(libraries)]
     run, machines = None, None
     # A target is judged for this machine: its CUDA may be the machine's own.
     host = host_report(context, request.host) if request.against is None else HostReport.unknown()
@@ -157,8 +159,11 @@ def audit(context: Context, request: AuditRequest) -> Audit:
         on_host = host_findings(needs, host, facts)
         findings += on_host
         run = runs(on_host) if libraries else None
+        run = False if run and lacking else None if run and unreadable else run
     else:
-        machines = list(ask(request.against, lambda one: (_answer(needs, one, context),)))
+        machines = list(
+            ask(request.against, lambda one: (_answer(needs, one, context, unsure=lacking or bool(unreadable)),))
+        )
     outside = [link.name for link in links if link.origin not in (LinkOrigin.INSIDE, LinkOrigin.DRIVER)]
     tag = (
         tag_answer({name: row[0] for name, row in needs.symbols.items()}, needs.machines[0], outside)
@@ -171,9 +176,11 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     return Audit(request.path, tree.kind, libraries, links, tag, note, target, around.prefix, run, machines, findings)
 
 
-def _answer(needs: Needs, host: HostReport, context: Context) -> HostAnswer:
+def _answer(needs: Needs, host: HostReport, context: Context, *, unsure: bool) -> HostAnswer:
+    """Return the answer for a host; a yes is unknown where a file can't be read or a library is missing here."""
     found = host_findings(needs, host, user_facts(context))
-    return HostAnswer(runs(found), tuple(found))
+    run = runs(found)
+    return HostAnswer(None if run and unsure else run, tuple(found))
 
 
 def _environs(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Environs:

@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.core.errors import ForeignFolderError, HostError, UsageError
+from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.toml_reader import nearest
 from tenv.environment.made_files import add_scripts, lacks_scripts
@@ -163,7 +163,11 @@ def _catch_up(job: Creation, request: CreateRequest) -> None:
     accepting = any(work.has_harmless_changes() for work in job.works)
     registry = job.context.registry()
     marked = registry.is_marked(job.prefix)
-    if not accepting and not lacks_scripts(job.environment) and (marked or registry.is_shared(job.prefix)):
+    shared = registry.is_shared(job.prefix)
+    if not shared and job.environment.leftovers():
+        with suppress(EnvironmentBusyError), exclusive(job.prefix, f"tenv create {request.target}", lambda _: None, 0):
+            job.environment.tidy()  # of a command that was killed before it changed anything
+    if not accepting and not lacks_scripts(job.environment) and (marked or shared):
         return
     with _hold(job, request):
         if accepting:
