@@ -85,6 +85,11 @@ def test_without_gitmodules_and_without_a_check_nothing_is_asked(tmp_path: Path)
     assert tree(tmp_path, modules="", setup="").broken == ()
 
 
+def test_a_path_that_no_file_can_have_is_no_submodule(tmp_path: Path) -> None:
+    modules = MODULES + '[submodule "bad"]\n\tpath = third_party/a\0b\n'
+    assert tree(tmp_path, modules=modules).broken == tree(tmp_path / "other", modules=MODULES).broken
+
+
 def test_eigen_by_its_pin(tmp_path: Path) -> None:
     state = tree(tmp_path, "third_party/fmt/LICENSE", "third_party/fbgemm/LICENSE", ASMJIT, "third_party/eigen_pin.txt")
     assert state.eigen_missing

@@ -99,3 +99,23 @@ def test_the_status_is_the_answer_also_where_nobody_reads_it_to_the_end() -> Non
     done = subprocess.run(words, env=environment, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_signal_while_a_library_is_half_loaded_ends_the_process() -> None:
+    """The handler imports nothing: what it would import may need the library that is being loaded."""
+    code = (
+        "import os, signal, sys, types\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_DFL)\n"
+        "from tenv.cli.surroundings import ended_by_signals\n"
+        "for name in [name for name in sys.modules if name.startswith('tenv.core.process')]:\n"
+        "    del sys.modules[name]\n"
+        "sys.modules['dataclasses'] = types.ModuleType('dataclasses')\n"  # begun, and empty as yet
+        "try:\n"
+        "    with ended_by_signals():\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "except SystemExit as ended:\n"
+        "    print(ended.code)\n"
+    )
+    done = run(code=code)
+    assert (done.stdout, done.stderr) == (b"-15\n", b"")

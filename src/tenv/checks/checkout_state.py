@@ -85,7 +85,7 @@ class CheckoutState:
 def read_state(root: Path) -> CheckoutState:
     """Read what is in a checkout beside its sources."""
     checks = "".join(_text(root / name) for name in _CHECKS)
-    listed = _PATH.findall(_text(root / ".gitmodules"))
+    listed = [path for path in _PATH.findall(_text(root / ".gitmodules")) if path.isprintable()]
     if not listed and "third_party" in checks and ("check_submodules" in checks or "_submodule_folders" in checks):
         listed = list(_UNLISTED)
     broken = [path for path in listed if not _is_whole(root / path)]

@@ -78,6 +78,9 @@ OTHER_WORDS = {
 
 _EARLY = ("--json", "--quiet", "-q")
 
+_END_OF_BISECTION = 128
+"""The status at which `git bisect run` stops: below it, a misspelled option would make every commit a bad one."""
+
 _COLLECT_AFTER = 100_000
 
 
@@ -111,7 +114,8 @@ def _main(arguments: list[str]) -> None:
     except click.ClickException as error:
         command = f"tenv {name}" if name in COMMANDS else "tenv"
         hint = OTHER_WORDS.get(name) or f"`{command} --help` shows what it takes"
-        leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
+        status = voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint))
+        leave(_END_OF_BISECTION if name == "bisect-env" else status)
     except OSError as error:  # the help could not be written
         hush()
         leave(voice.fail(name, unusable(error)))

@@ -39,11 +39,13 @@ def ended_by_signals() -> Iterator[None]:
     received: list[int] = []
 
     def end(number: int, _: FrameType | None) -> None:
-        from tenv.core import process  # late: short commands start no program
-
         signal.signal(number, signal.SIG_DFL)
         received.append(number)
-        process.end_all()
+        # Nothing is imported here: the signal may come while what an import needs is half loaded. A command whose
+        # `process` is not loaded has started no program.
+        end_all = getattr(sys.modules.get("tenv.core.process"), "end_all", None)
+        if end_all:
+            end_all()
         raise KeyboardInterrupt
 
     for name in _SIGNALS:

@@ -73,7 +73,13 @@ class Workspace:
 
     def environments(self) -> list[str]:
         """Return the names of its environments."""
-        return list(dict.fromkeys(["default", *(self.data.get("environments") or {})]))
+        return list(dict.fromkeys(["default", *self._environments()]))
+
+    def _environments(self) -> Mapping[str, Any]:
+        found = self.data.get("environments") or {}
+        if not isinstance(found, Mapping):
+            raise ManifestError(f"{self.path}: environments: expected a table", hint="`[environments]` begins it")
+        return found
 
     def _draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...]) -> Draft:
         parts = self._parts(environment)
@@ -114,7 +120,7 @@ class Workspace:
         if environment not in self.environments():
             hint = f"pass one with `--environment`: {', '.join(self.environments())}"
             raise FormatError(f"{self.path}: has no environment `{environment}`", hint=hint)
-        found = (self.data.get("environments") or {}).get(environment, [])
+        found = self._environments().get(environment, [])
         table = found if isinstance(found, Mapping) else {"features": found}
         features = self.data.get("feature") or {}
         parts = [features.get(name) or {} for name in table.get("features", [])]

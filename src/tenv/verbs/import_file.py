@@ -13,6 +13,7 @@ from tenv.core.names import channel_urls
 from tenv.interop.drafts import render_draft, with_cuda, without_doubles
 from tenv.interop.formats import find_format, recognize
 from tenv.interop.interface import ForeignLock, Format, Imported
+from tenv.interop.logins import without_logins
 from tenv.interop.pixi import lock_text
 from tenv.interop.reading import read_source
 from tenv.locks.lock import Lock, from_manifest
@@ -93,7 +94,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     chosen = find_format(request.format) if request.format else recognize(source)
     if chosen.read is None:
         raise FormatError(f"`{chosen.name}` has no import, only an export")
-    found = chosen.read(source)
+    found = without_logins(chosen.read(source))
     name = _name(request, found)
     place = context.places.places[0]
     if context.places.project is None and not user:

@@ -1,5 +1,6 @@
 """Run a program, or a shell, in an environment."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -31,6 +32,10 @@ def plan_run(
     environment = activation.apply(context.environ)
     program = process.find(words[0], environment.get("PATH"))
     if program is None:
+        if os.path.lexists(words[0]) and os.sep in words[0]:
+            if Path(words[0]).is_dir():
+                raise UsageError(f"`{words[0]}` is a folder")
+            raise UsageError(f"`{words[0]}` can't be executed", hint=f"`chmod +x {words[0]}` makes it a program")
         raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
     return StartPlan(activation.target, (program, *words[1:]), environment)
 
