@@ -4,7 +4,11 @@ The calls that change files are recorded in their order. The disk may have kept 
 dropped any: a state that may be the stored one must fit both.
 """
 
+import builtins
+import io
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -105,7 +109,36 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         _disks[0].change("subprocess.Popen", f"{_disks[0].prefix}/what uv changes")
 
 
-sys.addaudithook(_hear)
+def _heard(event: str, real: Callable[..., Any], *, args: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
+    """Return a function that is heard before it does its work.
+
+    An audit hook would hear it too, but stays for the rest of the process: all other tests would pay for it, and
+    tracers of threads fail now and then where one is installed.
+    """
+
+    def call(*words: Any, **more: Any) -> Any:
+        _hear(event, args(*words, **more))
+        return real(*words, **more)
+
+    return call
+
+
+def _opened(file: Any, mode: str = "r", *_: Any, **__: Any) -> tuple[Any, ...]:
+    path = os.fspath(file) if isinstance(file, os.PathLike) else file
+    return (path, mode, os.O_WRONLY if set(mode) & set("wax+") else os.O_RDONLY)
+
+
+def _hear_all(patch: pytest.MonkeyPatch) -> None:
+    """Hear the calls of Python that change files."""
+    for name in ("remove", "unlink", "rmdir", "rename", "replace", "link", "symlink", "mkdir"):
+        event = {"unlink": "os.remove", "replace": "os.rename"}.get(name, f"os.{name}")
+        patch.setattr(os, name, _heard(event, getattr(os, name), args=lambda *words, **_: words))
+    patch.setattr(shutil, "rmtree", _heard("shutil.rmtree", shutil.rmtree, args=lambda *words, **_: words))
+    patch.setattr(os, "open", _heard("open", os.open, args=lambda path, flags, *_, **__: (path, None, flags)))
+    for module in (io, builtins):
+        patch.setattr(module, "open", _heard("open", open, args=_opened))
+    popen = _heard("subprocess.Popen", subprocess.Popen.__init__, args=lambda _, words, *__, **___: ("", words))
+    patch.setattr(subprocess.Popen, "__init__", popen)
 
 
 @pytest.fixture
@@ -132,6 +165,7 @@ def disk(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         _disks[:] = [Disk(project.prefix, [present])]
         return _disks[0]
 
+    _hear_all(monkeypatch)
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(rattler, "link", linked)
     monkeypatch.setattr(make, "flush", flush)
