@@ -124,9 +124,3 @@ def test_git_finds_the_commit(repository: Workshop) -> None:
     run = f"PYTHONPATH={SOURCE} {' '.join(command)}"
     said = git(checkout, "bisect", "run", "sh", "-c", run)
     assert f"{bad} is the first bad commit" in said
-
-
-def test_words_that_it_does_not_take_stop_the_bisection() -> None:
-    """git takes 1 to 124 for a bad commit: a misspelled option would blame every one."""
-    for words in (("--bogus", "--", "true"), ("--only",)):
-        assert call("bisect-env", *words).status == 128

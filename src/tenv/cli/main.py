@@ -78,9 +78,6 @@ OTHER_WORDS = {
 
 _EARLY = ("--json", "--quiet", "-q")
 
-_END_OF_BISECTION = 128
-"""The status at which `git bisect run` stops: below it, a misspelled option would make every commit a bad one."""
-
 _COLLECT_AFTER = 100_000
 
 
@@ -114,8 +111,7 @@ def _main(arguments: list[str]) -> None:
     except click.ClickException as error:
         command = f"tenv {name}" if name in COMMANDS else "tenv"
         hint = OTHER_WORDS.get(name) or f"`{command} --help` shows what it takes"
-        status = voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint))
-        leave(_END_OF_BISECTION if name == "bisect-env" else status)
+        leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
     except OSError as error:  # the help could not be written
         hush()
         leave(voice.fail(name, unusable(error)))
