@@ -38,6 +38,6 @@ def test_a_repair_leaves_it_alone_and_exact_removes_it(bench: Bench, torch: Torc
     bench.run(torch.prefix, "python", "-c", "import six, torch")
 
     bench.tenv(*create, "--exact")
-    assert before - installed(torch.prefix) >= {"torch", "sympy"}
+    assert "torch" in before - installed(torch.prefix)  # what torch requires is in the lock and stays
     assert installed(torch.prefix) == installed(bench.prefix("cuda130"))
     assert not list(torch.prefix.glob("lib/python3*/site-packages/torch"))
