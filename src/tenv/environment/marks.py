@@ -18,7 +18,7 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -152,15 +152,15 @@ class Registry:
         known = self.find(prefix)
         name = self.read_id(prefix) if known and (known.is_at(prefix) or known.is_moved_to(prefix)) else ""
         try:
-            if not name:
-                name = secrets.token_hex(16)
-                write_atomic(prefix / ID_FILE, name + "\n", durable=True, within=prefix)
+            new = name or secrets.token_hex(16)
             lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needs)
             if not self.folder.is_dir():
                 make_folder(self.folder)
                 self.folder.chmod(0o700)
             text = "".join(f"{line}\n" for line in lines)
-            write_atomic(self.folder / name, text.encode("utf-8", "surrogateescape"), durable=True)
+            write_atomic(self.folder / new, text.encode("utf-8", "surrogateescape"), durable=True)
+            if not name:  # last, so that no process sees an id in the prefix that the data folder does not know
+                write_atomic(prefix / ID_FILE, new + "\n", durable=True, within=prefix)
         except StorageError:
             if prefix.is_relative_to(self.data):
                 raise
@@ -171,11 +171,17 @@ class Registry:
             with contextlib.suppress(OSError):
                 os.utime(self.folder / self.read_id(prefix))
 
-    def forget(self, prefix: Path) -> None:
-        """Remove the mark of a prefix that is about to be removed."""
-        if self.is_marked(prefix):
+    @contextlib.contextmanager
+    def forgetting(self, prefix: Path) -> Iterator[None]:
+        """Remove the mark of a prefix that the body removes.
+
+        The mark goes after the folder: meanwhile another process would take the folder for a stranger's.
+        """
+        name = self.read_id(prefix) if self.is_marked(prefix) else ""
+        yield
+        if name:
             with contextlib.suppress(OSError):
-                (self.folder / self.read_id(prefix)).unlink()
+                (self.folder / name).unlink()
 
 
 def _is_own(path: Path) -> bool:

@@ -74,6 +74,25 @@ def find_fault(environment: Environment, registry: Registry, command: str) -> Fa
         registry: The marks of this user.
         command: The words of ``tenv create`` that make this environment, for hints.
     """
+    fault = seen = None
+    while (now := _identity(environment.prefix, registry)) != seen:  # again when another process replaced the folder
+        fault, seen = None, now
+        with contextlib.suppress(FileNotFoundError):  # it was removed
+            fault = _fault_now(environment, registry, command)
+        if fault is None:
+            return None
+    return fault
+
+
+def _identity(prefix: Path, registry: Registry) -> tuple[int, str]:
+    """Return what tells a folder from the one that another process makes in its place."""
+    try:
+        return prefix.stat().st_ino, registry.read_id(prefix)
+    except OSError:
+        return 0, ""
+
+
+def _fault_now(environment: Environment, registry: Registry, command: str) -> Fault | None:
     prefix = environment.prefix
     if str(spelled(prefix)) != (real := os.path.realpath(prefix)):
         return Fault(Reason.FOREIGN, f"a link leads from {prefix} to {real}, so it is not used", "remove the link")

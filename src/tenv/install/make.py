@@ -115,8 +115,8 @@ def _after_failure(job: Creation, error: TenvError) -> None:
         flush(environment.prefix)
         environment.write_state(job.ready)
     elif job.old is None and not job.plan.unmanaged:
-        with contextlib.suppress(StorageError):  # the first error is the one to report
-            job.context.registry().forget(environment.prefix)
+        # The first error is the one to report.
+        with contextlib.suppress(StorageError), job.context.registry().forgetting(environment.prefix):
             remove_tree(environment.prefix, MARKER)
 
 

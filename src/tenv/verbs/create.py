@@ -143,7 +143,6 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         with _hold(job, request):
             if request.anew:
                 job.aside = put_aside(job.environment)
-                job.forget_prefix()
             changed = not is_current(job) or request.anew  # another process may have made it meanwhile
             _check_owner(job)
             if changed:
@@ -278,7 +277,7 @@ _DECIDING = (
 
 @contextmanager
 def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
-    """Hold the lock on the environment. After waiting for another process, forget what was read of it."""
+    """Hold the lock on the environment, and forget what was read of it before."""
     if job.fault is None and not request.anew:
         job.environment.check_ours()
     make_folder(job.prefix.parent)
@@ -289,10 +288,10 @@ def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
             write_atomic(ignore, "*\n", within=own)
 
     def waiting(sentence: str) -> None:
-        job.forget_prefix()
         job.context.progress.say(f"waiting: {sentence}")
 
     with exclusive(job.prefix, f"tenv create {request.target}", waiting, None if request.wait else 0):
+        job.forget_prefix()  # another process may have changed it since it was looked at
         yield
 
 

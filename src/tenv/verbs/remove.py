@@ -9,7 +9,7 @@ from tenv.core.errors import EnvironmentMissingError, ForeignFolderError, UsageE
 from tenv.core.files import exclusive, remove_tree
 from tenv.core.prefix import MARKER
 from tenv.environment.built_torch import BuiltTorch, built_torch
-from tenv.environment.state import Status, environments_in
+from tenv.environment.state import Environment, Status, environments_in
 from tenv.environment.trust import Reason
 from tenv.project.context import Context
 
@@ -71,11 +71,7 @@ def remove_environment(
         folder = shlex.quote(str(environment.prefix.resolve()))
         hint = f"`tenv remove --prefix {folder} {target}` removes the folder itself"
         raise ForeignFolderError(f"{environment.prefix} is a symbolic link, so tenv does not remove it", hint=hint)
-    fault = context.fault_of(environment, target)
-    if fault and fault.reason is not Reason.GUTTED:
-        error = fault.error()
-        error.hint = f"{error.hint}; `rm -r {shlex.quote(str(environment.prefix))}` removes it"
-        raise error
+    _check_own(context, environment, target)
     with exclusive(
         environment.prefix,
         f"tenv remove {target}",
@@ -84,6 +80,7 @@ def remove_environment(
     ):
         if not environment.prefix.is_dir():  # another process removed it during the wait
             raise missing
+        _check_own(context, environment, target)
         state = environment.state()
         if state and state.status is not Status.BROKEN and state.target != target:
             raise UsageError(
@@ -95,9 +92,18 @@ def remove_environment(
             say(f"warning: {_broken(torch, place, environment.prefix)}")
         if dry_run:
             return Removed(environment.prefix, state.bytes if state else 0, breaks, removed=False)
-        context.registry().forget(environment.prefix)
-        remove_tree(environment.prefix, MARKER)
+        with context.registry().forgetting(environment.prefix):
+            remove_tree(environment.prefix, MARKER)
     return Removed(environment.prefix, state.bytes if state else 0, breaks)
+
+
+def _check_own(context: Context, environment: Environment, target: str) -> None:
+    """Refuse an environment that this user did not make where it is."""
+    fault = context.fault_of(environment, target)
+    if fault and fault.reason is not Reason.GUTTED:
+        error = fault.error()
+        error.hint = f"{error.hint}; `rm -r {shlex.quote(str(environment.prefix))}` removes it"
+        raise error
 
 
 def _broken(torch: BuiltTorch, place: Path, prefix: Path) -> str:
