@@ -8,7 +8,7 @@ word that ``set`` gets loses its first and its last quote.
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -218,13 +218,14 @@ def test_the_hook_activates_without_a_program_and_passes_on_the_rest(shell: Cmd,
     (project / "manifests").mkdir(parents=True)
     (project / "manifests" / "cuda130.toml").touch()
     (project / "src").mkdir()
-    for name, change in {
+    changes: dict[str, Callable[[Path], object]] = {
         "dead": lambda prefix: (prefix / "Scripts" / "python.exe").unlink(),
         "newer": lambda prefix: os.utime(prefix / "pyvenv.cfg", (2e9, 2e9)),
         "touched": lambda prefix: os.utime(prefix / "tenv-meta" / cmd.SCRIPT, (2e9, 2e9)),
         "lock": lambda prefix: os.utime(prefix / "tenv-meta" / "its lock", (1e9, 1e9)),
         "bigger": lambda prefix: (prefix / "tenv-meta" / "its lock").write_text("longer than it was\n"),
-    }.items():
+    }
+    for name, change in changes.items():
         change(make_environment(home, name))
     (tmp_path / "program.bat").write_text('@echo told %*\r\n@if "%~1"=="activate" exit /b 8\r\n')
     hook = cmd.render_hook([str(on_windows(tmp_path / "program.bat"))], on_windows(home))  # type: ignore[arg-type]
@@ -232,8 +233,7 @@ def test_the_hook_activates_without_a_program_and_passes_on_the_rest(shell: Cmd,
     tenv = f'call "{on_windows(tmp_path / "tenv.bat")}"'
     steps = ["cd /d Z:\\\n", shell.shot("before"), f"{tenv} activate cpu\n", shell.shot("active")]
     steps += [f"{tenv} deactivate\n", shell.shot("after"), f'{tenv} create "two words" --json\n']
-    left = ("dead", "newer", "touched", "lock", "bigger")
-    steps += [f"{tenv} activate {name}\nif not errorlevel 8 echo activated {name}\n" for name in left]
+    steps += [f"{tenv} activate {name}\nif not errorlevel 8 echo activated {name}\n" for name in changes]
     steps += [f'cd /d "{on_windows(project / "src")}"\n', f"{tenv} activate cpu\n", shell.shot("in a project")]
     seen, printed, said = shell.run(tmp_path, steps, {"TEMP": "Z:\\tmp"})
     assert seen["active"]["TENV_PREFIX"] == str(user)
