@@ -113,9 +113,10 @@ def main() -> int:
     parts = dict(_parts(toolkit))
     differs = False
     with tempfile.TemporaryDirectory(dir=options.work) as name:
-        project = _project(Path(name), tree)
+        _project(Path(name), tree)
+        copy = _copy(toolkit, Path(name) / "cuda")
         for part in ("", *(options.parts or parts)):
-            tried = _try(part, parts.get(part, ()), toolkit, project, options)
+            tried = _try(part, parts.get(part, ()), copy, toolkit, options)
             differs |= not tried.agrees
             print(_row(tried), flush=True)
     return int(differs)
@@ -159,8 +160,8 @@ def _walk(toolkit: Path) -> Iterator[Path]:
                 yield path
 
 
-def _project(work: Path, tree: Path) -> Path:
-    """Write the CMake project and tenv's project, and return their folder."""
+def _project(work: Path, tree: Path) -> None:
+    """Write the CMake project and tenv's project, in one folder."""
     dependencies = (tree / "cmake" / "Dependencies.cmake").read_text(encoding="utf-8")
     aten = (tree / "aten" / "src" / "ATen" / "CMakeLists.txt").read_text(encoding="utf-8")
     sections = (_CUDA.search(dependencies), _ATEN.search(aten))
@@ -171,49 +172,45 @@ def _project(work: Path, tree: Path) -> Path:
     text = _PROJECT.format(tree=tree, cuda=sections[0][1], aten=sections[1][0])
     (project / "CMakeLists.txt").write_text(text, encoding="utf-8")
     (project / "manifests" / "machine.toml").write_text(_MANIFEST, encoding="utf-8")
-    return project
 
 
-def _try(part: str, texts: tuple[str, ...], toolkit: Path, project: Path, options: argparse.Namespace) -> Tried:
-    copy, build = project.parent / "cuda", project.parent / "build"
-    gone = _copy(toolkit, copy, texts)
+def _try(part: str, texts: tuple[str, ...], copy: Path, toolkit: Path, options: argparse.Namespace) -> Tried:
+    project, build = copy.parent / "project", copy.parent / "build"
+    gone = [path for path in _walk(copy) if _is_of(path, copy, texts)]
+    for path in gone:
+        path.unlink()
     environ = _environ(copy, options.without_cufile)
     cufile = "OFF" if options.without_cufile else "ON"
-    words = (options.cmake, "-S", project, "-B", build, f"-DUSE_CUFILE={cufile}")
-    ended = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
-    error = _ERROR.search(ended.stderr)
-    build_only = (
-        sys.executable,
-        "-m",
-        "tenv",
-        "check",
-        "machine",
-        "--build-only",
-        "--json",
-        "--pytorch",
-        options.version,
-    )
-    judged = subprocess.run(build_only, env=environ, cwd=project, capture_output=True, text=True, check=False)
-    answer = json.loads(judged.stdout)
+    cmake = _start((options.cmake, "-S", project, "-B", build, f"-DUSE_CUFILE={cufile}"), environ, project)
+    words = ("check", "machine", "--build-only", "--json", "--pytorch", options.version)
+    judged = _start((sys.executable, "-m", "tenv", *words), environ, project)
+    answer = json.loads(judged.communicate()[0])
+    error = _ERROR.search(cmake.communicate()[1])
     errors = (found["message"] for found in answer["findings"] if found["severity"] == "error")
     shutil.rmtree(build, ignore_errors=True)
-    shutil.rmtree(copy)
+    for path in gone:
+        os.link((toolkit / path.relative_to(copy)).resolve(), path)
     said = " ".join(error[1].split()) if error else ""
-    return Tried(part, gone, ended.returncode == 0, answer["data"]["build"], said, "; ".join(errors))
+    return Tried(part, len(gone), cmake.returncode == 0, answer["data"]["build"], said, "; ".join(errors))
 
 
-def _copy(toolkit: Path, copy: Path, texts: tuple[str, ...]) -> int:
-    """Copy a toolkit by hard links, without the files whose paths have one of the texts; return their number."""
-    gone = 0
+def _start(words: tuple[str | Path, ...], environ: Mapping[str, str], folder: Path) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=environ, cwd=folder, stdout=pipe, stderr=pipe, text=True)
+
+
+def _is_of(path: Path, toolkit: Path, texts: tuple[str, ...]) -> bool:
+    name = f"/{path.relative_to(toolkit)}"
+    return any(text in name or path.name.startswith(text) for text in texts)
+
+
+def _copy(toolkit: Path, copy: Path) -> Path:
+    """Copy a toolkit by hard links."""
     for path in _walk(toolkit):
-        name = f"/{path.relative_to(toolkit)}"
-        if any(text in name or path.name.startswith(text) for text in texts):
-            gone += 1
-            continue
         target = copy / path.relative_to(toolkit)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.link(path.resolve(), target)
-    return gone
+    return copy
 
 
 def _environ(copy: Path, without_cufile: bool) -> Mapping[str, str]:
