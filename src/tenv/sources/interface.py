@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tenv.activation.changes import Watch
     from tenv.core.http_settings import HttpSettings
     from tenv.core.progress import Progress
+    from tenv.core.unpack_limits import UnpackLimits
     from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
@@ -75,6 +76,9 @@ class Access(Protocol):
 
     def http(self) -> "HttpSettings":
         """Return the HTTP settings of the user for tenv's own requests."""
+
+    def unpack_limits(self) -> "UnpackLimits":
+        """Return the limits on what one package may unpack to."""
 
     def facts(self) -> "Facts":
         """Return the tables with the user's rows."""

@@ -131,7 +131,7 @@ def gather(
     if isinstance(progress, Joined):
         progress.expected = sum(archive.size or 0 for archive in missing)
         fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))
-    return Gathering(missing, archives, fetcher, default_store(progress.say), thorough, damaged)
+    return Gathering(missing, archives, fetcher, default_store(progress.say, access.unpack_limits()), thorough, damaged)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:
@@ -146,7 +146,7 @@ def archive_contents(access: Access, archives: Sequence[Archive]) -> Iterator[Ex
         NetworkError: An archive is not in the store, and can't be fetched.
         ArchiveRefusedError: An archive can't be unpacked.
     """
-    store, fetcher = default_store(access.progress.say), fetcher_of(access)
+    store, fetcher = default_store(access.progress.say, access.unpack_limits()), fetcher_of(access)
     for archive in archives:
         access.progress.step(f"unpacking {archive.name} to compare")
         path = store.fetch(fetcher, RemoteFile(archive.name, archive.url, archive.sha256, archive.size)).path

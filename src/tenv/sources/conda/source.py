@@ -132,7 +132,10 @@ class CondaWork(Work):
 
         job, plan = self.job, self.job.plan
         thorough = job.exact or bool(plan.broken(_KEY))
-        self._staged = stage(job.lock, job.platform, job.context.network(), job.context.progress, thorough=thorough)
+        context = job.context
+        self._staged = stage(
+            job.lock, job.platform, context.network(), context.progress, context.unpack_limits(), thorough=thorough
+        )
         if not job.exact:
             self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
         self._check_unmanaged(self._staged)
