@@ -1,7 +1,5 @@
 """Sizes for people."""
 
-import re
-
 __all__ = ["format_bytes", "parse_bytes"]
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -23,6 +21,8 @@ def parse_bytes(text: str) -> int:
     Raises:
         ValueError: The text is no size, or the size is below one byte.
     """
+    import re  # late: the short way of `tenv list` loads no library
+
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([kmgt]?i?)b?\s*", text, re.IGNORECASE)
     if (
         match is None
