@@ -13,6 +13,7 @@ from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.core.http_settings import HttpSettings
+    from tenv.core.link_mode import LinkMode
     from tenv.core.unpack_limits import UnpackLimits
     from tenv.environment.marks import Registry
     from tenv.environment.state import Environment
@@ -60,9 +61,10 @@ class Context:
 
     def uv(self) -> "Uv":
         """Return uv with the index settings of the user."""
+        from tenv.core.link_mode import LINK_MODE
         from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
 
-        uv = Uv(self.environ, Path.home(), offline=self.offline)
+        uv = Uv({**self.environ, LINK_MODE: self.link_mode()}, Path.home(), offline=self.offline)
         uv.limits = self.unpack_limits()
         return uv
 
@@ -101,6 +103,12 @@ class Context:
         from tenv.targets.config import unpack_limit
 
         return UnpackLimits.of(unpack_limit(settings_folder(), self.environ)[0])
+
+    def link_mode(self) -> "LinkMode":
+        """Return how files of caches come into environments, by ``config.toml`` and the environment."""
+        from tenv.targets.config import link_mode  # late: only commands that install need it
+
+        return link_mode(settings_folder(), self.environ)[0]
 
     def facts(self) -> "Facts":
         """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
