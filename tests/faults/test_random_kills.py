@@ -156,7 +156,8 @@ class World:
         assert "error[manifest]" not in said, (what, said)
         rows = json.loads(project.ok("list", "--json").out)["data"]
         for row in rows:
-            assert row["reason"] in (None, ""), (what, row)
+            assert row["state"] != "broken", (what, row)
+            assert not [text for text in NOT_OURS if text in (row["reason"] or "")], (what, row)
             if row["state"] == "ready":
                 verified = patient(project, "verify", "tiny", "--no-probes")
                 assert verified.status in (0, 1), (what, verified.err)
