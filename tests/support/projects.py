@@ -170,9 +170,9 @@ class Project:
             child.communicate()
 
 
-def finish(child: "subprocess.Popen[str]") -> Ended:
+def finish(child: "subprocess.Popen[str]", seconds: float = 120) -> Ended:
     """Wait for a program and tell how it ended."""
-    out, err = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=seconds)
     return Ended(child.returncode, out, err)
 
 
