@@ -239,8 +239,8 @@ def test_damaged_files(tmp_path: Path) -> None:
         assert audit(tmp_path / "x" / "a.so")[1]["run"] is None
     library(tmp_path / "x" / "liba.so.1")
     (tmp_path / "x" / "a.so").write_text("/* GNU ld script */ INPUT(liba.so.1)")
-    status, data, _ = audit(tmp_path / "x")
-    assert (status, [row["path"] for row in data["files"]]) == (0, ["liba.so.1"])
+    status, found, _ = audit(tmp_path / "x")
+    assert (status, [row["path"] for row in found["files"]]) == (0, ["liba.so.1"])
 
 
 def test_damaged_wheels(tmp_path: Path) -> None:
