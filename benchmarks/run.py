@@ -1,27 +1,27 @@
-"""Measure tenv against the tools it stands on, in one run on one machine.
+"""Measure tenv beside its peers, in turns, in one run on one machine.
 
-Run it with an interpreter that has tenv installed; the program `tenv` beside that interpreter is what is measured:
+Install the wheel of tenv in a virtual environment; the program `tenv` beside the interpreter is what is measured:
 
-    python benchmarks/run.py --runs 5 --target cuda130
+    python benchmarks/run.py --rounds 20 --target cuda130 --write docs/benchmarks.md
 
-`--only against` runs the rows whose names hold that word; without a row of `create` nothing is installed.
-
-Both sides of a row take turns, use the same cache, the same wheels, the same Python and the same kind of links, and
-check every hash. A first round that is not counted fills the caches. Figures are medians.
+`--only reports` runs the rows whose work holds that word. Peers that are not on PATH are named as absent. Both sides of
+a row use the same cache, the same wheels, the same Python and the same kind of links, and check every hash. The rows
+on conda packages, archives and solving have programs of their own: `conda_install.py`, `archives.py`, `solve.py`.
 """
 
 import argparse
 import json
 import os
-import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from page import lines
+from sides import Figure, Row, Run, measure, run
 from uv import find_uv_bin
 
 from tenv import __version__
@@ -34,65 +34,22 @@ from tenv.targets.search import find_places
 
 TENV = Path(sys.executable).with_name("tenv")
 UV = find_uv_bin()
-QUICK_ROUNDS = 4  # short commands are run so many times more often
+PEERS = ("pixi", "micromamba", "conda")
+FEW = 5  # rounds of what takes seconds
 MACHINES = 10_000
+ACTIVATIONS = 200
 DRIVERS = ("580.65.06", "535.104.12", "515.76", "570.133.20", "")
 GPUS = (("NVIDIA A100-SXM4-80GB", "8.0"), ("NVIDIA GeForce GTX 1660 Ti", "7.5"), ("NVIDIA H200", "9.0"))
-
-
-# A process counts the memory of the one that started it as its own, so that one is kept small.
-STARTER = """\
-import os, sys, time
-start = time.perf_counter()
-_, status, usage = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ), 0)
-seconds = time.perf_counter() - start
-os.write(int(sys.argv[1]), b"%f %d" % (seconds, usage.ru_maxrss))
-sys.exit(os.waitstatus_to_exitcode(status) and 1)
+LOAD = "import json, sys\nfor name in sys.argv[1:]:\n for line in open(name): json.loads(line)"
+HASH = """\
+import hashlib, os, sys
+from concurrent.futures import ThreadPoolExecutor
+def one(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+with ThreadPoolExecutor(os.cpu_count()) as pool:
+    for _ in pool.map(one, sys.stdin.read().splitlines(), chunksize=16): pass
 """
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of a program: its wall time in seconds, and the memory of its largest process in bytes."""
-
-    seconds: float
-    memory: int
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row: what tenv does, what it is measured against, and what is aimed at."""
-
-    name: str
-    ours: Callable[[], Run]
-    theirs: Callable[[], Run]
-    compare: Callable[[Run, Run], str]
-    aim: str
-    rounds: int = 1
-    memory: bool = False
-
-
-def run(words: Sequence[object], folder: Path, environment: Mapping[str, str], text: Path | None = None) -> Run:
-    """Run a program to its end, which must be a good one."""
-    command = [str(word) for word in words]
-    told, tell = os.pipe()
-    with (text or Path(os.devnull)).open("rb") as stdin, tempfile.TemporaryFile() as talk:
-        starter = [sys.executable, "-I", "-S", "-c", STARTER, str(tell), *command]
-        done = subprocess.run(
-            starter, cwd=folder, env=environment, stdin=stdin, stdout=talk, stderr=talk, pass_fds=[tell], check=False
-        )
-        os.close(tell)
-        with os.fdopen(told) as answer:
-            seconds, _, kibibytes = answer.read().partition(" ")
-        if done.returncode:
-            talk.seek(0)
-            raise SystemExit(f"{' '.join(command)} fails:\n{talk.read().decode(errors='replace')}")
-    return Run(float(seconds), int(kibibytes) * 1024)
-
-
-def add(first: Run, second: Run) -> Run:
-    """Join two runs that follow each other."""
-    return Run(first.seconds + second.seconds, max(first.memory, second.memory))
 
 
 class Bench:
@@ -100,17 +57,20 @@ class Bench:
 
     Attributes:
         target: The target that is created.
-        folder: Where to; outside any project.
+        folder: A project of its own, with the user's data folder in it.
     """
 
     def __init__(self, target: str, folder: Path) -> None:
         self.target = target
         self.folder = folder
+        self.prefix = folder / ".tenv" / "envs" / target
         self.ours = self.theirs = folder
         self.requirements = folder / "requirements.txt"
+        (folder / "tenv.toml").touch()
         # Without PYTHONDONTWRITEBYTECODE and its like: the uncounted round compiles what an installer would have.
-        dropped = ("PWD", "VIRTUAL_ENV", "PYTHON")
+        dropped = ("PWD", "VIRTUAL_ENV", "PYTHON", "TENV_")
         self.plain = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        self.plain["XDG_DATA_HOME"] = str(folder / "data")
         self.uv = dict(uv_settings(self.plain, Path.home()).environment)
 
     def tenv(self, *words: object) -> Run:
@@ -137,40 +97,64 @@ class Bench:
         words = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--index-strategy", "unsafe-best-match")
         program = self.theirs / "bin" / "python"
         command = [UV, "pip", "install", "--python", program, *words, "--requirement", "-"]
-        return add(made, run(command, self.folder, self.uv, self.requirements))
+        return made + run(command, self.folder, self.uv, self.requirements)
 
-    def nothing(self) -> Run:
-        return self.tenv("create", self.target, "--frozen", "--prefix", self.ours)
+    def in_bash(self, body: str) -> Run:
+        """Run a line many times in a shell with the hook."""
+        hook = self.folder / "hook.sh"
+        if not hook.is_file():
+            hook.write_bytes(self.output("hook", "bash"))
+        loop = f". {hook}\nnothing() {{ :; }}\nfor ((i = 0; i < {ACTIVATIONS}; i++)); do {body}; done"
+        return run(["bash", "--norc", "-c", loop], self.folder, self.plain)
 
-    def fleet(self) -> Path:
+    def output(self, *words: str) -> bytes:
+        done = subprocess.run([TENV, *words], cwd=self.folder, env=self.plain, capture_output=True, check=True)
+        return done.stdout
+
+    def reports(self) -> Path:
         """Return a file with a report a line, of machines that differ in driver, GPU, memory and disk."""
         file = self.folder / "fleet.jsonl"
         if not file.is_file():
-            told = subprocess.run(
-                [TENV, "host", "--json"], cwd=self.folder, env=self.plain, capture_output=True, check=True
-            )
-            plain = json.loads(told.stdout)["data"]
-            with file.open("w", encoding="utf-8") as lines:
-                lines.writelines(json.dumps(machine(plain, number)) + "\n" for number in range(MACHINES))
+            plain = json.loads(self.output("host", "--json"))["data"]
+            with file.open("w", encoding="utf-8") as rows:
+                rows.writelines(json.dumps(machine(plain, number)) + "\n" for number in range(MACHINES))
         return file
+
+    def folder_of_reports(self) -> Path:
+        """Return a folder with the same reports, a file each."""
+        folder = self.folder / "fleet"
+        if not folder.is_dir():
+            folder.mkdir()
+            for number, line in enumerate(self.reports().read_text(encoding="utf-8").splitlines()):
+                (folder / f"node{number}.json").write_text(line, encoding="utf-8")
+        return folder
+
+    def load(self, *files: Path) -> Run:
+        return run([sys.executable, "-c", LOAD, *files], self.folder, self.plain)
+
+    def hash_files(self) -> Run:
+        """Hash the files of the environment in a thread a core."""
+        names = self.folder / "files.txt"
+        if not names.is_file():
+            found = (path for path in self.prefix.rglob("*") if path.is_file() and not path.is_symlink())
+            names.write_text("".join(f"{path}\n" for path in found))
+        return run([sys.executable, "-c", HASH], self.folder, self.plain, names)
 
     def python(self) -> Path:
         """Return the Python that tenv took."""
-        return (self.ours / "bin" / "python").resolve()
+        return (self.prefix / "bin" / "python").resolve()
 
     def prepare(self) -> list[Wheel]:
-        """Fill the caches and write down what tenv installs, for uv to install the same."""
-        self.create()
-        state = Environment(self.ours).state()
+        """Make the environment, and write down what tenv installs, for uv to install the same."""
+        self.tenv("create", self.target, "--frozen", "--quiet")
+        state = Environment(self.prefix).state()
         if state is None:
-            raise SystemExit(f"{self.ours} has no state")
+            raise SystemExit(f"{self.prefix} has no state")
         lock = read_lock(find_places(self.folder).find(self.target).lock_file, self.target)
         wheels = lock.wheels_for(state.platform, state.python)
         self.requirements.write_text(
             "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
         )
-        self.install()
-        self.check_same()
         return list(wheels)
 
     def check_same(self) -> None:
@@ -182,7 +166,7 @@ class Bench:
 
     @staticmethod
     def links(prefix: Path) -> str:
-        """Tell how a package's files came from the cache."""
+        """Return how a package's files came from the cache."""
         record = Wheels(prefix).distributions()[0] / "METADATA"
         return "hard links" if record.stat().st_nlink > 1 else "copies or reflinks"
 
@@ -201,97 +185,94 @@ def machine(plain: dict[str, Any], number: int) -> dict[str, Any]:
     return {**plain, **({} if driver else {"driver": {"missing": "no driver"}}), **facts}
 
 
-def ratio(ours: Run, theirs: Run) -> str:
-    return f"{ours.seconds / theirs.seconds:.2f}x"
+def rows(bench: Bench, rounds: int) -> Iterator[Row]:
+    """Yield the comparisons, with the aims that the project has set itself."""
+    interpreter: Mapping[str, Callable[[], Run]] = {"`python -c pass`": bench.bare}
+    for words, aim in (
+        (("--version",), 1.2),
+        (("run", bench.target, "--", "true"), 2.0),
+        (("activate", bench.target, "--shell", "bash"), 2.0),
+        (("list",), 1.8),
+        (("create", bench.target, "--frozen"), 2.0),
+        (("check-driver",), 2.8),
+    ):
+        name = f"`tenv {' '.join(words)}`" + (", nothing to do" if words[0] == "create" else "")
+        yield Row(name, lambda words=words: bench.tenv(*words), interpreter, aim, rounds)
+    yield Row(
+        "`activate` by the hook of bash",
+        lambda: bench.in_bash(f"tenv activate {bench.target}"),
+        {"an empty function": lambda: bench.in_bash("nothing")},
+        rounds=rounds,
+        each=ACTIVATIONS,
+        most=0.001,
+    )
+    few = min(FEW, rounds)
+    uv = {"`uv venv` + `uv pip install`": bench.install}
+    yield Row(f"`create {bench.target}`, warm cache", bench.create, uv, 1.15, min(rounds, 2 * FEW))
+    hashes = {"hashlib, a thread a core": bench.hash_files}
+    yield Row("`verify --no-probes`", lambda: bench.tenv("verify", bench.target, "--no-probes"), hashes, 1.1, few)
+    for command, aim in (("check-driver", 2.0), ("check", 5.0)):
+        work = f"`{command} --against` {MACHINES:,} reports, "
+        yield Row(
+            work + "one file",
+            lambda command=command: bench.tenv(command, "--against", bench.reports()),
+            {"`json.loads` of each": lambda: bench.load(bench.reports())},
+            aim,
+            few,
+        )
+        yield Row(
+            work + "a file each",
+            lambda command=command: bench.tenv(command, "--against", bench.folder_of_reports()),
+            {"`json.loads` of each": lambda: bench.load(*sorted(bench.folder_of_reports().iterdir()))},
+            aim,
+            few,
+        )
 
 
-def extra(ours: Run, theirs: Run) -> str:
-    return f"+{(ours.seconds - theirs.seconds) * 1000:.0f} ms"
+def figures(bench: Bench, chosen: list[Row]) -> Iterator[Figure]:
+    """Yield each row when it is measured."""
+    for row in chosen:
+        figure = measure(row)
+        if "warm cache" in row.work:
+            bench.check_same()
+        yield figure
 
 
-def memory(ours: Run, theirs: Run) -> str:
-    return f"{ours.memory / (1 << 20):.0f} MiB, {theirs.memory / (1 << 20):.0f} MiB"
-
-
-def median(runs: Sequence[Run]) -> Run:
-    return Run(statistics.median(run.seconds for run in runs), max(run.memory for run in runs))
-
-
-def measure(case: Case, runs: int) -> tuple[Run, Run]:
-    """Return the medians of both sides, which take turns; the first turn is not counted."""
-    ours, theirs = [], []
-    for _ in range(runs * case.rounds + 1):
-        ours.append(case.ours())
-        theirs.append(case.theirs())
-    return median(ours[1:]), median(theirs[1:])
-
-
-def cases(bench: Bench) -> list[Case]:
-    return [
-        Case(
-            f"create {bench.target}, warm cache / uv venv + uv pip install",
-            bench.create,
-            bench.install,
-            ratio,
-            "1.2x",
-            memory=True,
-        ),
-        Case("create, nothing to do / python -c pass", bench.nothing, bench.bare, extra, "150 ms", QUICK_ROUNDS),
-        Case("tenv --version / python -c pass", lambda: bench.tenv("--version"), bench.bare, ratio, "5x", QUICK_ROUNDS),
-        Case(
-            "tenv check-driver / python -c pass",
-            lambda: bench.tenv("check-driver"),
-            bench.bare,
-            extra,
-            "150 ms",
-            QUICK_ROUNDS,
-        ),
-        *(
-            Case(
-                f"tenv {command} --against {MACHINES:,} reports / python -c pass",
-                lambda command=command: bench.tenv(command, "--against", bench.fleet()),
-                bench.bare,
-                ratio,
-                "500x",
-                memory=True,
-            )
-            for command in ("check-driver", "check")
-        ),
-    ]
+def head(bench: Bench, wheels: list[Wheel]) -> str:
+    """Return a paragraph about what is measured where."""
+    size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
+    absent = [peer for peer in PEERS if not shutil.which(peer)]
+    named = f" Absent: {', '.join(absent)}." if absent else ""
+    return (
+        f"tenv {__version__}, {bench.target} with {len(wheels)} wheels of {size:.0f} MiB, Python "
+        f"{sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start.{named}"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure tenv against the tools it stands on.")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each side (short commands: four times as many)")
+    parser = argparse.ArgumentParser(description="Measure tenv beside its peers.")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of the short commands")
     parser.add_argument("--target", default="cuda130", help="the target to create")
-    parser.add_argument(
-        "--folder", type=Path, help="where environments are made; on the disk of uv's cache it is quickest"
-    )
-    parser.add_argument("--only", default="", help="the rows whose names hold this text")
+    parser.add_argument("--folder", type=Path, help="where environments are made; best on the disk of uv's cache")
+    parser.add_argument("--only", default="", help="the rows whose work holds this text")
+    parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     given = parser.parse_args()
     if not TENV.is_file():
         raise SystemExit(f"there is no {TENV}: install tenv in this interpreter")
     with tempfile.TemporaryDirectory(prefix="tenv-bench-", dir=given.folder) as folder:
-        bench = Bench(given.target, Path(folder))
-        chosen = [case for case in cases(bench) if given.only in case.name]
-        about = ""
-        if any(case.name.startswith("create") for case in chosen):
-            wheels = bench.prepare()
-            size = sum(wheel.size or 0 for wheel in wheels) / (1 << 20)
-            about = f"{len(wheels)} wheels of {size:.0f} MiB, {bench.links(bench.ours)}, "
-        print(f"tenv {__version__}, {about}Python {sys.version.split()[0]}, ", end="")
-        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.runs}\n")
-        print(f"{'':<62}{'tenv':>10}{'other':>10}{'':>12}{'aim':>9}")
-        for case in chosen:
-            ours, theirs = measure(case, given.runs)
-            times = f"{ours.seconds * 1000:>7.0f} ms{theirs.seconds * 1000:>7.0f} ms"
-            print(f"{case.name:<62}{times}{case.compare(ours, theirs):>12}{case.aim:>9}", flush=True)
-            if case.memory:
-                print(
-                    f"{'  memory of the largest process (most of all runs)':<62}{memory(ours, theirs):>20}"
-                    f"{ours.memory / theirs.memory:>11.2f}x",
-                    flush=True,
-                )
+        bench = Bench(given.target, Path(folder).resolve())
+        about = head(bench, bench.prepare())
+        chosen = [row for row in rows(bench, given.rounds) if given.only in row.work]
+        print(about, end="\n\n", flush=True)
+        table = []
+        for line in lines(figures(bench, chosen)):
+            print(line, flush=True)
+            table.append(line)
+    if given.write:
+        before, mark, _ = given.write.read_text(encoding="utf-8").partition("## Last run\n")
+        if not mark:
+            raise SystemExit(f"{given.write} has no heading `Last run`")
+        given.write.write_text(before + mark + "\n".join(["", about, "", *table, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,18 +34,17 @@ def library(
     relocatable: bytes = b"",
 ) -> Path:
     """Write a library of sections."""
-    strings, rows = b"\0", []
+    strings = bytearray(b"\0")
 
     def at(text: str) -> int:
-        nonlocal strings
-        strings += text.encode() + b"\0"
+        strings.extend(text.encode() + b"\0")
         return len(strings) - len(text) - 1
 
     tags = [(1, name) for name in needed]
     tags += [(tag, text) for tag, text in ((14, soname), (15, rpath), (29, runpath)) if text]
     rows = [struct.pack("<QQ", tag, at(text)) for tag, text in tags]
     required = list((versions or {}).items())
-    table = b""
+    table = bytearray()
     for number, (name, names) in enumerate(required):
         size = 16 + 16 * len(names)
         last = number == len(required) - 1
@@ -54,8 +53,8 @@ def library(
             table += struct.pack("<IHHII", 0, 0, 2, at(version), 0 if place == len(names) - 1 else 16)
     for symbol in symbols:
         at(symbol)
-    sections = {".dynstr": strings, ".dynamic": b"".join([*rows, struct.pack("<QQ", 0, 0)])}
-    sections |= {".gnu.version_r": table} if table else {}
+    sections = {".dynstr": bytes(strings), ".dynamic": b"".join([*rows, struct.pack("<QQ", 0, 0)])}
+    sections |= {".gnu.version_r": bytes(table)} if table else {}
     sections |= {".nv_fatbin": code} if code else {}
     sections |= {"__nv_relfatbin": relocatable} if relocatable else {}
     return write_elf(path, sections)

@@ -16,13 +16,15 @@ from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.toolkit_headers import FUNCTIONS
 
-__all__ = ["CASES", "LATER", "Case", "cases", "host_report", "manifest", "project"]
+__all__ = ["CASES", "INDEPENDENT", "LATER", "Case", "cases", "host_report", "manifest", "project"]
 
 Case = dict[str, Any]
 
 CASES = Path(__file__).parent / "cases"
 LATER = Path(__file__).parent / "later"
 """Machines that were gathered after the rules were written."""
+INDEPENDENT = Path(__file__).parent / "independent"
+"""Machines that were gathered after that by someone who had not read the rules."""
 UNSTATED = "the thread does not say"
 
 _TARGET = "machine"

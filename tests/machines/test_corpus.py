@@ -9,11 +9,11 @@ import pytest
 
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json
-from tests.machines.convert import LATER, Case, cases, host_report, manifest
+from tests.machines.convert import INDEPENDENT, LATER, Case, cases, host_report, manifest
 from tests.machines.score import Answer, Outcome, judge, report
 
 ALL = list(cases())
-NEW = list(cases(LATER))
+NEW = [*cases(LATER), *cases(INDEPENDENT)]
 TESTS = Path(__file__).parent.parent
 CAUSES = (
     *("checkout", "clang", "cmake", "compat", "container", "driver-cuda", "gcc", "glibc", "gpu-driver", "gpu-toolkit"),
@@ -51,6 +51,14 @@ def test_every_cause_has_eight_machines_and_plain_questions_are_not_the_most_of_
 def test_half_of_the_machines_have_no_failure() -> None:
     working = sum(not fails(case) for case in ALL)
     assert 0.5 <= working / len(ALL) < 0.6
+
+
+def test_the_independent_machines_are_forty_and_half_of_them_have_no_failure() -> None:
+    independent = list(cases(INDEPENDENT))
+    assert len(independent) >= 40
+    assert 0.45 <= sum(not fails(case) for case in independent) / len(independent) < 0.6
+    plain = [case for case in independent if not {"toolkit", "compat", "wsl", "arch_list", "container"} & set(case)]
+    assert sum("build" not in case and "l4t" not in case for case in plain) <= 10
 
 
 def test_sixty_machines_and_more_have_nothing_inferred() -> None:

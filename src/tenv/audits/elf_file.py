@@ -144,9 +144,9 @@ class _Reader:
         def folders(tag: int) -> tuple[str, ...]:
             return tuple(folder for text in all_of(tag) for folder in text.split(":") if folder)
 
-        required: dict[str, tuple[str, ...]] = {}
+        required: dict[str, list[str]] = {}
         for library, name in self._versions(versions, strings):
-            required[library] = (*required.get(library, ()), name)
+            required.setdefault(library, []).append(name)
         return Elf(
             machine=self.machine,
             sections=sections,
@@ -154,7 +154,7 @@ class _Reader:
             needed=all_of(_DT_NEEDED),
             rpath=folders(_DT_RPATH),
             runpath=folders(_DT_RUNPATH),
-            versions=required,
+            versions={library: tuple(names) for library, names in required.items()},
             cxx_abi=_abi(strings),
         )
 
