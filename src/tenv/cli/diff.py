@@ -2,13 +2,12 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from tenv.cli.command import command
-from tenv.cli.fold import fold_line, terminal_width
 from tenv.cli.output import Result, Voice, format_bytes, out, paint
 from tenv.core.errors import Exit
 
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["diff", "outline", "print_difference"]
 
 _SHOWN = 20
-_COLORS = {"~ ": "33", "+ ": "32", "- ": "31"}
-"""The color of a package's row, by its sign: yellow, green, red."""
-
-_BOLD = "1"
+_GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
 
 @command("diff", short_help="Print what changes between two locks.")
@@ -66,7 +62,7 @@ def print_difference(found: "Compared") -> None:
     """Print a difference as text to standard output."""
     if found.difference:
         out(f"{found.old} → {found.new}")
-    for line in _folded(_lines(found.difference), sys.stdout):
+    for line in _lines(found.difference):
         out(line)
 
 
@@ -78,25 +74,14 @@ def outline(difference: "Difference") -> list[str]:
         *_values("host: ", difference.host, everywhere),
         *_values("toolchain: ", difference.toolchain, everywhere),
     ]
-    rows = list(_packages(difference))
-    more = [f"  … and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-    return list(_folded([*values, *rows[:_SHOWN], *more], sys.stderr))
-
-
-def _folded(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
-    """Yield lines as they are printed: rows of packages in colors, all folded to the width of the terminal."""
-    width = terminal_width(stream)
-    for line in lines:
-        color = _COLORS.get(line[2:4], "") if line.startswith("  ") else _BOLD
-        for part in [line] if width is None else fold_line(line, width, hang=4):
-            start = len(part) - len(part.lstrip(" "))
-            yield part[:start] + paint(part[start:], color, stream) if color else part
+    rows = list(_packages(difference, sys.stderr))
+    return [*values, *rows[:_SHOWN], *([f"  … and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else [])]
 
 
 def _lines(difference: "Difference") -> Iterator[str]:
     def headed(title: str, lines: list[str]) -> Iterator[str]:
         if lines:
-            yield title
+            yield paint(title, _BOLD, sys.stdout)
             yield from lines
 
     everywhere = tuple(difference.download)
@@ -104,7 +89,7 @@ def _lines(difference: "Difference") -> Iterator[str]:
     yield from headed("host", _values("", difference.host, everywhere))
     yield from headed("toolchain", _values("", difference.toolchain, everywhere))
     yield from headed("requests", _values("", difference.lock, everywhere))
-    yield from headed(f"packages: {_tally(difference)}", list(_packages(difference)))
+    yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
     if difference:
         yield from headed("download", [f"  {row}" for row in _downloads(difference)])
 
@@ -145,15 +130,15 @@ def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
     return change + _only(row.platforms, everywhere)
 
 
-def _packages(difference: "Difference") -> Iterator[str]:
+def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
     rows = [*difference.added, *difference.removed, *difference.changed]
     everywhere = tuple(difference.download)
     cells = [(row.name, _versions(row), _sizes(row), _where(row, everywhere)) for row in rows]
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
     for row, texts in zip(rows, cells, strict=True):
-        sign = "~" if row.old and row.new else "+" if row.new else "-"
+        sign, color = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
         line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
-        yield f"  {sign} {line}"
+        yield f"  {paint(f'{sign} {line}', color, stream)}"
 
 
 def _versions(row: "PackageChange") -> str:

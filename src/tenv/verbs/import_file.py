@@ -183,7 +183,7 @@ def _read_back(file: Path, name: str, trial: Path) -> Manifest:
     try:
         return read_manifest(name, trial, none, trial.name)
     except TenvError as error:
-        raise ManifestError(f"{file}: can't be converted to a manifest: {error.message}", hint=error.hint) from error
+        raise FormatError(f"{file}: can't be converted to a manifest: {error.message}", hint=error.hint) from error
 
 
 def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
@@ -193,5 +193,5 @@ def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
     try:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
-        raise LockCorruptError(f"{file}: can't be converted to a lock: {error}") from error
+        raise FormatError(f"{file}: can't be converted to a lock: {error}") from error
     return render_lock(from_manifest(manifest, {"wheels": wheels}), conda)
