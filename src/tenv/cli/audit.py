@@ -9,7 +9,7 @@ from tenv.cli.check import against_option, yes
 from tenv.cli.command import command, not_empty, prefix_option
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, count, out, print_findings
-from tenv.cli.table import print_table
+from tenv.cli.table import print_labelled, print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _show(found: "Audit") -> None:
     if found.tag:
         because = f" ({found.tag.because})" if found.tag.because else ""
         brought = f"; not allowed by any tag: {', '.join(found.tag.outside)}" if found.tag.outside else ""
-        out(f"manylinux: {found.tag.tag}{because}{brought}")
+        print_labelled("manylinux: ", len("manylinux: "), f"{found.tag.tag}{because}{brought}")
     if found.machines is None:
         out(f"runs here: {yes(found.run)}")
     else:
