@@ -240,7 +240,7 @@ def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]
         return f"it is for {', '.join(target.manifest.platforms)}, and this host is {platform}", ""
     if source and wanted and str(source.release) not in wanted:
         return f"it is for PyTorch {wanted}, and the revision is {source.version.value}", ""
-    judge = Judge(target, source, around.facts, arch_list=around.arch_list)
+    judge = Judge(target, source, around.facts, arch_list=around.arch_list, exported=around.exported)
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
         return problem, f"`tenv lock {target.name}` writes a lock"

@@ -81,6 +81,7 @@ class Target:
         lock_home: The lock that `tenv lock` writes.
         lock_origin: Where the lock was found; None where there is none, or the command line names it.
         home_origin: Whose folder `lock_home` lies in.
+        files: The files that the manifest was read from: its own and those of its parents.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Target:
     lock_home: Path
     lock_origin: Origin | None = None
     home_origin: Origin | None = None
+    files: tuple[Path, ...] = ()
 
     @property
     def owners(self) -> str:
@@ -159,11 +161,18 @@ class SearchPath:
         index, file = self._find(name, _NAME)
         place = self.places[index]
         shown = f"manifests/{name}.toml" if place.origin is Origin.BUILT_IN else _shown(file)
-        manifest = read_manifest(name, file, self.find_parent, shown)
+        files = [file]
+
+        def find_parent(name: str) -> Path:
+            files.append(self.find_parent(name))
+            return files[-1]
+
+        manifest = read_manifest(name, file, find_parent, shown)
         near = self.places[: index + 1]
         found = next((other for other in near if other.lock_file(name).is_file()), None)
         lock, home = (found or near[0]).lock_file(name), near[0].lock_file(name)
-        return Target(name, file, place.origin, manifest, lock, home, found.origin if found else None, near[0].origin)
+        lock_origin = found.origin if found else None
+        return Target(name, file, place.origin, manifest, lock, home, lock_origin, near[0].origin, tuple(files))
 
     def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:
         """Return the lock of a target without reading it, and the files that would replace it if they existed.

@@ -11,7 +11,7 @@ from typing import Any
 from tenv.checks.rules.common import chosen_gcc, gcc_limit, takes_toolkit, toolkit_on
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.pythons import FoundPython
 from tenv.host.report import HostReport
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
@@ -70,15 +70,14 @@ def debug_builds(accepted: Range, pythons: Iterable[FoundPython]) -> list[FoundP
 def _lacking_debug_python(case: Case) -> Iterator[Finding]:
     """Yield the finding if a target resolves a debug build of Python from the host, and the host has none."""
     accepted, pythons = case.manifest.system.get(DEBUG_PYTHON), case.host.pythons
-    if accepted is None:
+    if accepted is None or (isinstance(pythons, Missing) and pythons.kind is ReasonKind.UNREPORTED):
         return
     found = () if isinstance(pythons, Missing) else pythons.value
-    if debug_builds(accepted, found):
+    # A report of an older tenv lists no Pythons or no debug builds, so nothing follows from there being none.
+    if debug_builds(accepted, found) or any(row.debug is None for row in found):
         return
-    # A report of an older tenv lists no debug builds, so nothing follows from there being none.
-    looked = Missing("the host report lists no debug builds") if any(row.debug is None for row in found) else pythons
     refused = tuple(f"{row.path}: {row.version} is not {accepted}" for row in found if row.debug)
-    yield replace(_finding(DEBUG_PYTHON, accepted, refused, looked), fix=INSTALL_DEBUG)
+    yield replace(_finding(DEBUG_PYTHON, accepted, refused, pythons), fix=INSTALL_DEBUG)
 
 
 def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
