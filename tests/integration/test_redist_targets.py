@@ -45,7 +45,7 @@ platforms = ["linux-64"]
 python    = ">=3.11,<3.12"
 
 [archives]
-magma = {{ url = "{url}/magma-cuda118-2.6.2.tar.bz2", to = "opt/magma" }}
+magma = {{ url = "{url}/magma-cuda118-2.6.2.tar.bz2", to = "opt/magma", strip = 1 }}
 """
 
 LARGE = 16 << 20
