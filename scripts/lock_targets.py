@@ -1,16 +1,20 @@
 """Make the locks of conda and archive targets that tenv ships, from package lists and redist manifests in a folder.
 
-    python scripts/lock_targets.py CHANNELS [TARGET]... [--redist FOLDER] [--keep]
+    python scripts/lock_targets.py CHANNELS [TARGET]... [--redist FOLDER] [--keep] [--exclude-newer TIME]
 
 CHANNELS holds ``CHANNEL/PLATFORM/repodata.json``, each what the channel of that name serves. The lists are served on
 127.0.0.1 as a mirror, so that the locks keep the channels' own URLs; so are NVIDIA's redist manifests,
 ``PRODUCT/redistrib_LABEL.json`` below `--redist` (``../redist`` beside CHANNELS when left out). Each target is solved
 from nothing, with `--keep` from the lock that is there. Records whose source left out some of their fields
 (``less-complete.json``) count only for packages that can't be had otherwise. Every record of a new lock is then
-compared, field by field, with the one in the lists. What is printed at the end is a table of what each lock holds.
+compared, field by field, with the one in the lists. With `--exclude-newer`, files that were uploaded later do not
+count, so that the same time and the same lists give the same wheels. Archives by URL without a sha256, such as MAGMA's
+tarballs, need `--trust-first-use`, which no shipped lock was made with. What is printed at the end is a table of what
+each lock holds.
 """
 
 import argparse
+import datetime as dt
 import json
 import os
 import sys
@@ -31,6 +35,7 @@ from tenv.locks.lock_file import read_lock  # noqa: E402
 from tenv.project.context import Context  # noqa: E402
 from tenv.rattler_api.lockfile import read_records  # noqa: E402
 from tenv.rattler_api.network import Network  # noqa: E402
+from tenv.sources.interface import SolveOptions  # noqa: E402
 from tenv.targets.config import Settings  # noqa: E402
 from tenv.targets.layers import with_features  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402
@@ -73,7 +78,7 @@ def read_redist(folder: Path) -> dict[str, bytes | Path]:
 
 
 def attempt(
-    target: Target, lists: Mapping[str, Any], redist: Mapping[str, bytes | Path], *, keep: bool
+    target: Target, lists: Mapping[str, Any], redist: Mapping[str, bytes | Path], limits: SolveOptions, *, keep: bool
 ) -> tuple[Lock, float]:
     """Lock a target; return its lock and the seconds that took.
 
@@ -81,6 +86,7 @@ def attempt(
         target: The target.
         lists: The package lists.
         redist: NVIDIA's manifests.
+        limits: Which files count.
         keep: Keep the versions of the lock that is there; else the target is locked from nothing.
     """
     with Channels(lists) as channels, Server(redist) as nvidia, tempfile.TemporaryDirectory() as cache:
@@ -88,28 +94,28 @@ def attempt(
         mirrors = {**channels.mirrors(), "https://developer.download.nvidia.com": (nvidia.url,)}
         context = Mirrored(mirrors=mirrors)
         start = time.perf_counter()
-        lock_target(context, target, upgrade=() if keep else None)
+        lock_target(context, target, upgrade=() if keep else None, limits=limits)
         seconds = time.perf_counter() - start
     return read_lock(target.lock_home, target.name), seconds
 
 
 def solve(
-    target: Target, folder: Path, redist: Mapping[str, bytes | Path], *, keep: bool
+    target: Target, folder: Path, redist: Mapping[str, bytes | Path], limits: SolveOptions, *, keep: bool
 ) -> tuple[Lock, float, list[str]]:
     """Lock a target; return its lock, the seconds, and the packages for which incomplete records had to do."""
     try:
-        return *attempt(target, read_folder(folder, ()), redist, keep=keep), []
+        return *attempt(target, read_folder(folder, ()), redist, limits, keep=keep), []
     except NoSolutionError:
-        lock, _ = attempt(target, read_folder(folder), redist, keep=keep)
+        lock, _ = attempt(target, read_folder(folder), redist, limits, keep=keep)
     needed = sorted(name for name in incomplete(lock, folder))
     for name in list(needed):
         fewer = [other for other in needed if other != name]
         try:
-            attempt(target, read_folder(folder, fewer), redist, keep=keep)
+            attempt(target, read_folder(folder, fewer), redist, limits, keep=keep)
         except NoSolutionError:
             continue
         needed = fewer
-    return *attempt(target, read_folder(folder, needed), redist, keep=keep), needed
+    return *attempt(target, read_folder(folder, needed), redist, limits, keep=keep), needed
 
 
 def incomplete(lock: Lock, folder: Path) -> set[str]:
@@ -155,10 +161,17 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help="all with conda packages or archives when left out")
     parser.add_argument("--redist", type=Path, help="the folder with NVIDIA's redist manifests")
     parser.add_argument("--keep", action="store_true", help="keep the versions of the locks that still fit")
+    parser.add_argument(
+        "--exclude-newer", type=dt.datetime.fromisoformat, help="a time in UTC after which no uploaded file counts"
+    )
+    parser.add_argument(
+        "--trust-first-use", action="store_true", help="record digests of files without a published one"
+    )
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     os.environ["PWD"] = str(ROOT)
+    limits = SolveOptions(exclude_newer=arguments.exclude_newer, trust_first_use=arguments.trust_first_use)
     redist = read_redist(arguments.redist or arguments.channels.resolve().parent / "redist")
     places, known = find_places(), records_of(read_folder(arguments.channels))
     table, failed = [["target", "platform", "packages", *COLUMNS, "seconds"]], 0
@@ -169,7 +182,7 @@ def main() -> int:
         if not any(view.dependencies or view.archives for view in views):
             continue
         try:
-            lock, seconds, lacking = solve(target, arguments.channels, redist, keep=arguments.keep)
+            lock, seconds, lacking = solve(target, arguments.channels, redist, limits, keep=arguments.keep)
         except TenvError as error:
             failed += 1
             print(f"{name}: not locked: {error.message}\n  {error.hint}", file=sys.stderr)

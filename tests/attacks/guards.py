@@ -57,6 +57,9 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
     "plain texts": (
         ("tenv.locks.lock_rows.text_fault",), _no_fault, "test_lock_values.py -k escape",
     ),
+    "what a package unpacks to": (
+        ("tenv.core.unpack_limits.UnpackLimits.check",), _nothing, "test_bombs.py -k 'one or sparse or writes'",
+    ),
     "nothing twice": (
         ("tenv.locks.lock_rows._once",), _nothing, "test_lock_values.py -k 'twice or two'",
     ),

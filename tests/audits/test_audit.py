@@ -237,8 +237,10 @@ def test_damaged_files(tmp_path: Path) -> None:
         assert audit(tmp_path / "x")[::2] == (1, [("error", "TE001")])
         assert audit(tmp_path / "x" / "a.so")[::2] == (1, [("error", "TE001")])
         assert audit(tmp_path / "x" / "a.so")[1]["run"] is None
+    library(tmp_path / "x" / "liba.so.1")
     (tmp_path / "x" / "a.so").write_text("/* GNU ld script */ INPUT(liba.so.1)")
-    assert audit(tmp_path / "x")[0] == 0
+    status, found, _ = audit(tmp_path / "x")
+    assert (status, [row["path"] for row in found["files"]]) == (0, ["liba.so.1"])
 
 
 def test_damaged_wheels(tmp_path: Path) -> None:
@@ -274,7 +276,26 @@ def test_what_is_no_library(tmp_path: Path) -> None:
     assert call("audit", str(tmp_path), "--against", str(tmp_path / "nosuch")).status == 2
     assert call("audit", str(tmp_path), "--target", "nosuch").status == 2
     assert call("audit", str(tmp_path), "--prefix", str(tmp_path)).status == 8
-    assert audit(tmp_path)[1]["files"] == []
+
+
+def test_a_folder_without_a_library_is_nothing_to_audit(tmp_path: Path) -> None:
+    (tmp_path / "README").write_text("no library")
+    ended = call("audit", str(tmp_path))
+    assert (ended.status, ended.out) == (2, "")
+    assert f"error[usage]: {tmp_path} has no library to audit" in ended.err
+    (tmp_path / "torch").mkdir()
+    for name in ("setup.py", "torch/__init__.py"):
+        (tmp_path / name).write_text("")
+    for place in (tmp_path, tmp_path / "torch"):
+        ended = call("audit", str(place))
+        assert (ended.status, f"hint: `tenv build --pytorch {tmp_path}`" in ended.err) == (2, True)
+
+
+def test_a_wheel_without_a_library_is_fine(tmp_path: Path) -> None:
+    made = wheel(tmp_path / "a-1-py3-none-any.whl", {"a/__init__.py": b""})
+    status, data, found = audit(made)
+    assert (status, data["files"], found) == (0, [], [])
+    assert said(made) == "no library in a-1-py3-none-any.whl: it needs no more of a machine than its Python\n"
 
 
 def test_every_code_has_its_page_and_is_in_use() -> None:

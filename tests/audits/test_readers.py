@@ -1,8 +1,6 @@
 """What an audit reads of a file: held against readelf, and against files that were cut, changed or made to harm."""
 
-import os
 import random
-import re
 import shutil
 import struct
 import subprocess
@@ -14,6 +12,7 @@ import pytest
 from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.audits.fatbin import GpuArch, GpuCode, gpu_code
 from tests.audits.made import CUBIN, LTO, PTX, fatbin, library
+from tests.support.readelf import as_readelf_shows
 
 LIBC = {"libc.so.6": ("GLIBC_2.2.5", "GLIBC_2.34")}
 
@@ -122,28 +121,10 @@ SYSTEM = [Path(sys.executable).resolve(), *sorted(Path("/usr/lib").glob("*/lib[c
 @pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
 @pytest.mark.parametrize("path", SYSTEM, ids=lambda path: path.name)
 def test_as_readelf_says(path: Path) -> None:
-    def said(*words: str) -> str:
-        environ = {**os.environ, "LC_ALL": "C"}
-        done = subprocess.run(
-            ["readelf", "-W", *words, str(path)], capture_output=True, text=True, env=environ, check=True
-        )
-        return done.stdout
-
     elf, _ = read(path)
-    dynamic = said("-d")
-    assert list(elf.needed) == re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-    assert ":".join(elf.runpath) == "".join(re.findall(r"\(RUNPATH\).*\[(.*)\]", dynamic))
-    assert elf.soname == "".join(re.findall(r"\(SONAME\).*\[(.*)\]", dynamic))
-    needs = said("-V").partition(".gnu.version_r")[2]
-    shown: dict[str, list[str]] = {}
-    for row in needs.splitlines():
-        if file := re.search(r"File: (\S+)", row):
-            current = shown.setdefault(file[1], [])
-        elif (name := re.search(r"Name: (\S+)\s+Flags: (\S+)", row)) and name[2] != "WEAK":
-            current.append(name[1])
-    assert {name: sorted(rows) for name, rows in (elf.versions or {}).items()} == {
-        name: sorted(rows) for name, rows in shown.items()
-    }
+    shown = as_readelf_shows(path)
+    assert (elf.needed, elf.runpath, elf.soname) == (shown.needed, shown.runpath, shown.soname)
+    assert {name: sorted(rows) for name, rows in (elf.versions or {}).items()} == shown.versions
 
 
 @pytest.mark.skipif(not (shutil.which("strip") and shutil.which("cc")), reason="needs a compiler")

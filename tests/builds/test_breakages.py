@@ -86,6 +86,10 @@ def libc_too_old(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
     edit(workshop.project.manifest, '"2.17"', '"99.0"')
 
 
+def cmake_of_the_machine_too_old(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(workshop.checkout / "CMakeLists.txt", "VERSION 3.13...4.0", "VERSION 99.0")
+
+
 def compiler_broken(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", str(program(workshop, "broken-g++", "echo 'cannot execute cc1plus' >&2; exit 1")))
 
@@ -146,6 +150,20 @@ def disk_full(_: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: real(path)._replace(free=1 << 20))
 
 
+def disk_too_small_for_debug(_: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Three C++ files: 4.5 MB of a Release build, 36 MB with debug information."""
+    real = shutil.disk_usage
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: real(path)._replace(free=12_000_000))
+    return ("--debug",)
+
+
+def build_file_truncated(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
+    assert call("plan", "tiny", "--pytorch", str(workshop.checkout), "--configure").status == 0
+    file = workshop.checkout / "build" / "build.ninja"
+    text = file.read_text()
+    file.write_text(text[: text.rindex("\nbuild ") + 8])
+
+
 def header_removed(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
     (workshop.checkout / "c10/core/Scalar.h").unlink()
 
@@ -174,6 +192,11 @@ def library_not_found(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
 
 def no_space(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "ccX.s: Fatal error: Module.cpp.o: No space left on device"
+    wrapped_compiler(workshop, monkeypatch, "Module.cpp", f"echo '{said}' >&2; exit 1")
+
+
+def python_header_missing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "Module.cpp:1:10: fatal error: Python.h: No such file or directory"
     wrapped_compiler(workshop, monkeypatch, "Module.cpp", f"echo '{said}' >&2; exit 1")
 
 
@@ -226,11 +249,14 @@ SLOW: dict[Break, tuple[str, set[str]]] = {
     cmake_refuses: ("configure", {"TE932"}),
     submodule_that_nobody_lists: ("configure", {"TE801"}),
     python_not_found: ("configure", {"TE807"}),
+    cmake_of_the_machine_too_old: ("configure", {"TE603"}),
     cmake_killed: ("configure", {"TE932"}),
     cuda_turned_off: ("summary", {"TE941"}),
     distributed_turned_off: ("summary", {"TE941"}),
     mkl_turned_off: ("summary", {"TE941"}),
     disk_full: ("estimate", {"TE951"}),
+    disk_too_small_for_debug: ("estimate", {"TE951"}),
+    build_file_truncated: ("estimate", {"TE953"}),
     header_removed: ("canary", {"TE961"}),
     first_library_wrong: ("canary", {"TE961"}),
     compiler_killed: ("canary", {"TE701"}),
@@ -238,6 +264,7 @@ SLOW: dict[Break, tuple[str, set[str]]] = {
     module_wrong: ("build", {"TE961"}),
     library_not_found: ("build", {"TE817"}),
     no_space: ("build", {"TE702"}),
+    python_header_missing: ("build", {"TE807"}),
     backend_missing: ("build", {"TE962"}),
     module_that_is_not_there: ("import", {"TE971"}),
     symbol_undefined: ("import", {"TE806"}),

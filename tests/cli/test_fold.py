@@ -8,11 +8,13 @@ import subprocess
 import sys
 import termios
 from fcntl import ioctl
+from pathlib import Path
 
 import pytest
 
 from tenv.cli.fold import fold_line, fold_table, terminal_width
-from tests.support.projects import SOURCE, Project
+from tests.audits.made import library
+from tests.support.projects import SOURCE, Project, call
 
 WIDTHS = (60, 80, 120, 200)
 TABLES = [
@@ -61,6 +63,18 @@ def test_lines_fit_and_words_are_whole(project: Project, words: tuple[str, ...])
         for line in text.splitlines():
             assert len(line) <= width or len(max(line.split(), key=len)) > width - 20, (width, line)
         assert whole - set(text.split()) <= {"-"}, width
+
+
+def test_the_manylinux_line_of_audit_folds_beside_its_label(project: Project, tmp_path: Path) -> None:
+    outside = [f"libcompany{number}.so.1" for number in range(9)]
+    path = library(tmp_path / "liba.so", ["libc.so.6", *outside], versions={"libc.so.6": ("GLIBC_2.17",)})
+    [piped] = [line for line in call("audit", str(path)).out.splitlines() if line.startswith("manylinux: ")]
+    text = bare(on_terminal(project, 60, "audit", str(path)))
+    start, *hung = re.findall(r"^manylinux: .*\n(?: {11}\S.*\n)*", text, re.MULTILINE)[0].splitlines()
+    assert len(hung) > 1
+    assert max(map(len, (start, *hung))) <= 60
+    assert " ".join([start, *(line.strip() for line in hung)]) == piped
+    assert set(outside) <= {word.rstrip(",") for word in piped.split()}
 
 
 def test_a_pipe_gets_whole_lines_whatever_columns_says(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

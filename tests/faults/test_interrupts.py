@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tenv.core.file_stamps import note_stamps
+from tenv.core.files import digest
 from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import Fault, unpack
 from tests.support.projects import Project, call, finish, snapshot, until
@@ -41,6 +43,8 @@ def workers(project: Project) -> list[int]:
 
 def start_slow(project: Project) -> "subprocess.Popen[str]":
     """Start a `create` and return it when it is in the middle of a download."""
+    (wheel,) = project.index.folder.glob("large-*.whl")
+    note_stamps(f"unpacked-{digest(wheel)}", {wheel.name: (1 << 18, 5)})  # else tenv itself would read it first
     project.index.fail(Fault.SLOW, r"large.*whl$")
     project.index.asked.clear()
     child = project.start("create", "tiny")

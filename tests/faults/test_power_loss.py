@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tenv.core.prefix import LOCK_NOTE
+from tenv.core.prefix import CREATE_NOTE, LOCK_NOTE
 from tenv.install import make
 from tenv.rattler_api import install as rattler
 from tests.support.conda import PLACEHOLDER, Channel
@@ -58,9 +58,9 @@ class Disk:
         """Note a change of a file or folder; a rename is noted by its new name."""
         name = os.path.relpath(path, self.prefix)
         removed = name.startswith(f"../.{self.prefix.name}.removed-") and call == "shutil.rmtree"
-        passing = name == ".tenv.lock" or Path(name).name.startswith(".") or name.endswith(LOCK_NOTE)
+        passing = name == ".tenv.lock" or Path(name).name.startswith(".") or name.endswith((LOCK_NOTE, CREATE_NOTE))
         if not removed and (name.startswith("..") or passing):
-            return  # files of locks, new files before they get their names, and a note that nobody needs
+            return  # files of locks, new files before they get their names, and notes that nobody needs
         self.calls += 1
         if any(state.startswith(READY) for state in self.states):
             self.faults.append(f"{call} {name}, while the stored state may be ready")

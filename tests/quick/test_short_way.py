@@ -20,20 +20,13 @@ from tenv.activation.shells import posix
 from tenv.core.files import digest
 from tenv.quick import short_way as quick
 from tenv.quick.noted_environment import look
-from tests.support.projects import Ended, Project, call
+from tests.quick.ways import ways
+from tests.support.projects import Project, call
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the short way is for Linux alone")
 
 META = "tenv-meta"
 SOURCE = str(Path(quick.__file__).parents[2])
-
-
-@pytest.fixture
-def both(created: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project with an environment, which the test stands in."""
-    monkeypatch.setenv("PWD", str(created.folder))
-    created.ok("list")  # notes what it looked at
-    return created
 
 
 def found(project: Project) -> bool:
@@ -157,8 +150,10 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_not_as_it_was_made_is_left_to_the_program(change: str, both: Project) -> None:
+    both.ok("create", "tiny")
     CHANGES[change](both)
     assert not found(both)
+    assert not quick._create(["tiny"])
 
 
 def _signed(project: Project, change: Callable[[dict[str, Any]], object]) -> None:
@@ -208,12 +203,6 @@ def test_no_byte_of_a_note_can_change(both: Project) -> None:
 
 def _data() -> str:
     return str(Path(os.environ["XDG_DATA_HOME"]) / "tenv")
-
-
-def ways(project: Project, *words: str, wrapped: tuple[str, ...] = (), **environment: str) -> tuple[Ended, Ended]:
-    """Run a command by the short way and by the program."""
-    short = project.run(*words, wrapped=wrapped, environment=environment)
-    return short, project.run(*words, wrapped=wrapped, environment={**environment, quick.OFF: "0"})
 
 
 PROGRAM = "env | grep -v ^_= | sort; grep SigIgn /proc/self/status"

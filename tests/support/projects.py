@@ -170,9 +170,9 @@ class Project:
             child.communicate()
 
 
-def finish(child: "subprocess.Popen[str]") -> Ended:
+def finish(child: "subprocess.Popen[str]", seconds: float = 120) -> Ended:
     """Wait for a program and tell how it ended."""
-    out, err = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=seconds)
     return Ended(child.returncode, out, err)
 
 
@@ -225,7 +225,10 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def snapshot(prefix: Path) -> dict[str, str]:
-    """Return what every file of an environment holds, but tenv's state, caches of bytecode and lock files."""
+    """Return what every file of an environment holds, but tenv's state, caches of bytecode and lock files.
+
+    The note of what `create` looked at is left out, too: it holds times.
+    """
     found = {}
     for path in sorted(prefix.rglob("*")):
         name = str(path.relative_to(prefix))
@@ -234,7 +237,7 @@ def snapshot(prefix: Path) -> dict[str, str]:
         elif (
             path.is_file()
             and "__pycache__" not in name
-            and name not in ("tenv-meta/state.json", "tenv-meta/id", ".lock")
+            and name not in ("tenv-meta/state.json", "tenv-meta/id", "tenv-meta/create-note", ".lock")
         ):
             found[name] = f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
     return found

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tenv.core.errors import UnknownTargetError
+from tenv.core.versions import Version
+from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.project_folder import find_project
 from tenv.targets.search import Origin, Place, SearchPath
 from tests.support.projects import write_config
@@ -92,12 +94,37 @@ def test_a_misspelt_name_comes_with_the_nearest_ones(places: SearchPath) -> None
         ("CUDA-130", "13.0: `cuda130`"),
     ],
 )
-def test_a_release_of_cuda_is_answered_by_its_number(places: SearchPath, name: str, meant: str) -> None:
+def test_a_release_of_cuda_is_answered_by_its_number(
+    places: SearchPath, name: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostDriver, "detect", lambda: None)
     for known in ("cuda118", "cuda121", "cuda121-archives", "cuda129", "cuda130", "cuda132", "cpu"):
         write(places, Origin.BUILT_IN, known)
     with pytest.raises(UnknownTargetError) as error:
         places.find(name)
     assert error.value.hint.startswith(f"nearest to CUDA {meant}; `auto` selects")
+
+
+@pytest.mark.parametrize(
+    ("driver", "name", "meant"),
+    [
+        ("535.104.12", "cuda122", "nearest to CUDA 12.2: `cuda121`, which driver 535.104.12 of this host runs"),
+        ("525.60.13", "cuda12", "nearest to CUDA 12: `cuda129`, which"),  # the floor of CUDA 12
+        ("525.60.12", "cuda12", "nearest to CUDA 12 that driver 525.60.12 of this host runs: `cuda118`; it does not"),
+        ("535.104.12", "cuda14", "nearest to CUDA 14 that driver 535.104.12 of this host runs: `cuda129`; it does not"),
+        ("515.76", "cuda122", "nearest to CUDA 12.2 that driver 515.76 of this host runs: `cuda118`; it does not run"),
+        ("390.157", "cuda122", "nearest to CUDA 12.2: `cuda121`, which driver 390.157 of this host does not run"),
+    ],
+)
+def test_the_nearest_release_is_one_that_the_driver_runs(
+    places: SearchPath, driver: str, name: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostDriver, "detect", lambda: HostDriver(Version(driver), windows=False))
+    for known in ("cuda118", "cuda121", "cuda129", "cuda130", "cpu"):
+        write(places, Origin.BUILT_IN, known)
+    with pytest.raises(UnknownTargetError) as error:
+        places.find(name)
+    assert error.value.hint.startswith(meant)
 
 
 def test_a_project_is_found_upwards(tmp_path: Path) -> None:

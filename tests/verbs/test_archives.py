@@ -129,7 +129,7 @@ def test_cudnn_is_the_one_for_the_cuda_major(project: Project, served: Server) -
         ('cusparselt = ">=99"', 5, "no-solution", "no version of the facts is in `>=99`"),
         ('cusparselt = "0.9.1.1"', 5, "no-solution", "has no file on linux-64 for CUDA 12.1"),
         ('x = { url = "https://h/f.rar" }', 3, "manifest", "has no known extension"),
-        ('x = { url = "https://u:p@h/f.zip" }', 3, "manifest", "without a user"),
+        ('x = { url = "https://u:p@h/f.zip" }', 3, "manifest", "manifests and locks are shared"),
         ('x = { url = "https://h/f.zip", to = "../up" }', 3, "manifest", "expected a folder below the prefix"),
         ('x = { url = "https://h/f.zip", to = "tenv-meta" }', 3, "manifest", "that folder is tenv's own"),
         ('x = { url = "https://h/f.zip" }', 2, "usage", "has no sha256"),

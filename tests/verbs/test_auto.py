@@ -1,6 +1,7 @@
 """`tenv create auto`: the best target of a machine, with its reasons."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -298,3 +299,28 @@ def test_a_manifest_that_can_not_be_read_is_told(auto: Any, targets: Project) ->
         "manifests/best.toml: not TOML: Invalid value (at end of document)"
     )
     assert lines[1].startswith("auto: cuda130, since ")
+
+
+def test_off_the_network_what_the_cache_lacks_falls_out(auto: Any, targets: Project) -> None:
+    targets.ok("create", "cuda130")
+    shutil.rmtree(targets.prefix.with_name("cuda130"))
+    for name in ("cuda132", "cuda124"):  # a file that was never fetched
+        lock = targets.lock.with_name(f"{name}.lock")
+        lock.write_text(
+            re.sub(r"(file: native-[^\n]*\n\s*sha256: )[0-9a-f]{64}", rf"\g<1>{'7' * 64}", lock.read_text())
+        )
+    ended = auto("595.58.03", H100, "--offline", "--json")
+    assert ended.data["target"] == "cuda130"
+    assert [row["target"] for row in ended.data["auto"]["ranking"] if row["suits"]][:1] == ["cuda130"]
+    lines = said(ended)
+    assert lines[0].startswith("auto: cuda132, ")
+    assert lines[-2].startswith("auto: cuda130, since CUDA 13.0 runs ")
+    assert lines[-1].startswith("auto: not cuda132, since `--offline`: ")
+    assert not targets.prefix.with_name("cuda132").exists()
+
+
+def test_off_the_network_a_cache_that_serves_no_target_is_an_error(auto: Any, targets: Project) -> None:
+    ended = auto("595.58.03", H100, "--offline")
+    assert ended.status == 6
+    assert "auto: not cuda118, since" not in ended.err
+    assert "auto: not cuda124, since `--offline`: " in ended.err

@@ -116,7 +116,9 @@ def test_init_makes_a_project_that_can_be_locked_and_created(
     ended = project.ok("init", "other", "--extends", "My-Work")
     assert ".gitignore" not in ended.err
     project.fails(2, "file-exists", "init", "other")
-    project.fails(2, "usage", "init", "auto")
+    said = project.fails(2, "usage", "init", "auto")
+    assert "`auto` means the best target of the host" in said
+    assert "`tenv init NAME`" in said
     project.fails(2, "usage", "init", "-o/x")
     project.fails(2, "unknown-target", "init", "third", "--extends", "nosuch")
     assert sorted(file.name for file in (folder / "manifests").iterdir()) == [

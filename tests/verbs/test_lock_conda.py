@@ -496,3 +496,19 @@ def test_credentials_are_those_of_rattler(tools: Project, channels: Channels, tm
     tools.ok("lock", "tiny")
     assert "Bearer secret" in channels.authorization
     assert "secret" not in tools.lock.read_text()
+
+
+def test_what_no_lock_can_hold_is_refused_where_another_package_brings_it(project: Project, channels: Channels) -> None:
+    """As conda-forge's old feedstocks did: a package for CUDA 11 that required `cudatoolkit-dev`."""
+    channels.add(
+        "main-line",
+        package("gpu-tool", "1.0", "0", "gpu-part >=1"),
+        package("gpu-part", "1.0", "0", "cudatoolkit-dev 11.7.*"),
+        package("cudatoolkit-dev", "11.7.0"),
+    )
+    rewrite(project, dependencies='gpu-tool = "*"')
+    err = project.fails(3, "manifest", "lock", "tiny")
+    assert "`cudatoolkit-dev` holds no toolkit, but a script that downloads one" in err
+    assert "; gpu-part requires it on linux-64" in err
+    assert "hint: remove gpu-part, and use cuda-nvcc" in err
+    assert not project.lock.exists()

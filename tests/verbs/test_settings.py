@@ -71,6 +71,33 @@ def test_a_setting_that_there_is_not_changes_nothing(project: Project, words: tu
     assert config_file().read_text() == "# mine\n"
 
 
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ("TENV_LOCKED", ("create", "tiny")),
+        ("TENV_LOCKED", ("run", "tiny", "--", "true")),
+        ("TENV_FROZEN", ("create", "tiny")),
+        ("TENV_OFFLINE", ("create", "tiny")),
+        ("TENV_OFFLINE", ("lock", "tiny")),
+    ],
+)
+def test_a_variable_that_is_neither_yes_nor_no_is_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch, variable: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv(variable, "foo")
+    said = project.fails(2, "usage", *words)
+    assert f"{variable} is `foo`" in said
+    assert f"`unset {variable}`" in said
+    assert "--" not in said
+
+
+def test_a_mistyped_option_is_not_put_down_to_a_variable(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENV_LOCKED", "1")
+    said = project.fails(2, "usage", "create", "tiny", "--lokced")
+    assert "--lokced" in said
+    assert "TENV_LOCKED" not in said
+
+
 def test_info_says_what_is_used(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://me:secret@wheels.example.org/simple")
     ended = project.ok("info", "--json")

@@ -22,7 +22,7 @@ from tenv.audits.elf_file import MAGIC
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
 
-__all__ = ["AuditedKind", "AuditedTree", "TreePart", "open_tree"]
+__all__ = ["HINT", "AuditedKind", "AuditedTree", "TreePart", "open_tree"]
 
 
 _MOST_FILES = 200_000
@@ -133,15 +133,15 @@ def open_tree(path: Path) -> AuditedTree:
         with path.open("rb") as file:
             start = file.read(4)
     except OSError as error:
-        raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=_HINT) from error
+        raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=HINT) from error
     if is_wheel(path.name) or path.suffix == ".zip" or start == b"PK\x03\x04":
         return _wheel(path)
     if start != MAGIC and ".so" not in path.name:
-        raise UsageError(f"{path}: is neither a wheel nor an ELF file", hint=_HINT)
+        raise UsageError(f"{path}: is neither a wheel nor an ELF file", hint=HINT)
     return AuditedTree(path, AuditedKind.FILE, [path.name])
 
 
-_HINT = "name a built torch, a wheel, a library or a folder of libraries: `tenv audit dist/torch-*`"
+HINT = "name a built torch, a wheel, a library or a folder of libraries: `tenv audit dist/torch-*`"
 
 
 def _folder(path: Path) -> AuditedTree:

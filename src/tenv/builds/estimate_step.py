@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
-from tenv.builds.ninja_plan import measured, remaining
+from tenv.builds.ninja_plan import damage, measured, remaining
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.task_costs import DISK, Task, TaskKind, memory_jobs, seconds_of, total_seconds
 from tenv.checks.rules.interface import Finding, Severity
@@ -32,6 +32,8 @@ def build_targets(job: BuildJob) -> tuple[str, ...]:
 
 def check_estimate(job: BuildJob) -> Done:
     """Count what is to be done, price it, and hold it against the disk and the memory."""
+    if fault := damage(job.folder, job.environ):
+        return Done([_damaged(job, fault)])
     tasks = remaining(job.folder, build_targets(job), job.environ)
     if tasks is None:
         return Done((), {}, lines=("not known: this revision has no plan before it compiles",))
@@ -133,6 +135,17 @@ def _short(job: BuildJob, need: int, free: int) -> Iterator[Finding]:
         "src/tenv/builds/task_costs.py: an estimate",
         "`tenv clean` shows what the caches hold; free some, or build in a checkout on another disk",
         Severity.ERROR if certain else Severity.WARNING,
+    )
+
+
+def _damaged(job: BuildJob, fault: str) -> Finding:
+    return build_finding(
+        "TE953",
+        str(job.folder / "build.ninja"),
+        "can't be read by Ninja, so that nothing can be planned or built",
+        fault,
+        "ninja-build.org/manual.html",
+        f"`tenv build {job.target.name} --fresh` configures anew",
     )
 
 

@@ -9,7 +9,7 @@ from tenv.builds.task_costs import Task, TaskKind, kind_of
 from tenv.core import process
 from tenv.core.missing import Missing
 
-__all__ = ["measured", "remaining", "targets"]
+__all__ = ["damage", "measured", "remaining", "targets"]
 
 _STATUS = re.compile(r"^\[ *\d+/\d+\] ")
 _SECONDS = 300.0
@@ -33,6 +33,20 @@ def remaining(folder: Path, names: Iterable[str], environ: Mapping[str, str]) ->
             rows = [_STATUS.sub("", line) for line in said.stdout.splitlines() if _STATUS.match(line)]
             return tuple(task for row in rows if (task := kind_of(row)))
     return _commands(folder)
+
+
+def damage(folder: Path, environ: Mapping[str, str]) -> str:
+    """Return what Ninja says of a build file that it can't read; empty where it can, or where there is none.
+
+    What it says of a missing source or target is not asked: CMake may be run again first, which makes the file anew.
+    """
+    program = process.find("ninja", environ.get("PATH"))
+    if program is None or not (folder / "build.ninja").is_file():
+        return ""
+    said = process.run([program, "-t", "rules"], environment=environ, folder=folder, timeout=_SECONDS)
+    if isinstance(said, Missing) or said.status == 0:
+        return ""
+    return next((line for line in said.stderr.splitlines() if line.startswith("ninja: error: ")), "")
 
 
 def _commands(folder: Path) -> tuple[Task, ...] | None:

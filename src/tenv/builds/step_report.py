@@ -42,6 +42,7 @@ CODES = {
     "TE942": "an MPI without CUDA",
     "TE951": "the disk is too small",
     "TE952": "the memory limits the jobs",
+    "TE953": "the build file can't be read",
     "TE961": "the compilation failed",
     "TE962": "the package could not be installed",
     "TE971": "torch does not import",

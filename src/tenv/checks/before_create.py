@@ -1,6 +1,7 @@
 """Check that a target can be built on this host before `create` changes anything."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.judge import Judge, find_source
@@ -9,6 +10,7 @@ from tenv.checks.rules.arch_list import VARIABLE
 from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.checks.rules.resources import DISK
+from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.errors import UnbuildableLockError, UnfitHostError
 from tenv.facts.tables import Facts
 from tenv.host.report import HostReport
@@ -30,6 +32,7 @@ class Surroundings:
         facts: The tables.
         arch_list: `TORCH_CUDA_ARCH_LIST` in the caller's environment.
         here: Whether the host is this machine, with no assumed values.
+        exported: The build switches of PyTorch in the caller's environment.
     """
 
     host: HostReport
@@ -37,6 +40,7 @@ class Surroundings:
     facts: Facts
     arch_list: str = ""
     here: bool = False
+    exported: Mapping[str, str] = field(default_factory=dict)
 
 
 def look_around(context: Context, pytorch: str = "", options: HostOptions | None = None) -> Surroundings:
@@ -55,7 +59,8 @@ def look_around(context: Context, pytorch: str = "", options: HostOptions | None
     source = find_source(pytorch, facts)  # first, since it fails faster than probes end
     options = options or HostOptions()
     host, archs = report(context, options), context.environ.get(VARIABLE, "")
-    return Surroundings(host, source, facts, archs, here=options == HostOptions())
+    switches = exported_switches(facts, context.environ)
+    return Surroundings(host, source, facts, archs, here=options == HostOptions(), exported=switches)
 
 
 def require_build(
@@ -91,6 +96,7 @@ def require_build(
         lock=lock,
         arch_list=around.arch_list,
         there=there,
+        exported=around.exported,
     )
     verdicts = judge(around.host)
     findings = verdicts.about(Scope.BUILD, Scope.BOTH)

@@ -92,6 +92,22 @@ class TargetChoice:
             "ranking": [candidate.to_json() for candidate in self.ranking],
         }
 
+    def without(self, reason: str) -> "TargetChoice | None":
+        """Return the choice if the selected target falls out; None if no other one suits.
+
+        Args:
+            reason: Why it falls out.
+        """
+        at = next(index for index, candidate in enumerate(self.ranking) if candidate.target == self.target)
+        out = replace(self.ranking[at], suits=False, reason=reason)
+        ranking = (*self.ranking[:at], out, *self.ranking[at + 1 :])
+        rest = [candidate for candidate in ranking[at + 1 :] if candidate.gpu is out.gpu]
+        place = next((place for place, candidate in enumerate(rest) if candidate.suits), None)
+        if place is None:
+            return None
+        taken = rest[place]
+        return TargetChoice(taken.target, taken.reason, ranking, (*self.better, out, *rest[:place]))
+
     def lines(self) -> Iterator[str]:
         """Yield the choice as text: why the target was selected and why better ones were not."""
         yield f"{AUTO}: {self.target}, since {self.reason}"
@@ -224,7 +240,7 @@ def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]
         return f"it is for {', '.join(target.manifest.platforms)}, and this host is {platform}", ""
     if source and wanted and str(source.release) not in wanted:
         return f"it is for PyTorch {wanted}, and the revision is {source.version.value}", ""
-    judge = Judge(target, source, around.facts, arch_list=around.arch_list)
+    judge = Judge(target, source, around.facts, arch_list=around.arch_list, exported=around.exported)
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
         return problem, f"`tenv lock {target.name}` writes a lock"

@@ -20,6 +20,7 @@ from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.driver_family import GPU_RULES
 from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
+from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
 from tenv.environment.state import Environment, digests_of
 from tenv.facts.tables import Facts
@@ -114,6 +115,7 @@ class Judge:
         arch_list: str = "",
         activated: Mapping[str, str] | None = None,
         there: frozenset[str] = frozenset(),
+        exported: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare a target.
 
@@ -126,6 +128,7 @@ class Judge:
             lock: The lock if the caller has read it.
             activated: The variables that activating its environment sets; None if there is none.
             there: The digests of the packages that its environment holds already.
+            exported: The build switches of PyTorch in the caller's environment.
         """
         self._target = target
         self._source = source
@@ -133,6 +136,7 @@ class Judge:
         self._arch_list = arch_list
         self._activated = activated
         self._there = there
+        self._exported = exported or {}
         self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
         self._on: dict[str, Manifest] = {}
         self._rules = RULES
@@ -178,7 +182,7 @@ class Judge:
         platform = _platform(host)
         manifest = self._manifest(platform)
         named = named_archs(manifest, self._arch_list)
-        about = (self.lock, host, self._source, self._facts, named, self._activated, self._there)
+        about = (self.lock, host, self._source, self._facts, named, self._activated, self._there, self._exported)
         return Case(manifest, platform, *about)
 
     def _manifest(self, platform: str) -> Manifest:
@@ -222,7 +226,9 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
         environment = context.environment(target.name, None)
         host, activated = with_environment(host, environment.prefix), _activated(environment)
         there = _there(environment)
-    return Judge(target, source, facts, arch_list=archs, activated=activated, there=there)(host)
+    switches = exported_switches(facts, context.environ)
+    judge = Judge(target, source, facts, arch_list=archs, activated=activated, there=there, exported=switches)
+    return judge(host)
 
 
 def _there(environment: Environment) -> frozenset[str]:
@@ -273,7 +279,8 @@ def check_fleet(
     facts = user_facts(context)
     source = find_source(pytorch, facts)
     archs = context.environ.get(VARIABLE, "")
-    judges = _Judges([Judge(target, source, facts, arch_list=archs) for target in find_targets(context, name)])
+    switches, targets = exported_switches(facts, context.environ), find_targets(context, name)
+    judges = _Judges([Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets])
     return ask(path, lambda host: tuple(judges(host)))
 
 

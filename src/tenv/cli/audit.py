@@ -9,7 +9,7 @@ from tenv.cli.check import against_option, yes
 from tenv.cli.command import command, not_empty, prefix_option
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, count, out, print_findings
-from tenv.cli.table import print_table
+from tenv.cli.table import print_labelled, print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def audit(
 
     It prints the GPU code of each library, the symbol versions that it requires, its run path and C++ ABI; the oldest
     manylinux tag; what is missing, comes from outside the environment, or differs from the lock. Status 1 with an error
-    finding, or with a machine of --against that it does not run on.
+    finding, or with a machine of --against that it does not run on; 2 for a folder without any library.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
@@ -69,6 +69,9 @@ def _show(found: "Audit") -> None:
         )
         for row in rows
     ]
+    if not rows and not found.findings:
+        out(f"no library in {found.path.name}: it needs no more of a machine than its Python")
+        return
     print_table(("FILE", "GPU CODE", "PTX", "REQUIRES", "C++11 ABI", "RUN PATH"), shown[:_MOST_ROWS])
     if len(shown) > _MOST_ROWS:
         out(f"and {count(len(shown) - _MOST_ROWS, 'file')} more (`--json` lists all)")
@@ -79,7 +82,7 @@ def _show(found: "Audit") -> None:
     if found.tag:
         because = f" ({found.tag.because})" if found.tag.because else ""
         brought = f"; not allowed by any tag: {', '.join(found.tag.outside)}" if found.tag.outside else ""
-        out(f"manylinux: {found.tag.tag}{because}{brought}")
+        print_labelled("manylinux: ", len("manylinux: "), f"{found.tag.tag}{because}{brought}")
     if found.machines is None:
         out(f"runs here: {yes(found.run)}")
     else:

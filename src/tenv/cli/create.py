@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
-    from tenv.verbs.create import Created, LockMode
+    from tenv.verbs.create import Created, CreateRequest, LockMode
 
 __all__ = ["create"]
 
@@ -110,9 +111,29 @@ def create(
         request = workflow.CreateRequest(
             name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
         )
-        made = workflow.create(context, request, _teller(progress))
+        made, choice = _first_that_is_served(context, request, choice, progress)
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+
+
+def _first_that_is_served(
+    context: "Context", request: "CreateRequest", choice: "TargetChoice | None", progress: Terminal
+) -> "tuple[Created, TargetChoice | None]":
+    """Create a target; of `auto` without the network, the best one whose files the caches have."""
+    from tenv.core.errors import NetworkError
+    from tenv.verbs import create as workflow
+
+    tell = _teller(progress)
+    while choice and context.offline:
+        try:
+            return workflow.create(context, request, tell), choice
+        except NetworkError as error:  # nothing was changed: files are fetched before the environment changes
+            following = choice.without(f"`--offline`: {error.message}")
+            if following is None:
+                raise
+            progress.say("\n".join(following.lines()))
+            choice, request = following, replace(request, target=following.target)
+    return workflow.create(context, request, tell), choice
 
 
 def _teller(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":

@@ -10,6 +10,7 @@ from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.cli.start import program_words
+from tenv.core.errors import UsageError
 
 if TYPE_CHECKING:
     from tenv.verbs.export import Written
@@ -112,7 +113,10 @@ def _stored(written: "Written", format: str, output: Path, *, force: bool) -> Re
     """Write the files of an export."""
     from tenv.verbs.export import write  # late: loads what it needs
 
-    paths, kept = write(*_placed(written, output), force=force)
+    placed, folder = _placed(written, output)
+    if not folder.exists() and not folder.parent.is_dir():  # one folder is made, not what a typing error names
+        raise UsageError(f"{folder.parent}: no such folder", hint=f"`mkdir -p {folder.parent}` makes it")
+    paths, kept = write(placed, folder, force=force)
     files = [str(path) for path in paths]
     lost = _lost(written) + [f"kept (`--force` replaces it): {line}" for line in kept]
     data = _data(written, format) | ({"kept": kept} if kept else {})

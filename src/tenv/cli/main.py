@@ -109,6 +109,8 @@ def _main(arguments: list[str]) -> None:
         tell(error.format_message())
         leave(UsageError.status)
     except click.ClickException as error:
+        if fault := _variable_fault(error):
+            leave(voice.fail(name, fault))
         command = f"tenv {name}" if name in COMMANDS else "tenv"
         hint = OTHER_WORDS.get(name) or f"`{command} --help` shows what it takes"
         leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
@@ -117,6 +119,23 @@ def _main(arguments: list[str]) -> None:
         leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _variable_fault(error: Exception) -> Any:
+    """Return the error for a variable such as ``TENV_LOCKED``; None if the words of the command line are at fault.
+
+    The parser reports the option that the variable stands for, which was not typed.
+    """
+    from tenv.core.errors import UsageError  # late: as in the caller
+    from tenv.project.context import is_set
+
+    variable = getattr(getattr(error, "param", None), "envvar", None)
+    try:
+        if isinstance(variable, str):
+            is_set(variable)
+    except UsageError as fault:
+        return fault
+    return None
 
 
 def _in_order(arguments: list[str]) -> list[str]:

@@ -171,23 +171,25 @@ def watch(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     text: str | None = None,
+    on_tick: Callable[[int], None] = lambda _: None,
 ) -> Completed:
     """Run a program and pass on its standard error as it arrives.
 
     On POSIX, standard error of the program is a terminal, so that it reports progress. Escape sequences are removed
-    from what is passed on and returned.
+    from what is passed on and returned. There, `on_tick` is called several times a second with the process id; if it
+    raises, the program is ended.
     """
     if sys.platform == "win32":
-        return _watch_pipe(arguments, on_text, environment, folder, text)
-    return _watch_terminal(arguments, on_text, environment, folder, text)
+        return _watch_pipe(arguments, on_text, text, env=environment, cwd=folder)
+    return _watch_terminal(arguments, on_text, text, on_tick, env=environment, cwd=folder)
 
 
 def _watch_terminal(
     arguments: Sequence[str],
     on_text: Callable[[str], None],
-    environment: Mapping[str, str] | None,
-    folder: Path | None,
     text: str | None,
+    on_tick: Callable[[int], None],
+    **options: Any,
 ) -> Completed:
     import fcntl  # not on Windows
     import pty  # not on Windows
@@ -201,20 +203,21 @@ def _watch_terminal(
     with _binding() as changes:
         child = subprocess.Popen(
             list(arguments),
-            env=environment,
-            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=theirs,
             **changes,
+            **options,
         )
     with child:
         try:
             os.close(theirs)
             _feed(child, text)
             for plain in _read_terminal(ours):
-                pieces.append(plain)
-                on_text(plain)
+                on_tick(child.pid)
+                if plain:
+                    pieces.append(plain)
+                    on_text(plain)
             status = child.wait()
         except BaseException:
             _stop(child)
@@ -225,8 +228,14 @@ def _watch_terminal(
 
 
 def _read_terminal(handle: int) -> Iterator[str]:
-    """Yield the output of a terminal without escape sequences until its last writer ends."""
+    """Yield the output of a terminal without escape sequences until its last writer ends; empty while there is none."""
+    import select  # not on Windows
+
+    (waiting := select.poll()).register(handle, select.POLLIN)
     while True:
+        if not waiting.poll(200):  # milliseconds
+            yield ""
+            continue
         try:
             chunk = os.read(handle, 65536)
         except OSError:  # Linux returns EIO after the last writer has ended
@@ -237,22 +246,17 @@ def _read_terminal(handle: int) -> Iterator[str]:
 
 
 def _watch_pipe(
-    arguments: Sequence[str],
-    on_text: Callable[[str], None],
-    environment: Mapping[str, str] | None,
-    folder: Path | None,
-    text: str | None,
+    arguments: Sequence[str], on_text: Callable[[str], None], text: str | None, **options: Any
 ) -> Completed:
     pieces: list[str] = []
     with subprocess.Popen(
         list(arguments),
-        env=environment,
-        cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="replace",
+        **options,
     ) as child:
         try:
             _feed(child, text)

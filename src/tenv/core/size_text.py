@@ -1,6 +1,9 @@
 """Sizes for people."""
 
-__all__ = ["format_bytes"]
+__all__ = ["format_bytes", "parse_bytes"]
+
+_UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+_UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 
 
 def format_bytes(count: float) -> str:
@@ -10,3 +13,21 @@ def format_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} TiB"
+
+
+def parse_bytes(text: str) -> int:
+    """Return a size in bytes from a text such as ``64GiB``, ``1.5 TB`` or ``4096``.
+
+    Raises:
+        ValueError: The text is no size, or the size is below one byte.
+    """
+    import re  # late: the short way of `tenv list` loads no library
+
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([kmgt]?i?)b?\s*", text, re.IGNORECASE)
+    if (
+        match is None
+        or match[2].lower() not in _UNITS
+        or (count := int(float(match[1]) * _UNITS[match[2].lower()])) < 1
+    ):
+        raise ValueError(f"`{text}` is not a size")
+    return count

@@ -13,6 +13,7 @@ __all__ = [
     "NAME_PATTERN",
     "address_fault",
     "conda_file_fault",
+    "login_fault",
     "name_fault",
     "place_fault",
     "printable",
@@ -35,6 +36,14 @@ _CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 _LOGIN = re.compile(r"://(?!git@)[^\s/@\"'`<>]*@(?=[^\s/])")
 _TOKEN = re.compile(r"(://[^\s/\"'`]+)/t/[^\s/\"'`]+/")
 """A token of a conda channel (anaconda-client's ``/t/TOKEN/``)."""
+
+_SECRET = re.compile(
+    r"(://[^\s\"'`<>?#]*\?[^\s\"'`<>#]*?)(?<=[?&])"
+    r"(?:[\w.-]*[._-])?(?:token|auth|apikey|api[_-]key|sig|signature|password|passwd|pwd|secret|credentials?|jwt)"
+    r"=[^&#\s\"'`<>]*&?",
+    re.IGNORECASE,
+)
+"""A value in the query of an address that lets its holder in, such as ``?token=…`` or ``X-Amz-Signature``."""
 
 _OWN_FOLDERS = (META, "conda-meta")
 
@@ -73,6 +82,8 @@ def address_fault(text: str, schemes: tuple[str, ...] = ("https", "http")) -> st
 
     An address must not have a user or a password: manifests and locks are public.
     """
+    if fault := login_fault(text):
+        return fault
     expected = f"expected an address that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}"
     try:
         parts = urlsplit(text)
@@ -93,7 +104,17 @@ def without_login(text: str) -> str:
 
     The user ``git`` of ssh stays, and so does a lone name at a host that no scheme stands before.
     """
-    return _TOKEN.sub(r"\1/", _LOGIN.sub("://", text))
+    text = _TOKEN.sub(r"\1/", _LOGIN.sub("://", text))
+    if not _SECRET.search(text):
+        return text
+    while text != (text := _SECRET.sub(r"\1", text)):  # a match takes one value of a query
+        pass
+    return re.sub(r"(://[^\s\"'`<>?#]*)(?:\?(?=[\s\"'`<>#]|$)|(\?[^\s\"'`<>#]*?)&(?=[\s\"'`<>#]|$))", r"\1\2", text)
+
+
+def login_fault(text: str) -> str:
+    """Return why an address can't stand in a file that is shared: it has a user, a password or a token."""
+    return "has a login, and manifests and locks are shared" if without_login(text) != text else ""
 
 
 def text_fault(text: str) -> str:

@@ -20,10 +20,11 @@ from tenv.host.places import Places, environment_of
 
 __all__ = ["PYTHONS", "FoundPython", "probe"]
 
-_PROGRAM = re.compile(r"python(3\.\d{1,2})")
+_PROGRAM = re.compile(r"python(3\.\d{1,2})(d|-dbg|-debug|)")
+"""A debug build has a name of its own in Debian (python3.11-dbg) and Fedora (python3.11d)."""
 _ASK = 'import sys, sysconfig; print("%d.%d" % sys.version_info[:2], sysconfig.get_path("include"))'
 _ABIS = ("", "m", "d", "dm")
-"""What followed the minor in the folder of the headers up to Python 3.7, and follows it in debug builds."""
+"""What follows the minor in the folder of the headers: ``m`` up to Python 3.7, ``d`` in debug builds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,14 @@ class FoundPython:
         path: Its program; of a virtual environment, the one behind it.
         version: Its version, at least the minor.
         headers: Whether ``Python.h`` is there, without which no extension can be compiled.
+        debug: Whether it is a debug build, which only a target that asks for one is made with; None in reports of a
+            tenv that listed none of them.
     """
 
     path: str
     version: Version
     headers: bool
+    debug: bool | None = False
 
 
 def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missing:
@@ -101,7 +105,10 @@ def _is_script(program: str) -> bool:
 def _seen(program: str) -> FoundPython | None:
     """Return a Python by its name; None if the name is none of a Python's minor."""
     match = _PROGRAM.fullmatch(os.path.basename(program))  # noqa: PTH119 (a text)
-    return FoundPython(program, Version(match[1]), _has_headers(Path(program), match[1])) if match else None
+    if match is None:
+        return None
+    path, debug = Path(program), bool(match[2]) or _is_debug(Path(program), match[1])
+    return FoundPython(program, Version(match[1]), _has_headers(path, match[1], debug=debug), debug)
 
 
 def _asked(program: str, places: Places) -> FoundPython | None:
@@ -115,14 +122,30 @@ def _asked(program: str, places: Places) -> FoundPython | None:
     return FoundPython(program, Version(version), (Path(include) / "Python.h").is_file())
 
 
-def _has_headers(program: Path, minor: str) -> bool:
+def _has_headers(program: Path, minor: str, *, debug: bool) -> bool:
     prefix = program.parent.parent
-    return any((prefix / f"include/python{minor}{abi}/Python.h").is_file() for abi in _ABIS)
+    abis = [abi for abi in _ABIS if abi.startswith("d") is debug]
+    return any((prefix / f"include/python{minor}{abi}/Python.h").is_file() for abi in abis)
+
+
+def _is_debug(program: Path, minor: str) -> bool:
+    """Return whether a Python of the plain name is a debug build, as CPython's own make leaves it.
+
+    The headers beside it are then those of a debug build alone, and no program is named as one.
+    """
+    named = any(program.with_name(f"python{minor}{word}").exists() for word in ("d", "-dbg", "-debug"))
+    alone = _has_headers(program, minor, debug=True) and not _has_headers(program, minor, debug=False)
+    return alone and not named
 
 
 def _read(values: Values, key: str) -> tuple[FoundPython, ...]:
     return tuple(
-        FoundPython(path=row.text("path"), version=row.version("version"), headers=row.flag("headers"))
+        FoundPython(
+            path=row.text("path"),
+            version=row.version("version"),
+            headers=row.flag("headers"),
+            debug=row.optional(row.flag, "debug"),
+        )
         for row in values.objects(key)
     )
 
@@ -130,11 +153,13 @@ def _read(values: Values, key: str) -> tuple[FoundPython, ...]:
 PYTHONS = HostField(
     label="pythons",
     meaning="the Pythons that an environment may be made with, and whether their headers are there",
-    form="a list of `path`, `version`, `headers`",
+    form="a list of `path`, `version`, `headers`, `debug`",
     lane=Lane.ALONE,
     probe=lambda scan: probe(scan.places),
     read=_read,
     show=lambda found: [
-        f"{python.version}  {python.path}{'' if python.headers else '  (without Python.h)'}" for python in found
+        f"{python.version}  {python.path}{'  (debug build)' if python.debug else ''}"
+        f"{'' if python.headers else '  (without Python.h)'}"
+        for python in found
     ],
 )

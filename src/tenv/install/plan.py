@@ -10,7 +10,7 @@ from tenv.environment.state import Owned, State, Status
 from tenv.install.python import choose_python
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
-from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
+from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, join_faults, unmanaged_while
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.toolchain.discover import python_program
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["make_plan"]
+
+_NAMED = 8
+"""The number of files that `--repair` names."""
 
 
 def make_plan(job: Job) -> Plan:
@@ -60,14 +63,19 @@ def _damaged(job: Job, old: State, wanted: "Mapping[str, Owned]") -> frozenset[s
 
     Where the records find none, the files are compared with those of the lock, which has to fetch them again.
     """
-    owners = find_faults(job.environment, old).owners
+    faults, say = find_faults(job.environment, old), job.context.progress.say
     same = all(old.of(key) == rows for key, rows in wanted.items())
-    if not owners and same and not job.context.offline:
+    if not faults.owners and same and not job.context.offline:
         try:
-            owners = find_deep_faults(job.context, job.environment, old, job.lock).owners
+            faults = join_faults(faults, find_deep_faults(job.context, job.environment, old, job.lock))
         except NetworkError as error:
-            job.context.progress.say(f"not compared with the files of the lock: {error.message}")
-    return frozenset(owners)
+            say(f"not compared with the files of the lock: {error.message}")
+    for what, names in (("missing", faults.missing), ("changed", faults.changed)):
+        if names:
+            say(f"{what}: {', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if names[_NAMED:] else ''}")
+    owners = ", ".join(faults.owners) or "what tenv made"
+    say(f"repairing {owners}" if faults.missing or faults.changed else "every file is intact")
+    return frozenset(faults.owners)
 
 
 def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:

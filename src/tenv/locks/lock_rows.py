@@ -11,7 +11,7 @@ from typing import Any
 
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, is_channel, normalize
 from tenv.core.toml_reader import Table
-from tenv.core.untrusted import address_fault, conda_file_fault, name_fault, place_fault, text_fault
+from tenv.core.untrusted import address_fault, conda_file_fault, login_fault, name_fault, place_fault, text_fault
 from tenv.core.versions import Range, Version, same_release
 from tenv.locks.lock import Archive, CondaPackage, OtherFile, Wheel
 from tenv.targets.manifest import PLATFORMS
@@ -161,6 +161,8 @@ def read_channels(environment: Table) -> tuple[str, ...]:
     urls = []
     for row in environment.rows("channels"):
         url = row.required_text("url").rstrip("/")
+        if fault := login_fault(url):
+            raise row.fail("url", fault)
         if not is_channel(url) or ("://" in url and address_fault(f"{url}/x", _CONDA_SCHEMES)):
             raise row.fail("url", f"`{url}` is not a channel")
         urls.append(url)

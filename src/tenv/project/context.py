@@ -13,6 +13,8 @@ from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.core.http_settings import HttpSettings
+    from tenv.core.link_mode import LinkMode
+    from tenv.core.unpack_limits import UnpackLimits
     from tenv.environment.marks import Registry
     from tenv.environment.state import Environment
     from tenv.environment.trust import Fault
@@ -59,9 +61,12 @@ class Context:
 
     def uv(self) -> "Uv":
         """Return uv with the index settings of the user."""
+        from tenv.core.link_mode import LINK_MODE
         from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
 
-        return Uv(self.environ, Path.home(), offline=self.offline)
+        uv = Uv({**self.environ, LINK_MODE: self.link_mode()}, Path.home(), offline=self.offline)
+        uv.limits = self.unpack_limits()
+        return uv
 
     def settings(self) -> "Settings":
         """Return the user's settings from ``config.toml``."""
@@ -91,6 +96,19 @@ class Context:
         from tenv.sources.wheels.index_settings import uv_settings  # late: only commands that connect need it
 
         return uv_settings(self.environ, Path.home()).http
+
+    def unpack_limits(self) -> "UnpackLimits":
+        """Return the limits on what one package may unpack to, by ``config.toml`` and the environment."""
+        from tenv.core.unpack_limits import UnpackLimits  # late: only commands that unpack need it
+        from tenv.targets.config import unpack_limit
+
+        return UnpackLimits.of(unpack_limit(settings_folder(), self.environ)[0])
+
+    def link_mode(self) -> "LinkMode":
+        """Return how files of caches come into environments, by ``config.toml`` and the environment."""
+        from tenv.targets.config import link_mode  # late: only commands that install need it
+
+        return link_mode(settings_folder(), self.environ)[0]
 
     def facts(self) -> "Facts":
         """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""

@@ -1,4 +1,4 @@
-"""Short commands without the program: `run`, `activate` and `list` where all is as `create` noted it.
+"""Short commands without the program: `run`, `activate`, `list` and `create` where all is as `create` noted it.
 
 A hook of a shell activates without Python, since it knows what must be as noted. This folder is the same for the
 commands themselves: it loads neither click nor the rest of tenv, and decides only what is certain. Whatever differs (a

@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NotedEnvironment", "has_files_of_lock", "look", "parse"]
+__all__ = ["NotedEnvironment", "has_files_of_lock", "has_nothing_to_do", "look", "parse"]
 
 _MOST = 16 * 1024 * 1024
 _META = "tenv-meta"
@@ -189,6 +189,36 @@ def has_files_of_lock(prefix: str, locks: "list[str] | None") -> bool:
     if locks is None or now is None or lines[1:2] != [""]:
         return False
     return lines == [locks[at], "", str(now.st_size), *locks[:at]] and now.st_mtime_ns == noted
+
+
+def has_nothing_to_do(prefix: str, version: str, searched: "list[str]") -> bool:
+    """Return whether all that `create` looked at, when it had nothing to do, is as it was.
+
+    Args:
+        prefix: The environment.
+        version: The version of tenv.
+        searched: The folders with manifests and locks, nearest first.
+    """
+    meta = f"{prefix}/{_META}"
+    try:
+        lines = _read(f"{meta}/create-note").decode().split("\n")
+        end = lines.index("")
+        files, last = lines[end + 1 : -1], lines[-1]
+        if lines[:end] != [version, os.uname().machine, *searched] or not files or last:
+            return False
+        if any(name.startswith(".") for folder in (meta, f"{meta}/locks") for name in os.listdir(folder)):
+            return False  # of a command that was killed, or that writes now
+        return all(_is_as_noted(*line.rsplit(" ", 2)) for line in files)
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _is_as_noted(path: str, size: str, time: str) -> bool:
+    try:
+        info = os.stat(path)
+    except FileNotFoundError:
+        return (size, time) == ("-1", "0")
+    return (size, time) == (str(0 if stat.S_ISDIR(info.st_mode) else info.st_size), str(info.st_mtime_ns))
 
 
 def _read(path: str) -> bytes:

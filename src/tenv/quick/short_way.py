@@ -1,4 +1,4 @@
-"""The answers to `tenv run`, `tenv activate` and `tenv list` that need no more than what `create` noted."""
+"""The answers to `run`, `activate`, `list` and `create` that need no more than what `create` noted."""
 
 import os
 import sys
@@ -15,6 +15,7 @@ _POSIX = ("bash", "zsh", "sh", "dash", "ksh", "mksh")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
 """The characters that no POSIX shell needs quoted."""
 _FLAGS = ("TENV_LOCKED", "TENV_OFFLINE")
+_MODES = ("--locked", "--frozen")
 _OPTIONS = ("--prefix", "--json", "--quiet")
 _NARROW = 60
 """Columns of a terminal below which tables are laid out by the program."""
@@ -64,6 +65,24 @@ def _find(target: str) -> "NotedEnvironment | None":
     if found is None or found.target != name:
         return None
     return found if has_files_of_lock(prefix, places.locks_of(places.home, name)) else None
+
+
+def _create(words: "list[str]") -> bool:
+    from tenv.quick.noted_environment import has_nothing_to_do, look
+    from tenv.quick.working_folders import find_folders, is_name
+
+    names = [word for word in words if word not in _MODES]
+    if len(names) != 1 or len(words) > len(names) + 1 or os.environ.get("TENV_FROZEN", "") not in ("", "0"):
+        return False
+    places = find_folders() if is_name(names[0]) else None
+    if places is None:
+        return False
+    prefix = f"{places.home}/{names[0]}"
+    found = look(prefix, places.data)
+    if found is None or found.target != names[0] or not has_nothing_to_do(prefix, __version__, places.searched):
+        return False
+    line = f"{names[0]} is ready in {prefix}: nothing to do"
+    return line.isascii() and line.isprintable() and _fits([line], [], 2) and _tell(f"{line}\n")
 
 
 def _run(words: "list[str]") -> bool:
@@ -191,12 +210,12 @@ def _holds_torch(prefix: str) -> bool:
     return False
 
 
-def _fits(lines: "list[str]", rows: "list[tuple[str, ...]]") -> bool:
+def _fits(lines: "list[str]", rows: "list[tuple[str, ...]]", stream: int = 1) -> bool:
     """Return whether a terminal shows the lines as they are: it folds long ones, and colors the words of verdicts."""
     try:
-        if not os.isatty(1):
+        if not os.isatty(stream):
             return True
-        columns = os.get_terminal_size(1).columns
+        columns = os.get_terminal_size(stream).columns
     except OSError:
         return False
     words = {cell for row in rows for cell in row}
@@ -222,5 +241,15 @@ def _print(text: str, *, plain: bool = False) -> bool:
         return False
 
 
-_COMMANDS = {"run": _run, "activate": _activate, "list": _list}
+def _tell(text: str) -> bool:
+    """Write to standard error; returns False if it is closed or can't be written."""
+    if sys.stderr is None or sys.stderr is not sys.__stderr__:
+        return False
+    try:
+        return os.write(2, text.encode("ascii")) == len(text)
+    except (OSError, ValueError):
+        return False
+
+
+_COMMANDS = {"run": _run, "activate": _activate, "list": _list, "create": _create}
 """Every command that has a short way."""

@@ -20,9 +20,8 @@ from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
 __all__ = ["Content", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder"]
-__all__ += ["read_archives", "read_cache", "read_packed"]
+__all__ += ["read_cache", "read_packed"]
 
-_ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 _OURS = ("info/paths.json", "info/link.json")
 
 
@@ -157,41 +156,29 @@ def _read_content(
     return Content(record, files, links, programs if python else (), python), sizes
 
 
-def read_archives(archives: Mapping[str, Path], records: Iterable[Record]) -> dict[str, Content]:
-    """Return, by URL, the content of fetched packages.
-
-    Raises:
-        NetworkError: One of them is not a conda package.
-    """
-    return {found.content.record.url: found.content for found in read_packed(archives, records)}
-
-
-def read_packed(archives: Mapping[str, Path], records: Iterable[Record]) -> list[PackedFiles]:
+def read_packed(texts: Mapping[str, Mapping[str, bytes]], records: Iterable[Record]) -> list[PackedFiles]:
     """Return the content of fetched packages with the description of each file.
 
+    Args:
+        texts: By URL: what each package says of its files, by the name of the file.
+        records: The packages; those without texts are left out.
+
     Raises:
         NetworkError: One of them is not a conda package.
     """
-    import asyncio  # late: 38 ms
-
-    return asyncio.run(_read_packed(archives, [record for record in records if record.url in archives]))
-
-
-async def _read_packed(archives: Mapping[str, Path], records: Sequence[Record]) -> list[PackedFiles]:
-    from rattler.package_streaming import PackageArchive
-
     found = []
     for record in records:
+        if record.url not in texts:
+            continue
         try:
-            archive = await PackageArchive.from_path(archives[record.url])
-            texts = await archive.read_files(_ABOUT)
-            if texts.get("info/paths.json") is None:  # packages before 2017 have plain lists
-                names = (texts.get("info/files") or b"").decode().split("\n")
+            about: dict[str, bytes | None] = {**texts[record.url]}
+            if about.get("info/paths.json") is None:  # packages before 2017 have plain lists
+                names = (about.get("info/files") or b"").decode().split("\n")
                 rows = [{"_path": name, "path_type": "hardlink"} for name in names if name]
-                texts["info/paths.json"] = json.dumps({"paths": rows}).encode()
-            rows = json.loads(texts["info/paths.json"] or b"")["paths"]
-            found.append(PackedFiles(_read_content(record, texts)[0], tuple(map(_packed, rows))))
-        except Exception as error:  # rattler's errors have no common base below Exception
+                about["info/paths.json"] = json.dumps({"paths": rows}).encode()
+            rows = json.loads(about["info/paths.json"] or b"")["paths"]
+            found.append(PackedFiles(_read_content(record, about)[0], tuple(map(_packed, rows))))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise NetworkError(f"{record.url}: is not a conda package: {one_line(error)}") from error
     return found
 

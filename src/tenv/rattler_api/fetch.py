@@ -32,13 +32,20 @@ _LASTING = re.compile(r"HTTP status client error \((?!408|425|429)")
 """A permanent error, which is not retried."""
 
 
-def fetch(records: Sequence[Record], network: Network, on_bytes: Callable[[str, int, int], None]) -> dict[str, Path]:
+def fetch(
+    records: Sequence[Record],
+    network: Network,
+    on_bytes: Callable[[str, int, int], None],
+    read: Callable[[Record, Path], None] = lambda *_: None,
+) -> dict[str, Path]:
     """Fetch packages; those of an interrupted run are reused.
 
     Args:
         records: The packages.
         network: The access to channels.
         on_bytes: Called now and then with the name of a package, its bytes so far, and its size.
+        read: Called in a thread for each package that has the right digest, while others come. A package that it
+            refuses is removed.
 
     Returns:
         By URL: the path of each package.
@@ -59,13 +66,17 @@ def fetch(records: Sequence[Record], network: Network, on_bytes: Callable[[str, 
     folder = downloads_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return asyncio.run(_fetch(records, folder, network, on_bytes))
+        return asyncio.run(_fetch(records, folder, network, on_bytes, read))
     except OSError as error:
         raise storage_error(error, f"can't write to {folder}") from error
 
 
 async def _fetch(
-    records: Sequence[Record], folder: Path, network: Network, on_bytes: Callable[[str, int, int], None]
+    records: Sequence[Record],
+    folder: Path,
+    network: Network,
+    on_bytes: Callable[[str, int, int], None],
+    read: Callable[[Record, Path], None],
 ) -> dict[str, Path]:
     import asyncio  # late: 38 ms
 
@@ -84,6 +95,11 @@ async def _fetch(
                     part.replace(path)
                 finally:  # a partial package is useless to the next command, and the disk may be full
                     part.unlink(missing_ok=True)
+            try:
+                await asyncio.to_thread(read, record, path)
+            except NetworkError:
+                path.unlink(missing_ok=True)
+                raise
         return record.url, path
 
     tasks = [asyncio.create_task(one(record)) for record in records]

@@ -26,6 +26,7 @@ def link(
     kept: Iterable[str] = (),
     again: Iterable[str] = (),
     thorough: bool = False,
+    copies: bool = False,
     on_linked: Callable[[], None] = lambda: None,
 ) -> None:
     """Make the conda packages of a prefix exactly the given ones.
@@ -38,6 +39,7 @@ def link(
         kept: Names of packages that stay unchanged in any version.
         again: Names of packages that are linked again even if the right version is installed.
         thorough: First compare every file of the cache with its digest.
+        copies: Whether files are copied, in place of clones and links of those in the cache.
         on_linked: Called for each linked package.
 
     Raises:
@@ -52,7 +54,8 @@ def link(
     notes = {record.url: prefix / "conda-meta" / _note(record) for record in records}
     before = {url: _stamp(note) for url, note in notes.items()}
     try:
-        asyncio.run(_link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough))
+        work = _link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough, copies=copies)
+        asyncio.run(work)
     except OSError as error:
         raise storage_error(error, f"can't install into {prefix}") from error
     except Exception as error:  # rattler's errors have no common base below Exception
@@ -76,7 +79,9 @@ async def _link(
     on_linked: Callable[[], None],
     *,
     thorough: bool,
+    copies: bool,
 ) -> None:
+    from rattler import Config
     from rattler.install import InstallerReporter, install
     from rattler.package_cache import PackageCache, ValidationMode
     from rattler.platform import Subdir
@@ -87,6 +92,10 @@ async def _link(
         def on_transaction_operation_complete(self, operation: int) -> None:  # noqa: ARG002 (rattler's signature)
             on_linked()
 
+    config = Config() if copies else None
+    for way in ("allow-ref-links", "allow-hard-links", "allow-symbolic-links"):
+        if config:
+            config.set(way, "false")
     # Packages that `read_cache` found complete need no second check.
     mode = ValidationMode.full() if thorough else ValidationMode.skip()
     await install(
@@ -97,6 +106,7 @@ async def _link(
         reinstall_packages=again,
         execute_link_scripts=False,
         show_progress=False,
+        config=config,
         reporter=Reporter(),  # type: ignore[abstract]  # all of its methods are optional
         package_cache=PackageCache.new_layered([cache_folder()], validation_mode=mode),
     )

@@ -24,7 +24,9 @@ from tenv.toolchain.discover import Toolchain
 if TYPE_CHECKING:
     from tenv.activation.changes import Watch
     from tenv.core.http_settings import HttpSettings
+    from tenv.core.link_mode import LinkMode
     from tenv.core.progress import Progress
+    from tenv.core.unpack_limits import UnpackLimits
     from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
@@ -75,6 +77,12 @@ class Access(Protocol):
 
     def http(self) -> "HttpSettings":
         """Return the HTTP settings of the user for tenv's own requests."""
+
+    def unpack_limits(self) -> "UnpackLimits":
+        """Return the limits on what one package may unpack to."""
+
+    def link_mode(self) -> "LinkMode":
+        """Return how files of caches come into environments."""
 
     def facts(self) -> "Facts":
         """Return the tables with the user's rows."""
@@ -169,6 +177,10 @@ class Work:
     def is_current(self) -> bool:
         """Return whether the environment is up to date for this source, beside the files that its state names."""
         return True
+
+    def looks_further(self) -> bool:
+        """Return whether `is_current` depends on more than the manifest, the lock and the names of installed files."""
+        return False
 
     def accept(self) -> None:
         """Record harmless changes in an environment that is up to date otherwise."""

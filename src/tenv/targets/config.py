@@ -10,16 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenv.core.errors import UsageError
+from tenv.core.link_mode import LINK_MODE, LinkMode
+from tenv.core.size_text import parse_bytes
 from tenv.core.toml_reader import read_toml
+from tenv.core.unpack_limits import UNPACK_LIMIT
 
 __all__ = [
     "PROJECT_FILE",
     "SAFE_FOLDERS",
     "ProjectSettings",
     "Settings",
+    "link_mode",
     "read_project_settings",
     "read_settings",
     "safe_folders",
+    "unpack_limit",
 ]
 
 SAFE_FOLDERS = "TENV_SAFE_FOLDERS"
@@ -39,11 +44,15 @@ class Settings:
         mirrors: Replacements for a prefix of a URL, by the prefix, best first.
         sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
         safe_folders: Folders that are trusted whoever made what is in them.
+        link_mode: How files of caches come into environments; None where the user does not say.
+        unpack_limit: The size in bytes that one package may unpack to; None where the user sets none.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sync: bool = False
     safe_folders: tuple[Path, ...] = ()
+    unpack_limit: int | None = None
+    link_mode: LinkMode | None = None
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
@@ -94,7 +103,7 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors", "sync", "safe-folders"))
+    table.only(("mirrors", "sync", "safe-folders", "unpack-limit", "link-mode"))
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
@@ -104,7 +113,9 @@ def read_settings(folder: Path) -> Settings:
                     start, f"`{url}` is not a URL", hint='"https://mirror.example.com/conda" is an example'
                 )
     safe = tuple(_absolute(table.strings("safe-folders"), f"{path}: safe-folders"))
-    return Settings(found, table.flag("sync"), safe)
+    limit = _size(table.text("unpack-limit"), f"{path}: unpack-limit") if "unpack-limit" in table.data else None
+    mode = _link_mode(table.text("link-mode"), f"{path}: link-mode") if "link-mode" in table.data else None
+    return Settings(found, table.flag("sync"), safe, limit, mode)
 
 
 def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -119,6 +130,57 @@ def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """
     named = [name for name in environ.get(SAFE_FOLDERS, "").split(os.pathsep) if name]
     return (*read_settings(folder).safe_folders, *_absolute(named, SAFE_FOLDERS))
+
+
+def unpack_limit(folder: Path, environ: Mapping[str, str]) -> tuple[int | None, str]:
+    """Return the size in bytes that one package may unpack to, by the environment or ``config.toml``, and its origin.
+
+    Args:
+        folder: The configuration folder.
+        environ: The environment of the process.
+
+    Returns:
+        The size, None where the user sets none; ``environment``, the file, or ``default``.
+
+    Raises:
+        UsageError: The settings can't be read, or the value is not a size.
+    """
+    if given := environ.get(UNPACK_LIMIT, ""):
+        return _size(given, UNPACK_LIMIT), "environment"
+    found = read_settings(folder).unpack_limit
+    return found, "default" if found is None else str(folder / "config.toml")
+
+
+def link_mode(folder: Path, environ: Mapping[str, str]) -> tuple[LinkMode, str]:
+    """Return how files of caches come into environments, by the environment or ``config.toml``, and its origin.
+
+    Args:
+        folder: The configuration folder.
+        environ: The environment of the process.
+
+    Returns:
+        The way; ``environment``, the file, or ``default``.
+
+    Raises:
+        UsageError: The settings can't be read, or the value is unknown.
+    """
+    if given := environ.get(LINK_MODE, ""):
+        return _link_mode(given, LINK_MODE), "environment"
+    found = read_settings(folder).link_mode
+    return (found, str(folder / "config.toml")) if found else (LinkMode.AUTO, "default")
+
+
+def _link_mode(text: str, where: str) -> LinkMode:
+    if text in tuple(LinkMode):
+        return LinkMode(text)
+    raise UsageError(f"{where}: expected auto or copy, got `{text}`", hint="`tenv config link-mode copy`")
+
+
+def _size(text: str, where: str) -> int:
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}", hint="such as 64GiB") from None
 
 
 def _absolute(names: Iterable[str], where: str) -> Iterable[Path]:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
-from tenv.core.untrusted import address_fault, name_fault, place_fault
+from tenv.core.untrusted import address_fault, login_fault, name_fault, place_fault, without_login
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.layers import lay, merge, with_features
 from tenv.targets.manifest import (
@@ -213,6 +214,10 @@ def _package(table: Table, key: str) -> str:
 
 def _channel(table: Table, key: str, name: str) -> str:
     """Return the name of a channel: a name, a label, or a URL."""
+    if fault := login_fault(name):
+        host = urlsplit(name).hostname or "HOST"
+        hint = f'write "{without_login(name)}"; `pixi auth login {host}` or ~/.netrc keeps the login'
+        raise table.fail(key, f"`{without_login(name)}` {fault}", hint=hint)
     if not is_channel(name):
         raise table.fail(key, f"`{name}` is not a channel", hint="a channel is NAME, NAME/label/LABEL or a URL")
     return name.rstrip("/")
@@ -303,7 +308,7 @@ def _archive_version(table: Table, key: str) -> str:
 def _archive_url(table: Table) -> str:
     url = table.text("url")
     if url and (fault := address_fault(url)):
-        hint = "put user and password into ~/.netrc, which tenv reads" if "@" in url else ""
+        hint = "put user and password into ~/.netrc, which tenv reads" if login_fault(url) else ""
         raise table.fail("url", fault, hint=hint)
     return url
 

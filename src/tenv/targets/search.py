@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +12,7 @@ from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
+from tenv.targets.nearest_cuda import nearest_cuda
 from tenv.targets.project_folder import find_checkout, find_project
 
 __all__ = [
@@ -30,15 +31,7 @@ AUTO = "auto"
 """The word for the best target of the host, so no target can have this name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_CUDA_NAME = re.compile(r"cuda[-_]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
-_ANY_MINOR = 99
 _PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-def _cuda_of(name: str) -> tuple[int, int] | None:
-    """Return the CUDA release in the name of a target: 12.2 for cuda122, any 12.x for cuda12."""
-    match = _CUDA_NAME.match(name)
-    return (int(match["major"]), int(match["minor"] or _ANY_MINOR)) if match else None
 
 
 class Origin(StrEnum):
@@ -88,6 +81,7 @@ class Target:
         lock_home: The lock that `tenv lock` writes.
         lock_origin: Where the lock was found; None where there is none, or the command line names it.
         home_origin: Whose folder `lock_home` lies in.
+        files: The files that the manifest was read from: its own and those of its parents.
     """
 
     name: str
@@ -98,6 +92,7 @@ class Target:
     lock_home: Path
     lock_origin: Origin | None = None
     home_origin: Origin | None = None
+    files: tuple[Path, ...] = ()
 
     @property
     def owners(self) -> str:
@@ -146,23 +141,9 @@ class SearchPath:
                 f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
-        meant = self._nearest_cuda(name, names)
+        meant = nearest_cuda(name, names)
         suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
-
-    @staticmethod
-    def _nearest_cuda(name: str, names: Sequence[str]) -> str:
-        """Return a suggestion for a name with a CUDA release (cuda122, cuda12): the nearest release."""
-        wanted = _cuda_of(name)
-        known = {other: found for other in names if (found := _cuda_of(other))}
-        if not wanted or not known:
-            return ""
-        same = sorted({found for found in known.values() if found[0] == wanted[0]}) or sorted({*known.values()})
-        older = [found for found in same if found <= wanted]
-        best = older[-1] if older else same[0]
-        listed = ", ".join(f"`{other}`" for other, found in sorted(known.items()) if found == best)
-        number = ".".join(str(part) for part in wanted if part != _ANY_MINOR)
-        return f"nearest to CUDA {number}: {listed}; `auto` selects the newest that this host's driver runs"
 
     def find(self, name: str) -> Target:
         """Find a target and read its manifest.
@@ -180,11 +161,18 @@ class SearchPath:
         index, file = self._find(name, _NAME)
         place = self.places[index]
         shown = f"manifests/{name}.toml" if place.origin is Origin.BUILT_IN else _shown(file)
-        manifest = read_manifest(name, file, self.find_parent, shown)
+        files = [file]
+
+        def find_parent(name: str) -> Path:
+            files.append(self.find_parent(name))
+            return files[-1]
+
+        manifest = read_manifest(name, file, find_parent, shown)
         near = self.places[: index + 1]
         found = next((other for other in near if other.lock_file(name).is_file()), None)
         lock, home = (found or near[0]).lock_file(name), near[0].lock_file(name)
-        return Target(name, file, place.origin, manifest, lock, home, found.origin if found else None, near[0].origin)
+        lock_origin = found.origin if found else None
+        return Target(name, file, place.origin, manifest, lock, home, lock_origin, near[0].origin, tuple(files))
 
     def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:
         """Return the lock of a target without reading it, and the files that would replace it if they existed.

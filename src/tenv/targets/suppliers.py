@@ -5,9 +5,9 @@ from tenv.core.toml_reader import Table
 from tenv.targets.manifest import Manifest, tool_of
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["check_features", "check_single_supplier", "conda_package"]
+__all__ = ["REFUSED", "check_features", "check_single_supplier", "conda_package"]
 
-_REFUSED = {
+REFUSED = {
     "cudatoolkit-dev": (
         "holds no toolkit, but a script that downloads one when it is installed, outside every sha256",
         'use cuda-nvcc and cuda-version in [dependencies], or before CUDA 12 cuda = "11.8.0" in [archives]',
@@ -20,8 +20,8 @@ def conda_package(table: Table, key: str) -> str:
     """Return the name of a conda package that a manifest may request."""
     if not CONDA_NAME.fullmatch(key):
         raise table.fail(key, f"`{key}` is not the name of a conda package (lowercase letters, digits, `-`, `_`, `.`)")
-    if key in _REFUSED:
-        reason, instead = _REFUSED[key]
+    if key in REFUSED:
+        reason, instead = REFUSED[key]
         raise table.fail(key, f"`{key}` {reason}", hint=instead)
     return key
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tenv.audits.audited_tree import AuditedKind, AuditedTree, open_tree
+from tenv.audits.audited_tree import HINT, AuditedKind, AuditedTree, open_tree
 from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
 from tenv.audits.codes import audit_finding
 from tenv.audits.library import AuditedFile, Needs, inspect, mixed_abis, needs_of
@@ -17,7 +17,7 @@ from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as host_report
 from tenv.checks.rules.common import cuda_on
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.errors import EnvironmentMissingError, TenvError
+from tenv.core.errors import EnvironmentMissingError, TenvError, UsageError
 from tenv.core.files import digest_bytes
 from tenv.core.prefix import MARKER
 from tenv.environment.state import Environment, Status
@@ -146,6 +146,8 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     note = find_note(tree)
     around = _environs(context, request, tree, note)
     libraries = inspect(tree)
+    if not libraries and not tree.fault and tree.kind is AuditedKind.FOLDER:
+        raise UsageError(f"{tree.path} has no library to audit", hint=_hint(tree.path))
     needs = needs_of(libraries, tree.names)
     links = links_of(libraries, tree, around)
     facts = user_facts(context)
@@ -174,6 +176,13 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     findings += _tags(tree, tag)
     findings += _against_target(context, target, note, libraries, needs, host)
     return Audit(request.path, tree.kind, libraries, links, tag, note, target, around.prefix, run, machines, findings)
+
+
+def _hint(folder: Path) -> str:
+    """Return what helps where a folder has no library: the `torch` of a checkout has none before it is built."""
+    checkout = folder.parent if folder.name == "torch" else folder
+    unbuilt = (checkout / "torch" / "__init__.py").is_file() and (checkout / "setup.py").is_file()
+    return f"`tenv build --pytorch {checkout}` builds it" if unbuilt else HINT
 
 
 def _answer(needs: Needs, host: HostReport, context: Context, *, unsure: bool) -> HostAnswer:

@@ -18,7 +18,7 @@ from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
-from tenv.install.up_to_date import is_current
+from tenv.install.up_to_date import is_current, note_current_files
 from tenv.project.context import Context
 from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
@@ -153,6 +153,8 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     assert state is not None  # noqa: S101 (`_is_current` found it or `_make` wrote it)
     if request.lock_file is None and isinstance(job.lock_read, bytes):
         note_current(context, job.environment, state, job.lock_read)
+        if not changed and not (request.prefix or request.python or request.around or request.features is not None):
+            note_current_files(job, state)
     seconds = time.monotonic() - start
     return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
 

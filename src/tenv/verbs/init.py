@@ -83,10 +83,14 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     """
     folder = context.places.project or Path.cwd()
     target = name or target_name_of(folder.name)
-    if not is_target_name(target) or target == AUTO:
+    if target == AUTO:
         raise UsageError(
-            f"`{target}` is not a name for a target", hint="`--name` takes letters, digits, `.`, `_` and `-`"
+            f"`{AUTO}` means the best target of the host, so no target has this name",
+            hint="`tenv init NAME` gives another; `tenv create auto` creates the best target",
         )
+    if not is_target_name(target):
+        hint = "`tenv init NAME` takes letters, digits, `.`, `_` and `-`"
+        raise UsageError(f"`{target}` is not a name for a target", hint=hint)
     if extends:
         context.places.find_parent(extends)
         if extends == target:

@@ -6,14 +6,21 @@ from typing import Any
 
 from tenv.core.errors import UsageError
 from tenv.core.files import read_regular, write_atomic
+from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
 from tenv.project.context import Context, is_set
-from tenv.targets.config import PROJECT_FILE, read_project_settings, read_settings
+from tenv.targets.config import PROJECT_FILE, link_mode, read_project_settings, read_settings, unpack_limit
 from tenv.targets.search import settings_folder
 
 __all__ = ["Setting", "change_setting", "default_of", "set_default", "settings_in_use"]
 
-_KEYS = {"default": (PROJECT_FILE,), "sync": (PROJECT_FILE, "config.toml"), "mirrors": ("config.toml",)}
+_KEYS = {
+    "default": (PROJECT_FILE,),
+    "sync": (PROJECT_FILE, "config.toml"),
+    "mirrors": ("config.toml",),
+    "link-mode": ("config.toml",),
+    "unpack-limit": ("config.toml",),
+}
 _VARIABLES = ("TENV_LOCKED", "TENV_FROZEN", "TENV_OFFLINE")
 
 
@@ -53,6 +60,10 @@ def settings_in_use(context: Context) -> list[Setting]:
             str(own) if "mirrors" in given else "default",
         ),
     ]
+    mode, mode_origin = link_mode(settings_folder(), context.environ)
+    found.append(Setting("link-mode", mode.value, mode_origin))
+    limit, limit_origin = unpack_limit(settings_folder(), context.environ)
+    found.append(Setting("unpack-limit", limit and format_bytes(limit), limit_origin))
     return found + [
         Setting(name, value, "environment" if name in context.environ else "default")
         for name in _VARIABLES
@@ -98,7 +109,7 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
 
     name, _, start = key.partition(".")
     if name not in _KEYS or (name == "mirrors") != bool(start):
-        hint = nearest(name, _KEYS) or "known settings: default, sync, mirrors.URL"
+        hint = nearest(name, _KEYS) or "known settings: default, sync, link-mode, unpack-limit, mirrors.URL"
         raise UsageError(f"unknown setting `{key}`", hint=hint)
     file = _file(context, name, project=project)
     before = read_regular(file).decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""

@@ -1,8 +1,10 @@
 """The packages of what a toolkit lacks, the switches that turn parts off, and what CMake is asked for."""
 
+from dataclasses import replace
+
 import pytest
 
-from tenv.checks.rules.whole_toolkit import cmake_targets
+from tenv.checks.rules.whole_toolkit import cmake_targets, exported_switches
 from tenv.core.versions import Range, Version
 from tests.checks.rules.cases import case, facts, found, toolkit
 
@@ -36,6 +38,16 @@ def test_a_switch_turns_a_part_off() -> None:
     asked = case(torch="2.9.1", manifest={"system": TAKES}, toolkits=(mine,))
     (error,) = found("TE311", asked)
     assert error.fix.endswith("or build with USE_CUFILE=0")
+
+
+@pytest.mark.parametrize(("exported", "own", "count"), [("0", "", 0), ("1", "", 1), ("0", "1", 1), ("1", "OFF", 0)])
+def test_a_switch_of_the_shell_counts_and_one_of_the_manifest_overrides_it(exported: str, own: str, count: int) -> None:
+    mine = toolkit("/usr/local/cuda-13.0", "13.0.1", "nvcc on PATH", absent=("libcufile", "cufile.h"))
+    variables = {"environment": {"USE_CUFILE": own}} if own else {}
+    asked = case(torch="2.9.1", manifest={"system": TAKES, **variables}, toolkits=(mine,))
+    switches = exported_switches(facts(), {"USE_CUFILE": exported, "HOME": "/root"})
+    assert switches == {"USE_CUFILE": exported}
+    assert len(found("TE311", replace(asked, exported=switches))) == count
 
 
 def test_what_only_kernels_need_is_a_warning_of_its_own() -> None:

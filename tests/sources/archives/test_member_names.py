@@ -2,10 +2,10 @@
 
 import pytest
 
-from tenv.sources.archives.formats.interface import ArchiveLimits
+from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.member_names import check_target, check_way, parts_of
 
-LIMITS = ArchiveLimits()
+LIMITS = UnpackLimits()
 
 
 def test_a_name_is_taken_apart() -> None:

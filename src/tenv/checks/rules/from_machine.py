@@ -1,22 +1,33 @@
 """Check that the target supports the host's platform, and that the host has what the target resolves from it.
 
-That is the CUDA toolkit and the compiler of ``[system]``. Both rules need only the manifest and a probe or two, so
-that quick commands apply them too.
+That is the CUDA toolkit, the compiler and the debug build of Python of ``[system]``. Both rules need only the manifest
+and a probe or two, so that quick commands apply them too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from tenv.checks.rules.common import chosen_gcc, gcc_limit, takes_toolkit, toolkit_on
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, ReasonKind
+from tenv.host.pythons import FoundPython
 from tenv.host.report import HostReport
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.targets.sisters import sister_hint
 
-__all__ = ["LACKING", "PLATFORM", "SCOPES", "lacking", "lacking_toolkit", "other_platform", "platform"]
+__all__ = [
+    "INSTALL_DEBUG",
+    "LACKING",
+    "PLATFORM",
+    "SCOPES",
+    "debug_builds",
+    "lacking",
+    "lacking_toolkit",
+    "other_platform",
+    "platform",
+]
 
 LACKING = "TE309"
 PLATFORM = "TE705"
@@ -24,8 +35,12 @@ PLATFORM = "TE705"
 SCOPES = {LACKING: Scope.BUILD, PLATFORM: Scope.BOTH}
 """Which verdict an error of each code decides."""
 
-_VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX"}
-_NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC"}
+INSTALL_DEBUG = "apt install python3-dbg (Debian, Ubuntu) or dnf install python3-debug (Fedora)"
+"""The packages of distributions that have a debug build of Python with its headers."""
+
+_ANY_PATCH = 99
+_VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX", DEBUG_PYTHON: "PATH"}
+_NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC", DEBUG_PYTHON: "debug build of Python"}
 
 
 def lacking(case: Case) -> Iterator[Finding]:
@@ -40,6 +55,29 @@ def lacking(case: Case) -> Iterator[Finding]:
         most = gcc_limit(case)
         limit = f" (GCC {most} at most, for the selected nvcc)" if most is not None else ""
         yield _finding("gcc", accepted, gcc.refused if gcc else (), case.host.compilers, limit)
+    yield from _lacking_debug_python(case)
+
+
+def debug_builds(accepted: Range, pythons: Iterable[FoundPython]) -> list[FoundPython]:
+    """Return the debug builds among Pythons of a host that a target accepts; only their minor is known."""
+    return [
+        python
+        for python in pythons
+        if python.debug and any(f"{python.version.major_minor}.{patch}" in accepted for patch in (0, _ANY_PATCH))
+    ]
+
+
+def _lacking_debug_python(case: Case) -> Iterator[Finding]:
+    """Yield the finding if a target resolves a debug build of Python from the host, and the host has none."""
+    accepted, pythons = case.manifest.system.get(DEBUG_PYTHON), case.host.pythons
+    if accepted is None or (isinstance(pythons, Missing) and pythons.kind is ReasonKind.UNREPORTED):
+        return
+    found = () if isinstance(pythons, Missing) else pythons.value
+    # A report of an older tenv lists no Pythons or no debug builds, so nothing follows from there being none.
+    if debug_builds(accepted, found) or any(row.debug is None for row in found):
+        return
+    refused = tuple(f"{row.path}: {row.version} is not {accepted}" for row in found if row.debug)
+    yield replace(_finding(DEBUG_PYTHON, accepted, refused, pythons), fix=INSTALL_DEBUG)
 
 
 def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:

@@ -1,7 +1,7 @@
 """The input and output of rules."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,7 @@ class Case:
         arch_list: The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set.
         activated: The variables that activating the target's environment sets; None if there is no environment.
         there: The digests of the packages that the target's environment holds already.
+        exported: The build switches of PyTorch in the caller's environment.
     """
 
     manifest: "Manifest"
@@ -100,6 +101,7 @@ class Case:
     arch_list: str = ""
     activated: Mapping[str, str] | None = None
     there: frozenset[str] = frozenset()
+    exported: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from tenv.checks.rules.from_machine import INSTALL_DEBUG, debug_builds
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.host.interface import Missing
+from tenv.targets.manifest import DEBUG_PYTHON
 
 __all__ = ["HEADERS", "without_headers"]
 
@@ -18,7 +20,11 @@ def without_headers(case: Case) -> Iterator[Finding]:
     pythons, minors = case.host.pythons, case.manifest.python_minors()
     if isinstance(pythons, Missing) or "python" in case.manifest.dependencies:
         return
-    fitting = [python for python in pythons.value if python.version.major_minor in minors]
+    accepted = case.manifest.system.get(DEBUG_PYTHON)
+    if accepted:
+        fitting = debug_builds(accepted, pythons.value)
+    else:
+        fitting = [python for python in pythons.value if not python.debug and python.version.major_minor in minors]
     if not fitting or any(python.headers for python in fitting):
         return
     taken = max(fitting, key=lambda python: python.version)
@@ -34,7 +40,9 @@ def without_headers(case: Case) -> Iterator[Finding]:
         evidence=f"{', '.join(python.path for python in fitting)} ({pythons.origin})",
         source="FindPython of CMake: Development.Module; torch/csrc includes Python.h",
         fix=(
-            f"apt install python{minor}-dev (Fedora, RHEL: `dnf install python{minor}-devel`), "
+            INSTALL_DEBUG
+            if accepted
+            else f"apt install python{minor}-dev (Fedora, RHEL: `dnf install python{minor}-devel`), "
             f"or `uv python install {minor}`"
         ),
     )

@@ -15,7 +15,7 @@ from tenv.facts.tables import Facts
 from tenv.host.report import Toolkit
 from tenv.targets.manifest import Manifest
 
-__all__ = ["PARTS", "cmake_targets", "without_parts"]
+__all__ = ["PARTS", "cmake_targets", "exported_switches", "without_parts"]
 
 PARTS = "TE311"
 
@@ -61,7 +61,8 @@ def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[Tool
 
 def _is_needed(case: Case, part: ToolkitPart) -> bool:
     """Return whether a part is needed: by the named revision, else by every revision of the target."""
-    environ = {name: request.text or "" for name, request in case.manifest.environment.items()}
+    own = {name: request.text or "" for name, request in case.manifest.environment.items()}
+    environ = {**case.exported, **own}  # activation overrides what the caller has exported
     if case.source is None:
         return _is_always_needed(part, case.manifest, case.facts, environ)
     return not _is_off(part, environ) and part.needed_by(case.source.release)
@@ -80,6 +81,12 @@ def _is_always_needed(part: ToolkitPart, manifest: Manifest, facts: Facts, envir
     wanted = manifest.pytorch
     releases = [row.version for row in facts.pytorch_build.releases if wanted and str(row.version) in wanted]
     return bool(releases) and all(map(part.needed_by, releases))
+
+
+def exported_switches(facts: Facts, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the switches in the caller's environment that decide which parts of a toolkit PyTorch needs."""
+    names = {part.switch for part in facts.cuda_parts.parts if part.switch}
+    return {name: environ[name] for name in sorted(names) if name in environ}
 
 
 def cmake_targets(manifest: Manifest, facts: Facts, cuda: Version, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenv.core.errors import ArchiveRefusedError
+from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.case_collisions import Clashes
-from tenv.sources.archives.formats.interface import ArchiveLimits, Entry, Kind, Sink
+from tenv.sources.archives.formats.interface import Entry, Kind, Sink
 from tenv.sources.archives.member_names import check_target, check_way, parts_of
 
 __all__ = ["Contents", "File", "Staging"]
@@ -78,7 +79,7 @@ class Staging:
     packed: int
     strip: int
     windows: bool
-    given: ArchiveLimits | None
+    given: UnpackLimits | None
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     links: dict[tuple[str, ...], str] = field(default_factory=dict)
     same: list[tuple[tuple[str, ...], tuple[str, ...], str]] = field(default_factory=list)
@@ -90,7 +91,7 @@ class Staging:
     written: int = 0
 
     def __post_init__(self) -> None:
-        self.limits = self.given or ArchiveLimits()
+        self.limits = self.given or UnpackLimits()
         self.folder.mkdir()
         self.clashes = Clashes(None if self.windows else self.folder.parent)
 
@@ -145,8 +146,7 @@ class Staging:
     def _register(self, entry: Entry) -> tuple[str, ...]:
         """Return the destination of an entry, after all checks of its name."""
         self.count += 1
-        if self.count > self.limits.entries:
-            raise self.refuse(entry.name, f"exceeds the limit of {self.limits.entries} entries")
+        self.limits.check(self.archive, self.packed, self.declared, self.count)
         parts = self._parts(entry.name, entry.name)
         if not parts and entry.kind is not Kind.FOLDER:
             raise self.refuse(entry.name, "is not a name of a file")
@@ -183,11 +183,7 @@ class Staging:
             self._parts(entry.target, entry.name)
 
     def _check_volume(self, volume: int) -> None:
-        if volume > self.limits.bytes or (volume > self.limits.free and volume > self.packed * self.limits.ratio):
-            raise ArchiveRefusedError(
-                f"{self.archive}: is an archive bomb: {self.packed} bytes unpack to {volume} or more",
-                hint="tenv keeps none of it",
-            )
+        self.limits.check(self.archive, self.packed, volume)
 
     def count_written(self, count: int) -> None:
         """Count bytes before writing them."""

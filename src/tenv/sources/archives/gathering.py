@@ -11,13 +11,14 @@ from pathlib import Path
 
 from tenv.core.errors import NetworkError
 from tenv.core.http import Http
+from tenv.core.link_mode import LinkMode
 from tenv.core.progress import Joined, Transfer
 from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetcher
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
 from tenv.sources.archives.partial_file import RemoteFile
-from tenv.sources.archives.store import Store, Tree, default_store
+from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import Access
 
@@ -39,6 +40,7 @@ class Gathering:
         archives: The archives to fetch and unpack.
         wanted: All archives of the lock.
         damaged: Names of archives with damaged files in the prefix.
+        how: How files of the store are installed.
     """
 
     archives: Sequence[Archive]
@@ -47,6 +49,7 @@ class Gathering:
     _store: Store
     _thorough: bool
     damaged: Collection[str] = ()
+    how: Sharing = Sharing.CLONE
     _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
     _trees: dict[str, Tree] = field(default_factory=dict)
     _errors: list[BaseException] = field(default_factory=list)
@@ -131,7 +134,9 @@ def gather(
     if isinstance(progress, Joined):
         progress.expected = sum(archive.size or 0 for archive in missing)
         fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))
-    return Gathering(missing, archives, fetcher, default_store(progress.say), thorough, damaged)
+    how = Sharing.COPY if access.link_mode() is LinkMode.COPY else Sharing.CLONE
+    store = default_store(progress.say, access.unpack_limits())
+    return Gathering(missing, archives, fetcher, store, thorough, damaged, how)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:
@@ -146,13 +151,21 @@ def archive_contents(access: Access, archives: Sequence[Archive]) -> Iterator[Ex
         NetworkError: An archive is not in the store, and can't be fetched.
         ArchiveRefusedError: An archive can't be unpacked.
     """
-    store, fetcher = default_store(access.progress.say), fetcher_of(access)
+    store, fetcher = default_store(access.progress.say, access.unpack_limits()), fetcher_of(access)
     for archive in archives:
         access.progress.step(f"unpacking {archive.name} to compare")
         path = store.fetch(fetcher, RemoteFile(archive.name, archive.url, archive.sha256, archive.size)).path
         with tempfile.TemporaryDirectory(prefix="tenv-", dir=store.folder) as folder:
             home, windows = Path(folder) / "tree", sys.platform == "win32"
-            contents = unpack(path, archive.kind, home, strip=archive.strip, windows=windows, name=archive.name)
+            contents = unpack(
+                path,
+                archive.kind,
+                home,
+                strip=archive.strip,
+                windows=windows,
+                limits=store.limits,
+                name=archive.name,
+            )
             record = describe(archive, Tree(home, contents))
         yield from (Expected(file, archive.name, f"sha256:{digest}") for file, digest in record.files.items())
         yield from (Expected(link, archive.name, f"{POINTER}{target}") for link, target in record.links.items())
@@ -200,6 +213,6 @@ def settle_archives(prefix: Path, gathering: Gathering) -> None:
             remove(prefix, describe(archive, trees[archive.name]))
     for archive in gathering.wanted:
         if archive.name in trees:
-            place(prefix, archive, trees[archive.name])
+            place(prefix, archive, trees[archive.name], gathering.how)
         elif not _is_whole(prefix, archive, there):  # removed since the plan
             raise NetworkError(f"{archive.name} was removed from {prefix} meanwhile", hint="run the same command again")

@@ -86,7 +86,7 @@ def _is_record(data: Mapping[str, Any]) -> bool:
     return all(isinstance(text, str) for text in texts) and not name_fault(data["name"])
 
 
-def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
+def place(prefix: Path, archive: Archive, tree: Tree, how: Sharing = Sharing.CLONE) -> Placed:
     """Install an unpacked archive into a prefix.
 
     A new folder is filled aside and then renamed; an existing folder gets the files one by one. An existing file with
@@ -114,12 +114,12 @@ def place(prefix: Path, archive: Archive, tree: Tree) -> Placed:
         for name in there:
             (home / name).unlink()
         if home.exists():
-            _fill(home, tree)
+            _fill(home, tree, how)
         else:
             home.parent.mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
             try:
-                _fill(aside / "tree", tree)
+                _fill(aside / "tree", tree, how)
                 (aside / "tree").rename(home)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -169,8 +169,7 @@ def _check_clashes(prefix: Path, names: Iterable[str], archive: Archive) -> None
         )
 
 
-def _fill(home: Path, tree: Tree) -> None:
-    how = Sharing.CLONE
+def _fill(home: Path, tree: Tree, how: Sharing) -> None:
     made: set[Path] = set()
     for name in tree.contents.files:
         target = home / name

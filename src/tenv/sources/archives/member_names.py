@@ -6,7 +6,7 @@ A fault is a ValueError whose text continues the member's name: ``'../x' leads o
 import re
 from collections.abc import Mapping
 
-from tenv.sources.archives.formats.interface import ArchiveLimits
+from tenv.core.unpack_limits import UnpackLimits
 
 __all__ = ["check_target", "check_way", "parts_of"]
 
@@ -17,7 +17,7 @@ _MAX_PART = 255
 _MAX_HOPS = 40
 
 
-def parts_of(name: str, limits: ArchiveLimits, *, windows: bool) -> tuple[str, ...]:
+def parts_of(name: str, limits: UnpackLimits, *, windows: bool) -> tuple[str, ...]:
     """Return the parts of a safe name.
 
     Args:
@@ -48,7 +48,7 @@ def parts_of(name: str, limits: ArchiveLimits, *, windows: bool) -> tuple[str, .
     return parts
 
 
-def check_target(target: str, limits: ArchiveLimits, *, hard: bool) -> None:
+def check_target(target: str, limits: UnpackLimits, *, hard: bool) -> None:
     """Check the text of a link target, without the other members.
 
     Args:

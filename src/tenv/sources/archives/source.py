@@ -42,7 +42,8 @@ class ArchiveSource(Source):
         access, manifest = problem.access, problem.manifest
         names = sorted({name for platform in manifest.platforms for name in manifest.on(platform).archives})
         access.progress.step(f"looking up {', '.join(names)}")
-        store, trust, say = default_store(access.progress.say), problem.limits.trust_first_use, access.progress.say
+        trust, say = problem.limits.trust_first_use, access.progress.say
+        store = default_store(say, access.unpack_limits())
         chooser = ArchiveChooser(access.facts(), fetcher_of(access), store, trust, say)
         chosen.files[_KEY] = chooser.lock(manifest, problem.old, problem.upgrade)
 

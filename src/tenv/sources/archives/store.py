@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, storage_errors, write_atomic
+from tenv.core.unpack_limits import UnpackLimits
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetched, Fetcher
 from tenv.sources.archives.extract import Contents, File
@@ -76,10 +77,12 @@ class Store:
     Attributes:
         folder: The folder.
         say: Receives messages about waiting for another process.
+        limits: The limits on what an archive unpacks to.
     """
 
     folder: Path
     say: Callable[[str], None] = field(default=lambda _: None, compare=False)
+    limits: UnpackLimits = field(default_factory=UnpackLimits)
 
     def file(self, sha256: str) -> Path:
         """Return the path of an archive."""
@@ -162,8 +165,9 @@ class Store:
                 for old in (folder, *_stopped(folder)):
                     if old.is_dir():
                         shutil.rmtree(old)
+                name, limits = _file_name(archive.url), self.limits
                 contents = unpack(
-                    path, archive.kind, folder, strip=archive.strip, windows=windows, name=_file_name(archive.url)
+                    path, archive.kind, folder, strip=archive.strip, windows=windows, limits=limits, name=name
                 )
                 times = {name: (folder / name).lstat().st_mtime_ns for name in contents.files}
                 write_atomic(note, _note(contents, times))
@@ -202,12 +206,14 @@ class Store:
                 shutil.rmtree(self.folder)
 
 
-def default_store(say: Callable[[str], None] = lambda _: None) -> Store:
+def default_store(say: Callable[[str], None] = lambda _: None, limits: UnpackLimits | None = None) -> Store:
     """Return the store in the user's cache folder (TENV_CACHE_DIR, else the default of the system)."""
     from platformdirs import user_cache_path  # late: 19 ms
 
     cache = os.environ.get("TENV_CACHE_DIR")
-    return Store((Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "archives", say)
+    return Store(
+        (Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "archives", say, limits or UnpackLimits()
+    )
 
 
 def share(source: Path, target: Path, how: Sharing) -> Sharing:

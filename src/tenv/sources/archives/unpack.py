@@ -10,8 +10,9 @@ from pathlib import Path
 
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.files import storage_errors
+from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.extract import Contents, Staging
-from tenv.sources.archives.formats.interface import ArchiveLimits, Reader
+from tenv.sources.archives.formats.interface import Reader
 
 __all__ = ["reader_of", "unpack"]
 
@@ -44,7 +45,7 @@ def unpack(
     *,
     strip: int = 0,
     windows: bool = False,
-    limits: ArchiveLimits | None = None,
+    limits: UnpackLimits | None = None,
     name: str = "",
 ) -> Contents:
     """Unpack a verified archive into a new folder.

@@ -14,6 +14,7 @@ from tenv.rattler_api.records import Record, spec_fault
 from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.sources.conda.conflicts import explain, passed_over
 from tenv.targets.manifest import Manifest, Requirements
+from tenv.targets.suppliers import REFUSED
 
 __all__ = ["DEFAULT_GLIBC", "Conda", "to_package", "virtual_packages"]
 
@@ -101,6 +102,7 @@ class Conda:
                         f"{record.channel}: {fault}",
                         hint="remove this channel from `channels`: it serves invalid records",
                     )
+            _refuse(here, question.platform, answer)
             found[question.platform] = answer
             progress.advance()
         return found
@@ -124,4 +126,16 @@ class Conda:
             virtual=virtual_packages(platform, manifest.requirements),
             kept=tuple(kept),
             exclude_newer=self.exclude_newer,
+        )
+
+
+def _refuse(manifest: Manifest, platform: str, records: Sequence[Record]) -> None:
+    """Raise ManifestError for a package that no lock can hold and that another package brings in."""
+    for name in sorted(REFUSED.keys() & {record.name for record in records}):
+        reason, instead = REFUSED[name]
+        asking = {record.name for record in records if name in (depend.split()[0] for depend in record.depends)}
+        parents = ", ".join(sorted(asking))
+        raise ManifestError(
+            f"{manifest.file}: dependencies: `{name}` {reason}; {parents} requires it on {platform}",
+            hint=f"remove {parents}, and {instead}",
         )

@@ -10,11 +10,10 @@ from typing import Any
 from tenv.core.names import CondaFile
 from tenv.environment.installed_files import BYTECODE, Expected, read_note
 from tenv.locks.lock import Lock
-from tenv.rattler_api.cache import PackedFile, read_packed
-from tenv.rattler_api.fetch import fetch
+from tenv.rattler_api.cache import PackedFile
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.records import Record
-from tenv.sources.conda.staging import places
+from tenv.sources.conda.staging import fetch_packages, places
 from tenv.sources.interface import Access
 
 __all__ = ["conda_contents", "unprefixed"]
@@ -30,15 +29,16 @@ def conda_contents(access: Access, lock: Lock, platform: str, prefix: Path) -> I
     Raises:
         NetworkError: A package can't be fetched.
         HashMismatchError: Its bytes are not those of the lock.
+        ArchiveRefusedError: It unpacks to more than the limits.
     """
     every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
     records = [record for record in every if record.url not in lock.left_out]
     if not records:
         return
     access.progress.step("fetching conda packages to compare", len(records))
-    archives = fetch(records, access.network(), lambda *_: access.progress.advance(0))
+    limits, network = access.unpack_limits(), access.network()
+    archives, packed = fetch_packages(records, network, limits, lambda *_: access.progress.advance(0))
     try:
-        packed = read_packed(archives, records)
         for content, names in places([found.content for found in packed]):
             files = next(found.files for found in packed if found.content is content)
             yield from _files(content.record, files, names, prefix)

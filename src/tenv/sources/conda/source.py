@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, UsageError
 from tenv.core.files import empty_folder
+from tenv.core.link_mode import LinkMode
 from tenv.core.names import normalize
 from tenv.core.prefix import require_inside
 from tenv.environment.state import Environment, State, Status
@@ -132,7 +133,10 @@ class CondaWork(Work):
 
         job, plan = self.job, self.job.plan
         thorough = job.exact or bool(plan.broken(_KEY))
-        self._staged = stage(job.lock, job.platform, job.context.network(), job.context.progress, thorough=thorough)
+        context = job.context
+        self._staged = stage(
+            job.lock, job.platform, context.network(), context.progress, context.unpack_limits(), thorough=thorough
+        )
         if not job.exact:
             self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
         self._check_unmanaged(self._staged)
@@ -194,6 +198,7 @@ class CondaWork(Work):
             again=sorted({*plan.other_files(_KEY), *plan.broken(_KEY)}),
             # Staging has verified the cache as far as requested; rattler decides what to replace in it.
             thorough=bool(staged.damaged),
+            copies=job.context.link_mode() is LinkMode.COPY,
             on_linked=job.context.progress.advance,
         )
         if not packages.hold(wanted):

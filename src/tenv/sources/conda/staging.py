@@ -11,14 +11,17 @@ from pathlib import Path
 from tenv.core.errors import LockCorruptError, UnsafePackageError
 from tenv.core.prefix import META
 from tenv.core.progress import Bytes, Progress, Transfer
+from tenv.core.unpack_limits import UnpackLimits
+from tenv.core.untrusted import without_login
 from tenv.locks.lock import CondaPackage, Lock
-from tenv.rattler_api.cache import Content, read_archives, read_cache
+from tenv.rattler_api.cache import Content, PackedFiles, read_cache, read_packed
 from tenv.rattler_api.fetch import fetch
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
+from tenv.sources.conda.package_reader import read_package
 
-__all__ = ["Staged", "leaving_links", "places", "stage"]
+__all__ = ["Staged", "fetch_packages", "leaving_links", "places", "stage"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -49,7 +52,15 @@ class Staged:
     notes: tuple[str, ...] = ()
 
 
-def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, thorough: bool = False) -> Staged:
+def stage(
+    lock: Lock,
+    platform: str,
+    network: Network,
+    progress: Progress,
+    limits: UnpackLimits | None = None,
+    *,
+    thorough: bool = False,
+) -> Staged:
     """Fetch every conda package of a lock for a platform, and check its content.
 
     Args:
@@ -57,6 +68,7 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
         platform: The platform.
         network: The network settings for channels.
         progress: Receives progress.
+        limits: What a package may unpack to; None for the default.
         thorough: Verify every file in the package cache by its digest.
 
     Raises:
@@ -64,6 +76,7 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
         HashMismatchError: A package's bytes differ from the lock.
         NetworkError: A package can't be fetched.
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
+        ArchiveRefusedError: A package unpacks to more than the limits.
     """
     every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
     records = tuple(record for record in every if record.url not in lock.left_out)
@@ -73,9 +86,28 @@ def stage(lock: Lock, platform: str, network: Network, progress: Progress, *, th
     archives: dict[str, Path] = {}
     if missing:
         progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in missing)))
-        archives = fetch(missing, network, _teller(progress))
-        contents |= read_archives(archives, missing)
+        archives, packed = fetch_packages(missing, network, limits or UnpackLimits(), _teller(progress))
+        contents |= {found.content.record.url: found.content for found in packed}
     return _look([contents[record.url] for record in records], archives, damaged)
+
+
+def fetch_packages(
+    records: Sequence[Record], network: Network, limits: UnpackLimits, on_bytes: Callable[[str, int, int], None]
+) -> tuple[dict[str, Path], list[PackedFiles]]:
+    """Fetch packages; return their files by URL, and what is in each.
+
+    Raises:
+        HashMismatchError: A package's bytes differ from the lock.
+        NetworkError: A package can't be fetched, or is not a conda package.
+        ArchiveRefusedError: A package unpacks to more than the limits.
+    """
+    texts: dict[str, dict[str, bytes]] = {}
+
+    def read(record: Record, path: Path) -> None:
+        texts[record.url] = read_package(path, without_login(record.url), limits)
+
+    archives = fetch(records, network, on_bytes, read)
+    return archives, read_packed(texts, records)
 
 
 def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:

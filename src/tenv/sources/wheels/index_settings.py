@@ -14,6 +14,7 @@ from typing import Any
 
 from tenv.core.errors import UsageError
 from tenv.core.http_settings import HttpSettings
+from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.toml_reader import read_toml
 from tenv.sources.wheels.connections import connections
 
@@ -88,6 +89,8 @@ def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
         for name, value in environment.items()
         if name not in _DROPPED and (not name.startswith("UV_") or name.startswith(_UV_KEPT))
     }
+    if kept.pop(LINK_MODE, "") == LinkMode.COPY and "link-mode" not in configuration:
+        kept.setdefault("UV_LINK_MODE", LinkMode.COPY)  # uv's own setting wins
     pip: Mapping[str, str] = {}
     if not any(kept.get(name) for name in _UV_INDEX) and configuration.keys().isdisjoint(_CONFIG_INDEX):
         pip = pip_settings(environment, home)

@@ -10,7 +10,7 @@ from tenv.core.errors import CertificateError, NetworkError
 from tenv.core.http import Http, Interrupted, Unanswered
 from tenv.core.names import METADATA
 
-__all__ = ["from_file", "from_index"]
+__all__ = ["from_file", "from_index", "open_wheel"]
 
 _BLOCK = 1 << 16
 _WHOLE = 1 << 24
@@ -48,7 +48,7 @@ def _beside(http: Http, url: str) -> bytes:
 
 
 def _within(http: Http, url: str) -> bytes:
-    return _metadata(_open(http, url))
+    return _metadata(open_wheel(http, url))
 
 
 def _metadata(file: str | IO[bytes]) -> bytes:
@@ -56,7 +56,12 @@ def _metadata(file: str | IO[bytes]) -> bytes:
         return wheel.read(next(name for name in wheel.namelist() if name.endswith(METADATA)))
 
 
-def _open(http: Http, url: str) -> IO[bytes]:
+def open_wheel(http: Http, url: str) -> IO[bytes]:
+    """Return a wheel of an index as a file that is read with range requests; a small one may be fetched whole.
+
+    Raises:
+        OSError: The server has no range requests, or not the file.
+    """
     with http.get(url, {"Range": "bytes=0-0"}) as answer:
         if not answer.ok:
             raise FileNotFoundError(url)

@@ -127,7 +127,9 @@ def _join(problem: Problem, resolved: Resolved) -> dict[str, tuple[Wheel, ...]]:
     urls = {url: wheel.sha256 for wheel, url in rows if wheel.size is None and wheel.sha256 not in known}
     if urls:
         access.progress.step("reading sizes", len(urls))
-        sizes = access.uv().sizes(urls, access.progress) if not access.offline else {}
+        from tenv.sources.wheels.sizes import ask_sizes  # late: 10 ms for threads
+
+        sizes = ask_sizes(access.uv().http, urls, access.progress) if not access.offline else {}
         known |= {urls[url]: size for url, size in sizes.items()}
     requires = _requirements(problem, {wheel.sha256: url for wheel, url in rows}, old)
     joined = {platform: join(choices, known) for platform, choices in resolved.items()}

@@ -12,11 +12,12 @@ from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
+from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import python_program, site_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
@@ -84,6 +85,19 @@ class WheelWork(Work):
 
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
+
+    def stage(self) -> "Collection[str]":
+        """Refuse wheels that unpack to more than the limits, while the prefix is unchanged.
+
+        Raises:
+            ArchiveRefusedError: A wheel does.
+        """
+        job, plan = self.job, self.job.plan
+        if _KEY in plan.changed and plan.python is not None:
+            had = {} if plan.scratch else plan.had.get(_KEY, {})
+            new = [wheel for wheel in self._wheels() if had.get(wheel.name) != self.source.note(wheel)]
+            check_directories(job.uv, new, job.context.progress)
+        return ()
 
     def prepare(self) -> None:
         """Make a virtual environment if Python is not a conda package, and remove wheels that conda replaces."""

@@ -19,7 +19,7 @@ from tenv.sources.wheels.choose import uv_platforms
 from tenv.sources.wheels.metadata import from_file, from_index
 from tenv.sources.wheels.uv import Uv
 
-__all__ = ["FoundWheel", "find_wheels", "requirements_at"]
+__all__ = ["FoundWheel", "find_wheels", "requirements_at", "wheel_urls"]
 
 _CONNECTIONS = 8
 
@@ -90,6 +90,15 @@ def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict
     """
     found = _metadata(uv, urls, progress)
     return {digest: row.requires_dist if row.known else None for digest, row in found.items()}
+
+
+def wheel_urls(uv: Uv, wheels: Iterable[Wheel]) -> dict[str, str]:
+    """Return the URLs of wheels on the indexes by sha256, without those that no index in front has.
+
+    Raises:
+        NetworkError: An index does not respond, or lacks a release.
+    """
+    return _ask(uv, wheels, "")
 
 
 def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:

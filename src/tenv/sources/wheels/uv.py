@@ -22,6 +22,7 @@ from tenv.core.errors import (
 from tenv.core.http import Http
 from tenv.core.names import normalize
 from tenv.core.progress import Progress
+from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.versions import is_release
 from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
@@ -29,6 +30,7 @@ from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
+from tenv.sources.wheels.unpacked_size import watched_unpacking
 from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, index_urls, mismatched, uv_error
 from tenv.sources.wheels.uv_requirements import (
     first_that_fits,
@@ -53,6 +55,7 @@ class Uv:
         environment: Its environment variables.
         offline: Use the cache alone.
         http: The client for tenv's own requests to the indexes.
+        limits: The limits on what a wheel may unpack to; a caller that knows the user's settings sets them.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -61,6 +64,7 @@ class Uv:
         settings = uv_settings(environment, home)
         self.environment = settings.environment
         self.offline = offline or settings.offline
+        self.limits = UnpackLimits()
         self._configuration = settings.configuration
         self._program = find_uv_bin()
         ask = Keyring(settings.environment, settings.configuration, self._said).ask
@@ -249,12 +253,6 @@ class Uv:
             text="\n".join(pins) + "\n",
         )
 
-    def sizes(self, urls: Iterable[str], progress: Progress) -> dict[str, int]:
-        """Return the sizes of files on the indexes, without those that the servers do not report."""
-        from tenv.sources.wheels.sizes import ask_sizes  # late: 10 ms for threads
-
-        return ask_sizes(self.http, urls, progress)
-
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
         """Return Pythons of this machine with one of some minors, best first, as `interpreters.search` does."""
         return search(minors, self.environment)
@@ -299,6 +297,7 @@ class Uv:
             HashMismatchError: A file's bytes differ from the lock.
             NetworkError: A file can't be fetched.
             StorageError: The disk is full or not writable.
+            ArchiveRefusedError: A wheel unpacks to more than the limits.
         """
         done = self._put(python, wheels, again, progress)
         for _ in wheels if self.environment.get("UV_INDEX") else ():
@@ -320,9 +319,10 @@ class Uv:
         """Install files by their hashes with some variables changed."""
         arguments = self._command(*install_words(python, again), *self._indexes())
         watch, text = download_progress(wheels, progress), hashed(wheels)
-        with self._folder() as (folder, environment):
+        with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as tick:
             changed = {**environment, **changes}
-            return ended_by_itself(process.watch(arguments, watch, environment=changed, folder=folder, text=text))
+            done = process.watch(arguments, watch, environment=changed, folder=folder, text=text, on_tick=tick)
+            return ended_by_itself(done)
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tenv.core.errors import ArchiveRefusedError
+from tenv.core.unpack_limits import UnpackLimits
 
-__all__ = ["CHUNK", "KINDS", "ArchiveLimits", "Entry", "Kind", "Reader", "Sink", "Taker", "damage", "kind_of", "pour"]
+__all__ = ["CHUNK", "KINDS", "Entry", "Kind", "Reader", "Sink", "Taker", "damage", "kind_of", "pour"]
 
 CHUNK = 1 << 20
 """The chunk size in bytes; memory use is a small multiple of it for any archive."""
@@ -65,31 +66,6 @@ class Entry:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
-    """Limits on the content of an archive.
-
-    The largest archive in NVIDIA's redist unpacks to some GiB, about ten times its packed size.
-
-    Attributes:
-        entries: The maximum number of entries.
-        bytes: The maximum unpacked size in bytes.
-        ratio: The maximum of unpacked bytes per packed byte.
-        free: The unpacked size up to which the ratio does not count.
-        path: The maximum length of a name in bytes.
-        depth: The maximum number of folders in a name.
-        memory: The maximum memory of a decompressor or a header in bytes.
-    """
-
-    entries: int = 200_000
-    bytes: int = 64 << 30
-    ratio: int = 200
-    free: int = 64 << 20
-    path: int = 1024
-    depth: int = 64
-    memory: int = 256 << 20
-
-
 class Sink(Protocol):
     """Receives the bytes of one file."""
 
@@ -103,7 +79,7 @@ class Sink(Protocol):
 class Taker(Protocol):
     """Receives the entries of an archive, or refuses them."""
 
-    limits: ArchiveLimits
+    limits: UnpackLimits
 
     def file(self, entry: Entry) -> Sink | None:
         """Receive a file; return the sink for its bytes, or None to drop them."""

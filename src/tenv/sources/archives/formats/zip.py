@@ -64,8 +64,7 @@ def _check_count(path: Path, archive: zipfile.ZipFile, taker: Taker) -> None:
     """Raise an error for too many entries, before any is written."""
     names = archive.infolist()
     if len(names) > taker.limits.entries:
-        name = names[taker.limits.entries].filename
-        raise ArchiveRefusedError(f"{path.name}: {name!r} exceeds the limit of {taker.limits.entries} entries")
+        taker.limits.check(path.name, path.stat().st_size, 0, len(names))
 
 
 def _take(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, taker: Taker) -> int:

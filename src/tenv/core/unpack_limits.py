@@ -1,0 +1,76 @@
+"""How much a package may unpack to: archives, conda packages and wheels alike."""
+
+from dataclasses import dataclass
+
+from tenv.core.errors import ArchiveRefusedError
+from tenv.core.size_text import format_bytes
+
+__all__ = ["UNPACK_LIMIT", "UnpackLimits"]
+
+UNPACK_LIMIT = "TENV_UNPACK_LIMIT"
+"""The variable that sets the size that one package may unpack to; it wins over ``unpack-limit`` of ``config.toml``."""
+
+_GIB = 1 << 30
+_SMALLEST_FILE = 4096
+"""Bytes that a file takes on most file systems, however small it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """Limits on the content of one archive, conda package or wheel.
+
+    The largest archive in NVIDIA's redist unpacks to some GiB, about ten times its packed size.
+
+    Attributes:
+        entries: The maximum number of entries.
+        bytes: The maximum unpacked size in bytes.
+        ratio: The maximum of unpacked bytes per packed byte; 0 for any.
+        free: The unpacked size up to which the ratio does not count.
+        path: The maximum length of a name in bytes.
+        depth: The maximum number of folders in a name.
+        memory: The maximum memory of a decompressor or a header in bytes.
+    """
+
+    entries: int = 200_000
+    bytes: int = 64 * _GIB
+    ratio: int = 200
+    free: int = 64 << 20
+    path: int = 1024
+    depth: int = 64
+    memory: int = 256 << 20
+
+    @classmethod
+    def of(cls, size: int | None) -> "UnpackLimits":
+        """Return the limits where the user set the unpacked size in bytes, which alone counts then; None for none."""
+        if size is None:
+            return cls()
+        return cls(entries=max(cls().entries, size // _SMALLEST_FILE), bytes=size, ratio=0)
+
+    def most(self, packed: int) -> int:
+        """Return the unpacked size in bytes that a package of a packed size may have."""
+        return min(self.bytes, max(self.free, packed * self.ratio)) if self.ratio else self.bytes
+
+    def check(self, name: str, packed: int, volume: int, entries: int = 0) -> None:
+        """Refuse a package that unpacks to more than the limits.
+
+        Args:
+            name: The package, for the message.
+            packed: Its packed size in bytes.
+            volume: What it unpacks to, or what of it was seen until now, in bytes.
+            entries: The number of its entries, or of those that were seen until now.
+
+        Raises:
+            ArchiveRefusedError: It unpacks to more; the hint names the setting.
+        """
+        if entries > self.entries:
+            raise self._refusal(f"{name}: exceeds the limit of {self.entries} entries", entries * _SMALLEST_FILE)
+        if volume > (most := self.most(packed)):
+            what = f"unpacks to {format_bytes(volume)} or more, and {format_bytes(most)} is the limit"
+            raise self._refusal(f"{name}: {what} for {format_bytes(packed)} packed", volume)
+
+    def _refusal(self, message: str, volume: int) -> ArchiveRefusedError:
+        enough = max(1, -(-2 * volume // _GIB))
+        return ArchiveRefusedError(
+            message,
+            hint=f"tenv keeps none of it; if you trust its maker, `tenv config unpack-limit {enough}GiB` admits it",
+        )

@@ -1,0 +1,160 @@
+"""How much wheels unpack to: by their directories before uv fetches them, and by what uv writes meanwhile.
+
+uv unpacks a wheel while it arrives, before its digest is known, and has no limit on its size.
+"""
+
+import contextlib
+import os
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from tenv.core.errors import NetworkError
+from tenv.core.file_stamps import note_stamps, noted_stamps
+from tenv.core.names import normalize
+from tenv.core.unpack_limits import UnpackLimits
+from tenv.locks.lock import Wheel
+
+if TYPE_CHECKING:
+    from tenv.core.progress import Progress
+    from tenv.sources.wheels.uv import Uv
+
+__all__ = ["check_directories", "watched_unpacking"]
+
+_SECONDS = 0.2
+_CONNECTIONS = 8
+_DEFLATE = 1032
+"""The most bytes that one byte of deflate unpacks to (zlib's documentation, "Maximum Compression Factor")."""
+
+_TEMPORARY = ".tmp"
+"""How the names of the folders begin that uv unpacks to, below its cache (uv 0.11 to 0.13)."""
+
+
+def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -> None:
+    """Refuse a wheel whose directory lists more than the limits, before it is fetched.
+
+    Each wheel is asked for once. One whose server answers no range requests is left to `watched_unpacking`, and so is
+    one that is too small to reach the limits.
+
+    Raises:
+        ArchiveRefusedError: A wheel unpacks to more than the limits.
+    """
+    limits, unknown = uv.limits, []
+    for wheel in wheels:
+        size = wheel.size or limits.bytes
+        if size * _DEFLATE <= limits.most(size):
+            continue
+        if noted := noted_stamps(_key(wheel)).get(wheel.file):
+            limits.check(wheel.file, size, *noted)
+        else:
+            unknown.append(wheel)
+    if not unknown or uv.offline:
+        return
+    from tenv.sources.wheels.urls import wheel_urls  # late: only for wheels that were never installed
+
+    progress.step("reading the directories of wheels", len(unknown))
+    try:
+        urls = wheel_urls(uv, unknown)
+    except NetworkError:  # uv says what is wrong with the indexes
+        return
+
+    def ask(wheel: Wheel) -> tuple[Wheel, tuple[int, int] | None]:
+        found = _volume(uv, urls[wheel.sha256]) if wheel.sha256 in urls else None
+        progress.advance()
+        return wheel, found
+
+    pool = ThreadPoolExecutor(_CONNECTIONS)
+    try:
+        for wheel, found in pool.map(ask, unknown):
+            if found:
+                limits.check(wheel.file, wheel.size or 0, *found)
+                note_stamps(_key(wheel), {wheel.file: found})
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _key(wheel: Wheel) -> str:
+    return f"unpacked-{wheel.sha256}"
+
+
+def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
+    """Return the bytes and the number of files that the directory of a wheel lists; None if it can't be read."""
+    from tenv.core.http import Interrupted, Unanswered  # late: only here
+    from tenv.sources.wheels.metadata import open_wheel
+
+    local = urlsplit(url).scheme == "file"
+    try:
+        with zipfile.ZipFile(unquote(urlsplit(url).path) if local else open_wheel(uv.http, url)) as wheel:
+            members = wheel.infolist()
+    except (NetworkError, Unanswered, Interrupted, OSError, ValueError, zipfile.BadZipFile):
+        return None
+    return sum(member.file_size for member in members), len(members)
+
+
+@contextlib.contextmanager
+def watched_unpacking(wheels: Sequence[Wheel], limits: UnpackLimits) -> Iterator[Callable[[int], None]]:
+    """Yield a function that looks at what a running uv has unpacked, and refuses what exceeds the limits.
+
+    A directory may list less than a wheel holds. Which wheel a folder of uv is of can't be seen from outside, so that
+    the limit is that of the largest one. What an ended uv leaves in its temporary folders is removed.
+
+    Args:
+        wheels: The wheels that uv installs.
+        limits: The limits on one wheel.
+    """
+    largest = max((wheel.size or limits.bytes for wheel in wheels), default=limits.bytes)
+    folders: set[Path] = set()
+    last = time.monotonic()
+
+    def tick(process: int) -> None:
+        nonlocal last
+        if time.monotonic() - last < _SECONDS:
+            return
+        folders.update(_open_folders(process))
+        for folder in folders:
+            limits.check(_name(folder, wheels), largest, *_size(folder))
+        last = time.monotonic()
+
+    try:
+        yield tick
+    except BaseException:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _open_folders(process: int) -> Iterator[Path]:
+    """Yield uv's temporary folders that a process writes to (Linux)."""
+    with contextlib.suppress(OSError):
+        for handle in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                path = handle.readlink()
+                found = [place for place in path.parents if place.name.startswith(_TEMPORARY)]
+                if found and path.is_absolute():
+                    yield found[-1]
+
+
+def _size(folder: Path) -> tuple[int, int]:
+    """Return the bytes and the number of files below a folder, which may vanish meanwhile."""
+    volume = entries = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                volume += os.lstat(f"{place}/{name}").st_size
+            entries += 1
+    return volume, entries
+
+
+def _name(folder: Path, wheels: Sequence[Wheel]) -> str:
+    """Return the wheel of a folder as far as its content tells."""
+    with contextlib.suppress(OSError):
+        there = {normalize(path.name.split("-")[0].partition(".")[0]) for path in folder.iterdir()}
+        found = [wheel.file for wheel in wheels if wheel.name in there]
+        if len(found) == 1:
+            return found[0]
+    return wheels[0].file if len(wheels) == 1 else "one of the wheels of the lock"

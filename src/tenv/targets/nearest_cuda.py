@@ -1,0 +1,91 @@
+"""The target that is meant by a name with a CUDA release for which there is none: ``cuda122``, ``cuda12``."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenv.core.versions import Version
+
+__all__ = ["HostDriver", "nearest_cuda"]
+
+_NAME = re.compile(r"cuda[-_]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
+_ANY_MINOR = 99
+
+Release = tuple[int, int]
+
+
+def nearest_cuda(name: str, names: Sequence[str]) -> str:
+    """Return a suggestion for a name with a CUDA release: the nearest release that this host's driver runs.
+
+    The nearest is the newest one of the same major that is not newer, else the next one. On a host without a driver,
+    and where the driver runs no known release, every release counts.
+
+    Args:
+        name: The name that no target has.
+        names: The names of all targets.
+
+    Returns:
+        The suggestion; empty if the name has no CUDA release.
+    """
+    wanted = _release_of(name)
+    known = {other: found for other in names if (found := _release_of(other))}
+    if not wanted or not known:
+        return ""
+    driver = HostDriver.detect()
+    fitting = {found for found in known.values() if driver and driver.runs(found)}
+    nearest, best = _nearest(wanted, {*known.values()}), _nearest(wanted, fitting or {*known.values()})
+    listed = ", ".join(f"`{other}`" for other, found in sorted(known.items()) if found == best)
+    number = ".".join(str(part) for part in wanted if part != _ANY_MINOR)
+    if driver is None:
+        return f"nearest to CUDA {number}: {listed}; `auto` selects the newest that this host's driver runs"
+    if not fitting:
+        return f"nearest to CUDA {number}: {listed}, which driver {driver.version} of this host does not run"
+    if best == nearest:
+        return f"nearest to CUDA {number}: {listed}, which driver {driver.version} of this host runs"
+    passed = ".".join(map(str, nearest))
+    return (
+        f"nearest to CUDA {number} that driver {driver.version} of this host runs: {listed}; it does not run {passed}"
+    )
+
+
+def _release_of(name: str) -> Release | None:
+    """Return the CUDA release in the name of a target: 12.2 for cuda122, any 12.x for cuda12."""
+    match = _NAME.match(name)
+    return (int(match["major"]), int(match["minor"] or _ANY_MINOR)) if match else None
+
+
+def _nearest(wanted: Release, releases: set[Release]) -> Release:
+    same = sorted(found for found in releases if found[0] == wanted[0]) or sorted(releases)
+    older = [found for found in same if found <= wanted]
+    return older[-1] if older else same[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HostDriver:
+    """The driver of this host.
+
+    Attributes:
+        version: Its version.
+        windows: Whether that is the version of a Windows driver, as under WSL.
+    """
+
+    version: Version
+    windows: bool
+
+    @classmethod
+    def detect(cls) -> "HostDriver | None":
+        """Return the driver; None where there is none, or none can be read."""
+        from tenv.host.driver import probe  # late: only a name without a target needs it
+        from tenv.host.interface import Fact
+        from tenv.host.places import is_wsl
+
+        found = probe()
+        return cls(found.value, is_wsl() or sys.platform == "win32") if isinstance(found, Fact) else None
+
+    def runs(self, release: Release) -> bool:
+        """Return whether the driver runs programs of a CUDA release, by minor-version compatibility too."""
+        from tenv.facts.tables import load_facts
+
+        least = load_facts().cuda_driver.floor(Version(".".join(map(str, release))), self.windows)
+        return least is not None and self.version >= least.driver
