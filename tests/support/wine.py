@@ -3,6 +3,7 @@
 Wine 8's cmd differs from Windows' in what these tests see, and in nothing else that they use:
 
 - A value that is put into a line is read again for percent signs, so that a variable with two of them can't be copied.
+- After ``call``, the status of a batch file is 0 or 1.
 - Batch files are read in the code page of the system, whatever ``chcp`` has chosen.
 """
 

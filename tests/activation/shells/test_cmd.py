@@ -8,7 +8,7 @@ word that ``set`` gets loses its first and its last quote.
 import os
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,7 @@ import pytest
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import cmd, posix
 from tenv.activation.shells.interface import refused
-from tests.support.marked import mark
-from tests.support.shells import HOSTILE, note_lock
+from tests.support.shells import HOSTILE
 from tests.support.wine import WINE, Cmd, on_windows
 
 runs = pytest.mark.skipif(not WINE, reason="needs Debian's wine64, which CI does not install")
@@ -189,87 +188,34 @@ def test_what_bash_activated_is_undone(shell: Cmd, tmp_path: Path) -> None:
     assert [name for name in after if name.upper().startswith(("_TENV", "TENV"))] == []
 
 
-def make_environment(home: Path, name: str, state: str = "ready") -> Path:
-    prefix = home / name
-    meta = prefix / "tenv-meta"
-    meta.mkdir(parents=True)
-    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
-    lock = note_lock(meta)
-    (prefix / "Scripts").mkdir()
-    (prefix / "Scripts" / "python.exe").touch()
-    (prefix / "pyvenv.cfg").touch()
-    changes = (Change("TENV_TARGET", Action.SET, name, ""), Change("TENV_PREFIX", Action.SET, str(prefix), ""))
-    script = meta / cmd.SCRIPT
-    script.write_bytes(os.fsencode(cmd.render_activation(Activation(name, prefix, changes))))
-    mark(prefix, home, "Scripts/python.exe", "pyvenv.cfg")
-    for file in (*home.parent.glob("marks/*"), meta / "lock-note"):  # as a tenv on Windows writes them
-        times = file.stat().st_atime_ns, file.stat().st_mtime_ns
-        file.write_text(re.sub(r"(?m)^/.*", lambda line: str(on_windows(Path(line[0]))), file.read_text()))
-        os.utime(file, ns=times)
-    assert lock.exists()
-    return prefix
-
-
 @runs
 @pytest.mark.long
-def test_the_hook_activates_without_a_program_and_passes_on_the_rest(shell: Cmd, tmp_path: Path) -> None:
-    home, project = tmp_path / "data (1)" / "envs", tmp_path / "my project"
-    user = make_environment(home, "cpu")
-    (project / "manifests").mkdir(parents=True)
-    (project / "manifests" / "cuda130.toml").touch()
-    (project / "src").mkdir()
-    changes: dict[str, Callable[[Path], object]] = {
-        "dead": lambda prefix: (prefix / "Scripts" / "python.exe").unlink(),
-        "newer": lambda prefix: os.utime(prefix / "pyvenv.cfg", (2e9, 2e9)),
-        "touched": lambda prefix: os.utime(prefix / "tenv-meta" / cmd.SCRIPT, (2e9, 2e9)),
-        "lock": lambda prefix: os.utime(prefix / "tenv-meta" / "its lock", (1e9, 1e9)),
-        "bigger": lambda prefix: (prefix / "tenv-meta" / "its lock").write_text("longer than it was\n"),
-    }
-    for name, change in changes.items():
-        change(make_environment(home, name))
-    (tmp_path / "program.bat").write_text('@echo told %*\r\n@if "%~1"=="activate" exit /b 8\r\n')
-    hook = cmd.render_hook([str(on_windows(tmp_path / "program.bat"))], on_windows(home))  # type: ignore[arg-type]
-    (tmp_path / "tenv.bat").write_bytes(os.fsencode(hook.replace("\n", "\r\n")))
-    tenv = f'call "{on_windows(tmp_path / "tenv.bat")}"'
-    steps = ["cd /d Z:\\\n", shell.shot("before"), f"{tenv} activate cpu\n", shell.shot("active")]
-    steps += [f"{tenv} deactivate\n", shell.shot("after"), f'{tenv} create "two words" --json\n']
-    steps += [f"{tenv} activate {name}\nif not errorlevel 8 echo activated {name}\n" for name in changes]
-    steps += [f'cd /d "{on_windows(project / "src")}"\n', f"{tenv} activate cpu\n", shell.shot("in a project")]
-    seen, printed, said = shell.run(tmp_path, steps, {"TEMP": "Z:\\tmp"})
-    assert seen["active"]["TENV_PREFIX"] == str(user)
-    assert seen["after"] == seen["before"] == seen["in a project"]
-    assert printed == 'told create "two words" --json'
-    assert said == ""
-
-
-@runs
-@pytest.mark.long
-def test_the_hook_finds_the_project_s_environment_and_runs_what_tenv_prints(shell: Cmd, tmp_path: Path) -> None:
-    home, project = tmp_path / "data" / "envs", tmp_path / "my project"
-    (project / "manifests").mkdir(parents=True)
-    (project / "manifests" / "cuda130.toml").touch()
-    (project / "src" / "deep").mkdir(parents=True)
-    own = make_environment(home, "elsewhere")
-    (project / ".tenv").mkdir()
-    prefix = make_environment(project / ".tenv" / "envs", "cuda130")
-    (project / ".tenv" / "marks").rename(tmp_path / "moved")
-    for file in (tmp_path / "moved").iterdir():
-        file.rename(tmp_path / "data" / "marks" / file.name)
-    answer = cmd.render_source(str(on_windows(own / "tenv-meta" / cmd.SCRIPT)))
+def test_the_hook_runs_what_tenv_prints_and_passes_on_the_rest(shell: Cmd, tmp_path: Path) -> None:
+    """tenv decides: its answer is run, its errors and its help are shown, and a failure is one."""
+    store(tmp_path, activation("one", Change("A", Action.SET, "a b", "")))
+    answer = cmd.render_source(str(on_windows(tmp_path / "one.bat")))
     (tmp_path / "answer").write_text(answer)
-    (tmp_path / "program.bat").write_text(f'@type "{on_windows(tmp_path / "answer")}"\r\n')
-    hook = cmd.render_hook([str(on_windows(tmp_path / "program.bat"))], on_windows(home))  # type: ignore[arg-type]
+    (tmp_path / "program.bat").write_text(
+        f'@if "%~2"=="one" type "{on_windows(tmp_path / "answer")}"& exit /b 0\r\n'
+        '@if "%~2"=="--help" echo Usage: tenv& exit /b 0\r\n'
+        '@if "%~1"=="activate" exit /b 8\r\n'
+        "@echo told %*\r\n"
+        "@exit /b 3\r\n"
+    )
+    hook = cmd.render_hook([str(on_windows(tmp_path / "program.bat"))], Path("C:\\data\\envs"))
     (tmp_path / "tenv.bat").write_bytes(os.fsencode(hook.replace("\n", "\r\n")))
     tenv = f'call "{on_windows(tmp_path / "tenv.bat")}"'
-    steps = [f'cd /d "{on_windows(project / "src" / "deep")}"\n', shell.shot("before"), f"{tenv} activate cuda130\n"]
-    steps += [shell.shot("active"), f"{tenv} deactivate\n", f"{tenv} activate --prefix X\n", shell.shot("asked")]
-    seen, printed, said = shell.run(
-        tmp_path, [*steps, f"{tenv} deactivate\n", shell.shot("after")], {"TEMP": "Z:\\tmp"}
-    )
-    assert (printed, said) == ("", "")
-    assert seen["active"]["TENV_PREFIX"] == str(prefix)
-    assert seen["asked"]["TENV_TARGET"] == "elsewhere"
-    assert seen["after"] == seen["before"]
+    steps = [shell.shot("before"), f"{tenv} activate one\n", shell.shot("active")]
+    steps += [f"{tenv} deactivate\n", shell.shot("after"), f"{tenv} activate broken\nif errorlevel 1 echo failed\n"]
+    steps += [f'{tenv} create "two words" --json\nif errorlevel 1 echo failed\n', f"{tenv} activate --help\n"]
+    steps += [shell.shot("end")]
+    seen, printed, said = shell.run(tmp_path, steps, {"TEMP": "Z:" + str(tmp_path).replace("/", "\\")})
+    assert (seen["active"]["TENV_TARGET"], seen["active"]["A"]) == ("one", "a b")
+    assert seen["after"] == seen["before"] == seen["end"]
+    lines = ["failed", 'told create "two words" --json', "failed", "Usage: tenv"]
+    assert [line.rstrip() for line in printed.splitlines()] == lines
+    assert said == ""
+    assert not list(tmp_path.glob("tenv-*.bat"))
 
 
 def read_line(line: str) -> tuple[str, str]:

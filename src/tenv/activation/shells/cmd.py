@@ -17,8 +17,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 
 from tenv.activation.changes import Action, Activation, Change, Watch
-from tenv.activation.shells.cmd_hook import HOOK
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
 
 __all__ = [
     "NAMES",
@@ -67,6 +65,38 @@ def holds(value: str) -> bool:
 
 # A text with its quotes doubled, in `_tenv_d`, becomes the text for between escaped quotes.
 _ESCAPED = "".join(f'set "_tenv_d=%_tenv_d:{letter}=^{letter}%"\n' for letter in "^&|<>()")
+
+_HOOK = r"""
+setlocal DisableDelayedExpansion
+if "%~1"=="deactivate" if "%~2"=="" goto tenv_deactivate
+if "%~1"=="activate" goto tenv_ask
+endlocal& @PROGRAM@ %*
+exit /b %ERRORLEVEL%
+
+:tenv_deactivate
+endlocal
+goto tenv_undo
+
+:tenv_ask
+set "_tenv_file=%TEMP%\tenv-%RANDOM%.bat"
+@PROGRAM@ %* --shell cmd >"%_tenv_file%"
+set "_tenv_status=%ERRORLEVEL%"
+set "_tenv_line="
+if "%_tenv_status%"=="0" for /f "usebackq delims=" %%A in ("%_tenv_file%") do @set "_tenv_line=%%A"
+call :tenv_double _tenv_line
+if defined _tenv_d if "%_tenv_d:~0,1%"=="@" goto tenv_answer
+if "%_tenv_status%"=="0" type "%_tenv_file%"
+del "%_tenv_file%"
+endlocal& exit /b %_tenv_status%
+
+:tenv_answer
+endlocal& set "_tenv_file=%_tenv_file%"
+call "%_tenv_file%"
+del "%_tenv_file%"
+set "_tenv_file="
+exit /b 0
+"""
+"""The hook; help and errors are printed, and what begins with ``@`` is run."""
 
 _FUNCTIONS = r"""
 :tenv_double
@@ -295,24 +325,15 @@ def render_deactivation() -> str:
     return _silent(f"call :tenv_undo\nexit /b 0\n{_FUNCTIONS}")
 
 
-def render_hook(program: Sequence[str], home: Path) -> str:
-    """Return the batch file ``tenv.bat`` that activates by running the stored script.
+def render_hook(program: Sequence[str], home: Path) -> str:  # noqa: ARG001 (no stored script is searched for)
+    """Return the batch file ``tenv.bat`` that activates by running what tenv prints.
+
+    tenv decides each time: a batch file can't compare the times of files, so it could not tell a changed script.
 
     Args:
-        program: The words that start tenv, for everything else.
+        program: The words that start tenv.
         home: The folder of the environments outside a project.
     """
     batch = program[0].lower().endswith((".bat", ".cmd"))  # without `call` it would not come back
-    values = {
-        "@PROGRAM@": "call " * batch + " ".join(f'"{_quoted(word)}"' for word in program),
-        "@META@": META,
-        "@ID@": PurePath(ID_FILE).name,
-        "@MARKS@": _quoted(str(home.parent / MARKS)),
-        "@NOTE@": LOCK_NOTE,
-        "@HOME@": _quoted(str(home)),
-        "@SCRIPT@": SCRIPT,
-    }
-    text = _silent(f"{HOOK}{_FUNCTIONS}")
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text
+    words = "call " * batch + " ".join(f'"{_quoted(word)}"' for word in program)
+    return _silent(f"{_HOOK}{_FUNCTIONS}").replace("@PROGRAM@", words)
