@@ -256,7 +256,7 @@ def test_what_a_release_asks_for(facts: Facts) -> None:
 
 def test_the_abi_of_the_wheels(facts: Facts) -> None:
     abi = {str(row.version): row.wheel_abi for row in facts.pytorch_build.releases}
-    assert (abi["2.6.0"], abi["2.7.1"], abi["2.15.0"], abi["0.3"]) == (0, 1, 1, None)
+    assert (abi["2.6.0"], abi["2.7.1"], abi["2.15.0"], abi["0.3.1"]) == (0, 1, 1, None)
 
 
 def test_cusparselt_of_a_release(facts: Facts) -> None:
