@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fakes import make_wheel
+from tests.support.fakes import make_nvidia, make_wheel
 from tests.support.projects import Ended, Project, finish, snapshot, until
 
 pytestmark = [
@@ -75,6 +75,10 @@ MINE = (
     "SITE/__editable__.mine.pth",
     "include/mine.h",
     "etc/mine.conf",
+    "bin/activate-mine",
+    "SITE/my_virtualenv.py",
+    "cuda/mine.txt",
+    "cuda/include/mine.h",
 )
 NOT_OURS = (
     "carries no mark",
@@ -111,7 +115,10 @@ class World:
     def __init__(self, project: Project) -> None:
         self.project = project
         make_wheel(project.index.folder, "delta", "1.0", files={f"delta/part{n}.py": f"{n}\n" * 50 for n in range(40)})
+        make_nvidia(project.index.folder)
         project.narrow()
+        for name in ("nvidia-cuda-runtime", "nvidia-cudnn-cu13", "cuda-toolkit"):
+            project.ask_for(f'{name} = "*"')
         self.manifests = [project.manifest.read_bytes()]
         project.ask_for('delta = "*"')
         self.manifests.append(project.manifest.read_bytes())
