@@ -200,7 +200,8 @@ def test_kills_of_every_command_that_writes_lose_nothing(project: Project) -> No
         what = f"{number}: {name} ended by {how.name}"
         child.send_signal(how)
         ended = finish(child, PATIENCE)
-        assert "Traceback" not in ended.err, (what, ended.err)
+        # Python itself reports an interrupt that comes while it starts, before it has read a line of tenv.
+        assert "Traceback" not in ended.err or ended.err.startswith("Fatal Python error: init"), (what, ended.err)
         until(lambda: not left_running(project), seconds=10)
         world.check(to, removed=name == "remove", what=what)
         note("kill", number, f"{name} {how.name} {ended.status}")

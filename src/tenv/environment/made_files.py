@@ -48,7 +48,7 @@ def note_made(environment: Environment, minor: str, records: Iterable[str], thei
 
 
 def _write_made(environment: Environment, text: str) -> str:
-    write_atomic(environment.meta / MADE, text, within=environment.prefix)
+    write_atomic(environment.meta / MADE, text, within=environment.prefix, parents=False)
     return digest_bytes(text.encode())
 
 
@@ -68,7 +68,7 @@ def store_scripts(environment: Environment, activation: Activation) -> None:
     """Write the activation scripts of all shells."""
     for shell in SHELLS:
         script = os.fsencode(shell.render_activation(activation))
-        write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix)
+        write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix, parents=False)
 
 
 def lacks_scripts(environment: Environment) -> bool:
