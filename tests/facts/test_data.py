@@ -98,7 +98,7 @@ def test_every_column_is_read_or_shown(name: str) -> None:
             assert key in {*read, *shown, *PLANNED.get(name, ())}
 
 
-READERS = {"cuda_driver": ("forward_compat",)}
+READERS = {"cuda_driver": ("forward_compat",), "pytorch_build": ("torch_companions",)}
 """Modules that read a part of a file that is not of their name."""
 PLANNED = {
     "pytorch_build.release": {"python_rel", "build"},

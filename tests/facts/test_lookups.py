@@ -309,3 +309,20 @@ def test_doubt() -> None:
     assert Basis("s", confirmed=True, note="n").doubt == ""
     assert Basis("s", confirmed=False, note="").doubt == "not confirmed"
     assert Basis("s", confirmed=True, note="n").doubted("why").doubt == "not confirmed: why"
+
+
+@pytest.mark.parametrize(
+    ("torch", "minors"),
+    [
+        ("2.6.0", {"torchvision": "0.21", "torchaudio": "2.6", "triton": "3.2"}),
+        ("2.9.0a0+git12ab", {"torchvision": "0.24", "torchaudio": "2.9", "triton": "3.5"}),
+        ("1.10.2", {"torchvision": "0.11", "torchaudio": "0.10"}),
+        ("2.14.1", {"triton": "3.8"}),
+        ("2.11.0", {"torchvision": "0.26", "triton": "3.6"}),
+        ("2.99.0a0", {}),
+        ("new", {}),
+    ],
+)
+def test_what_goes_with_a_torch(facts: Facts, torch: str, minors: dict[str, str]) -> None:
+    row = facts.pytorch_build.companions_of(torch)
+    assert (row.minors() if row else {}) == minors
