@@ -119,3 +119,29 @@ def test_a_signal_while_a_library_is_half_loaded_ends_the_process() -> None:
     )
     done = run(code=code)
     assert (done.stdout, done.stderr) == (b"-15\n", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, b"-15"), (signal.SIGINT, b"interrupted")])
+def test_a_signal_in_a_callback_that_drops_it_ends_the_command_all_the_same(number: int, status: bytes) -> None:
+    """Python drops what is raised in a finalizer or in the callback of a weak reference."""
+    code = (
+        "import os, signal, time, weakref\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_DFL)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from tenv.cli.surroundings import ended_by_signals\n"
+        "class Thing: pass\n"
+        "thing = Thing()\n"
+        f"noted = weakref.ref(thing, lambda _: (os.kill(os.getpid(), {int(number)}), time.sleep(0.1)))\n"
+        "try:\n"
+        "    with ended_by_signals():\n"
+        "        del thing\n"
+        "        time.sleep(20)\n"
+        "        print('went on')\n"
+        "except SystemExit as ended:\n"
+        "    print(ended.code)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = run(code=code)
+    assert (done.stdout, done.stderr) == (status + b"\n", b"")

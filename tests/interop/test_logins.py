@@ -78,4 +78,4 @@ def test_what_is_written_has_no_login(name: str, text: str, empty_project: Path)
 def test_environments_that_are_no_table(empty_project: Path) -> None:
     (empty_project / "pixi.toml").write_text(f"[[environments]]\nx = 1\n{PIXI}")
     ended = call("import", "pixi.toml", "--name", "mine")
-    assert (ended.status, "environments: expected a table" in ended.err) == (2, True), ended.err
+    assert (ended.status, "environments: expected a table" in ended.err) == (3, True), ended.err

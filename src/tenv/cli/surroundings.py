@@ -1,16 +1,22 @@
 """The process of a command: streams that accept every text, and signals that end it cleanly."""
 
+import _thread
 import codecs
 import contextlib
 import io
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 from tenv.core.errors import Exit
 
 __all__ = ["ended_by_signals", "endure_texts"]
+
+_AGAIN = 0.005
+"""Seconds after which an interrupt that Python dropped comes again: the callback that dropped it has ended by then."""
 
 _SIGNALS = ("SIGTERM", "SIGHUP")  # from a batch system, from a closed terminal; Python itself handles SIGINT
 
@@ -53,8 +59,38 @@ def ended_by_signals() -> Iterator[None]:
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, end)
     try:
-        yield
+        with _interrupts_kept():
+            yield
     except (SystemExit, KeyboardInterrupt) as ended:
         if received and getattr(ended, "code", Exit.INTERRUPTED) == Exit.INTERRUPTED:
             raise SystemExit(-received[0]) from None
         raise
+
+
+@contextlib.contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Send an interrupt again that came in a finalizer or a callback of a weak reference, where Python drops it."""
+    report, over = sys.unraisablehook, threading.Event()
+
+    def keep(dropped: Any) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            report(dropped)
+            return
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Thread(target=interrupt, daemon=True).start()
+
+    def interrupt() -> None:
+        if over.wait(_AGAIN):
+            return
+        if hasattr(signal, "pthread_kill"):  # ends a call of the system, too
+            signal.pthread_kill(main.ident or 0, signal.SIGINT)
+        else:
+            _thread.interrupt_main()
+
+    main = threading.main_thread()
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        over.set()
+        sys.unraisablehook = report

@@ -83,8 +83,8 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
 
     Raises:
         UsageError: There is no project, and `user` is not given.
-        FormatError: tenv does not read the format of the file, or the file is broken, or it has nothing that a target
-            can hold.
+        FormatError: tenv does not read the format of the file, or the file has nothing that a target can hold.
+        LockCorruptError, ManifestError: The file can't be read.
         LockStaleError: Its packages do not satisfy its requests.
         FileExistsAlreadyError: The target exists, and `force` is not set.
     """
@@ -94,10 +94,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     chosen = find_format(request.format) if request.format else recognize(source)
     if chosen.read is None:
         raise FormatError(f"`{chosen.name}` has no import, only an export")
-    try:
-        found = without_logins(chosen.read(source))
-    except (LockCorruptError, ManifestError) as error:  # it is neither the lock nor the manifest of a target of tenv
-        raise FormatError(error.message, hint=error.hint) from error
+    found = without_logins(chosen.read(source))
     name = _name(request, found)
     place = context.places.places[0]
     if context.places.project is None and not user:
@@ -183,7 +180,7 @@ def _read_back(file: Path, name: str, trial: Path) -> Manifest:
     try:
         return read_manifest(name, trial, none, trial.name)
     except TenvError as error:
-        raise FormatError(f"{file}: can't be converted to a manifest: {error.message}", hint=error.hint) from error
+        raise ManifestError(f"{file}: can't be converted to a manifest: {error.message}", hint=error.hint) from error
 
 
 def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
@@ -193,5 +190,5 @@ def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
     try:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
-        raise FormatError(f"{file}: can't be converted to a lock: {error}") from error
+        raise LockCorruptError(f"{file}: can't be converted to a lock: {error}") from error
     return render_lock(from_manifest(manifest, {"wheels": wheels}), conda)
