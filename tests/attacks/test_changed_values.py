@@ -20,7 +20,7 @@ from tenv.environment.integrity import check, expect_made
 from tenv.environment.state import Environment, State, Status, digests_of
 from tenv.sources.archives.installed import InstalledArchives
 from tenv.sources.conda.installed import CondaPackages
-from tenv.sources.system.fingerprint import FILE, read_fingerprints
+from tenv.sources.system.fingerprint import FILE, FileFingerprint, Fingerprint, read_fingerprints, render
 from tests.support.projects import call
 
 ODD: list[Any] = [
@@ -39,7 +39,8 @@ ACTIVATION = json.loads(Activation("t", Path("/p"), CHANGES, WATCHES, CHANGES[:1
 ARCHIVE = {"schema": 1, "name": "c", "version": "1", "sha256": "ef", "files": {"opt/a": "ab"}, "links": {"opt/l": "a"}}
 PATHS = {"paths": [{"_path": "a", "sha256": "ab", "path_type": "hardlink"}]}
 PACKAGE = {"name": "b", "version": "1", "build": "0", "files": ["a"], "paths_data": PATHS, "sha256": "cd"}
-TOOLS = {"schema": 1, "tools": [{"name": "gcc", "version": "1", "marks": [{"path": "/x"}], "watched": ["/x"]}]}
+MARK = FileFingerprint("/x", 1, 2, 3, 4, "ab")
+TOOLS = json.loads(render([Fingerprint("gcc", "/x", "1", ">=1", "PATH", {"cc": "/x"}, (MARK,), ("/x",))]))
 URL = "https://conda.anaconda.org/conda-forge/linux-64/zlib-1-0.conda"
 
 

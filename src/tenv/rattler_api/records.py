@@ -133,9 +133,11 @@ class Matcher:
         self._found: dict[tuple[str, str, str], PackageRecord] = {}
 
     def name(self, spec: str) -> str:
-        """Return the package name of a specification."""
+        """Return the package name of a specification; that of a blank one, which a hostile lock may have, is empty."""
         read = self._spec(spec)
-        return str(read.name.normalized) if read is not None and read.name is not None else spec.split(maxsplit=1)[0]
+        if read is not None and read.name is not None:
+            return str(read.name.normalized)
+        return next(iter(spec.split(maxsplit=1)), "")
 
     def satisfies(self, spec: str, package: "Named", *, channel: str = "") -> bool:
         """Return whether a package satisfies a specification.

@@ -1,0 +1,51 @@
+"""A minute of fuzzing, the same rounds each time, and the files that once failed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.fuzz_readers import main, play, round_of, rows_of, run_worker
+from tests.fuzz.readers import READERS
+
+HERE = Path(__file__).parent
+KEPT = sorted(path for path in (HERE / "corpus").rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.relative_to(HERE / "corpus")))
+def test_a_file_that_once_failed_is_refused_or_read(path: Path) -> None:
+    kind, _, *name = path.relative_to(HERE / "corpus").parts
+    assert play(kind.replace("-", " "), "/".join(name), path.read_bytes()) == ""
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_example_of_a_kind_is_read(kind: str, tmp_path: Path) -> None:
+    """Else the rounds would change what is refused already."""
+    for name, raw in READERS[kind].examples().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(raw)
+        READERS[kind].use(tmp_path, name)
+
+
+def test_a_round_is_made_from_its_number_alone() -> None:
+    assert round_of("manifest", "x", 7) == round_of("manifest", "x", 7)
+    assert round_of("manifest", "x", 7) != round_of("manifest", "x", 8)
+
+
+def test_a_crash_of_the_interpreter_is_a_fault_of_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(words: list[str], **_: object) -> "subprocess.CompletedProcess[str]":
+        assert words[1:3] == ["-m", "tests.fuzz.fuzz_readers"]
+        return subprocess.CompletedProcess(words, -11, "round 4\nround 5\n", "Segmentation fault")
+
+    monkeypatch.setattr(subprocess, "run", dying)
+    row = run_worker("manifest", "x", 4, 1.0)
+    assert (row["rounds"], row["faults"]) == (2, {"5": "ended with -11: Segmentation fault"})
+
+
+@pytest.mark.long
+def test_a_minute_of_rounds_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = tmp_path / "journal"
+    monkeypatch.setattr(sys, "argv", ["fuzz", str(journal), "--seconds", "60", "--seed", "ci"])
+    assert main() == 0
+    assert len({row["kind"] for row in rows_of(journal)}) > 1
