@@ -1,6 +1,6 @@
 """Commands that write, killed at random moments, and mixtures of commands at once: nothing of the user's is lost.
 
-    TENV_TESTS_KILLS    how many kills (a few without it)
+    TENV_TESTS_KILLS    how many kills (a hundred without it)
     TENV_TESTS_RACES    how many commands in races of eight (a few without it)
     TENV_TESTS_SEED     what they are drawn from
     TENV_TESTS_JOURNAL  a file of what has passed, which the next run leaves out
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 SEED = os.environ.get("TENV_TESTS_SEED", "20261122")
-KILLS = int(os.environ.get("TENV_TESTS_KILLS", "12"))
+KILLS = int(os.environ.get("TENV_TESTS_KILLS", "100"))
 RACES = int(os.environ.get("TENV_TESTS_RACES", "16")) // 8
 PATIENCE = 1200.0
 """Seconds for one command: a thousand of them run beside other work."""
