@@ -194,3 +194,12 @@ def owners(monkeypatch: pytest.MonkeyPatch, others: dict[Path, int | None]) -> N
 def test_environments_lie_in_the_project_or_in_the_user_s_folder(places: SearchPath, tmp_path: Path) -> None:
     assert places.environments() == tmp_path / "PROJECT" / ".tenv" / "envs"
     assert SearchPath(None, places.places, tmp_path / "data").environments() == tmp_path / "data" / "envs"
+
+
+@pytest.mark.parametrize("name", ["x" * 251, "x" * 5000])
+def test_a_name_that_is_too_long_for_a_file_is_unknown(tmp_path: Path, name: str) -> None:
+    places = SearchPath(tmp_path, (Place(Origin.PROJECT, tmp_path),), tmp_path)
+    with pytest.raises(UnknownTargetError):
+        places.find(name)
+    with pytest.raises(UnknownTargetError):
+        places.find_parent(f"_{name}")

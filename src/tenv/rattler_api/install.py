@@ -143,12 +143,19 @@ def _settle(note: Path, url: str, prefix: Path) -> None:
         raise storage_error(error, f"can't write {note}") from error
 
 
+_DISK = (
+    *("No space left", "Disk quota", "Read-only file system", "Permission denied", "Too many open files"),
+    "Input/output error",
+)
+"""What the C library says of a disk that can't be written; rattler passes it on."""
+
+
 def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBrokenError | NetworkError | UsageError:
     text = one_line(error)
     if "longer than the placeholder prefix" in text:
         hint = "choose a shorter path: `--prefix FOLDER`"
         return UsageError(f"{prefix}: this path is too long for the packages: {text}", hint=hint)
-    for words in ("No space left", "Disk quota", "Read-only file system", "Permission denied", "Too many open files"):
+    for words in _DISK:
         if words.lower() in text.lower():
             hint = "free some space or choose another folder, then run the same command again"
             return StorageError(f"can't install into {prefix}: {text}", hint=hint)

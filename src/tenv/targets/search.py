@@ -30,8 +30,9 @@ __all__ = [
 AUTO = "auto"
 """The word for the best target of the host, so no target can have this name."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""Longer names make no file: a file system takes 255 bytes."""
 
 
 class Origin(StrEnum):

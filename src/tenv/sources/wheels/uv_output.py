@@ -60,7 +60,8 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     ),
     (
         re.compile(
-            r"Read-only file system|Permission denied|os error (13|17|20|30)\b|failed to initialize cache",
+            r"Read-only file system|Permission denied|Input/output error|os error (5|13|17|20|30)\b"
+            r"|failed to initialize cache",
             re.IGNORECASE,
         ),
         StorageError,

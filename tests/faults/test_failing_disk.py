@@ -1,0 +1,133 @@
+"""A disk that fails at any change of a file: one sentence says so, and the next `create` is right.
+
+A library (`failing_disk.c`) is preloaded into tenv, uv and rattler, which lets the Nth write, link, rename, mkdir or
+fsync below the project and the caches fail: as a full disk, a used-up quota or a read-only disk does (all later ones
+fail, too), or once, as a bad block does.
+
+    TENV_TESTS_FAULTS   how many changes of each `create` fail, spread over all of them; `all` for each one
+    TENV_TESTS_JOURNAL  a file of what has passed, which the next run leaves out
+"""
+
+import errno
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.conda_project import Conda
+from tests.support.projects import Ended, Project, snapshot
+
+SOURCE = Path(__file__).with_name("failing_disk.c")
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux" or COMPILER is None, reason="no C compiler, or not Linux"),
+]
+
+FAULTS = os.environ.get("TENV_TESTS_FAULTS", "4")
+JOURNAL = os.environ.get("TENV_TESTS_JOURNAL", "")
+ALWAYS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+ERRORS = (*ALWAYS, errno.EIO)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("library") / "failing_disk.so"
+    subprocess.run(
+        [str(COMPILER), "-shared", "-fPIC", "-O1", "-o", str(made), str(SOURCE), "-ldl"],
+        check=True,
+        capture_output=True,
+    )
+    return made
+
+
+@dataclass
+class Disk:
+    """The disk of a project, whose Nth change fails.
+
+    Attributes:
+        project: The project.
+        library: What is preloaded.
+        caches: The caches, which are emptied before each `create`.
+    """
+
+    project: Project
+    library: Path
+    caches: tuple[Path, ...]
+
+    def create(self, at: int = 0, error: int = 0) -> tuple[Ended, int]:
+        """Make the environment anew; return how that ended, and how many changes there were."""
+        for folder in (self.project.folder / ".tenv", *self.caches):
+            shutil.rmtree(folder, ignore_errors=True)
+        counter = self.project.folder.parent / "counter"
+        counter.write_bytes(bytes(8))
+        under = (self.project.folder, *self.caches, Path(os.environ["XDG_DATA_HOME"]))
+        variables = {
+            "LD_PRELOAD": str(self.library),
+            "FAILING_COUNTER": str(counter),
+            "FAILING_AT": str(at),
+            "FAILING_ERRNO": str(error),
+            "FAILING_ALWAYS": str(int(error in ALWAYS)),
+            "FAILING_UNDER": ":".join(map(str, under)),
+            "UV_LINK_MODE": "copy",
+        }
+        ended = self.project.run("create", "tiny", "--frozen", environment=variables)
+        return ended, struct.unpack("q", counter.read_bytes())[0]
+
+
+def chosen(count: int, error: int) -> list[int]:
+    """Return the numbers of the changes that fail: those of each error lie between those of the others."""
+    if FAULTS == "all":
+        return list(range(1, count + 1))
+    step = count / int(FAULTS)
+    return sorted({1 + int(step * (number + ERRORS.index(error) / len(ERRORS))) for number in range(int(FAULTS))})
+
+
+def passed() -> set[str]:
+    return set(Path(JOURNAL).read_text().splitlines()) if JOURNAL and Path(JOURNAL).is_file() else set()
+
+
+def hammer(disk: Disk, kind: str, error: int, whole: Callable[[], dict[str, str]]) -> None:
+    ended, count = disk.create()
+    assert ended.status == 0, ended.err
+    assert count > 50
+    right, done = whole(), passed()
+    for at in chosen(count, error):
+        row = f"disk {kind} {errno.errorcode[error]} {at}"
+        if row in done:
+            continue
+        ended, _ = disk.create(at, error)
+        said = (row, count, ended)
+        assert "Traceback" not in ended.err, said
+        assert ended.status in (0, 8), said  # a cache that can't be written is no obstacle
+        if ended.status:
+            assert ended.err.count("error[") == 1, said
+            assert len(next(line for line in ended.err.splitlines() if "error[" in line)) < 600, said
+            state = disk.project.state()["state"] if disk.project.state_file.is_file() else "missing"
+            assert state != "ready", said
+        again = disk.project.run("create", "tiny", "--frozen")
+        assert again.status == 0, (row, again)
+        assert whole() == right, row
+        if JOURNAL:
+            with Path(JOURNAL).open("a") as file:
+                file.write(f"{row}\n")
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+def test_a_create_of_wheels(narrow: Project, library: Path, error: int) -> None:
+    disk = Disk(narrow, library, (Path(os.environ["UV_CACHE_DIR"]),))
+    hammer(disk, "wheels", error, lambda: snapshot(narrow.prefix))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+def test_a_create_of_conda_packages(conda: Conda, library: Path, error: int) -> None:
+    conda.lock("tool", "data")
+    disk = Disk(conda.project, library, (Path(os.environ["RATTLER_CACHE_DIR"]),))
+    hammer(disk, "conda", error, lambda: snapshot(conda.prefix))
