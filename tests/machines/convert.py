@@ -254,6 +254,9 @@ def _checkout(case: Case, folder: Path) -> None:
         (folder / "build").mkdir()
         cache = "\n".join([f"CMAKE_HOME_DIRECTORY:INTERNAL={folder}", *case["stale_build"]["cache"]])
         (folder / "build" / "CMakeCache.txt").write_text(cache + "\n", encoding="utf-8")
+        if built := case["stale_build"].get("version"):
+            (folder / "torch").mkdir()
+            (folder / "torch" / "version.py").write_text(f"__version__ = '{built}'\n", encoding="utf-8")
 
 
 def _minor(version: str) -> str:
