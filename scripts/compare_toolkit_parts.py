@@ -49,6 +49,11 @@ _FILES = {
     "ptxas": ("bin/ptxas",),
     "cicc": ("bin/cicc",),
     "libdevice": ("libdevice",),
+    "CUPTI": ("libcupti", "cupti"),
+    "NVML": ("libnvidia-ml", "nvml.h"),
+    "NVTX 3": ("/nvtx3/", "libnvtx", "nvToolsExt"),
+    "nvJitLink": ("libnvJitLink", "nvJitLink"),
+    "nvperf": ("libnvperf", "nvperf"),
     "CCCL": ("/cccl/", "include/cuda/", "include/cub/", "include/thrust/"),
 }
 """What is left out: every path of the toolkit that has one of these texts in it, or for a header begins with it."""
