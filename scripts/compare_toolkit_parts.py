@@ -1,14 +1,17 @@
 """Compare tenv's verdict on an incomplete CUDA toolkit with what PyTorch's own CMake files say of it.
 
     python scripts/compare_toolkit_parts.py TOOLKIT PYTORCH [PART …] [--version 2.13.0] [--cmake CMAKE]
+    python scripts/compare_toolkit_parts.py TOOLKIT PYTORCH --whole -D Python_EXECUTABLE=… [-D USE_NCCL=0 …]
 
 TOOLKIT is a whole toolkit, such as ``.tenv/envs/cuda130/cuda``; PYTORCH is a checkout. Each part in turn is left out of
 a copy of the toolkit, which consists of hard links. Then CMake configures what decides in a configuration of PyTorch:
 the checkout's own ``cmake/public/cuda.cmake`` with all that it includes, the section about CUDA of
 ``cmake/Dependencies.cmake``, the section of ``aten/src/ATen/CMakeLists.txt`` that names the libraries, and a library
-that links the same targets as ``c10_cuda``, ``caffe2_nvrtc``, ``torch_cuda`` and ``torch_cuda_linalg``. ``tenv check
---build-only`` judges the copy as the toolkit of the system. The status is 1 if one says yes where the other says no. A
-part takes 3 s of CPU.
+that links the same targets as ``c10_cuda``, ``caffe2_nvrtc``, ``torch_cuda`` and ``torch_cuda_linalg``. A part takes
+3 s of CPU. With ``--whole`` it configures the checkout itself, with its submodules: 15 to 40 s of CPU a part.
+
+``tenv check --build-only`` judges the copy as the toolkit of the system. The status is 1 if one says yes where the
+other says no. Folders with an nvcc or ptxas of their own are taken off PATH, since nvcc would call the ptxas there.
 """
 
 import argparse
@@ -46,6 +49,11 @@ _FILES = {
     "ptxas": ("bin/ptxas",),
     "cicc": ("bin/cicc",),
     "libdevice": ("libdevice",),
+    "CUPTI": ("libcupti", "cupti"),
+    "NVML": ("libnvidia-ml", "nvml.h"),
+    "NVTX 3": ("/nvtx3/", "libnvtx", "nvToolsExt"),
+    "nvJitLink": ("libnvJitLink", "nvJitLink"),
+    "nvperf": ("libnvperf", "nvperf"),
     "CCCL": ("/cccl/", "include/cuda/", "include/cub/", "include/thrust/"),
 }
 """What is left out: every path of the toolkit that has one of these texts in it, or for a header begins with it."""
@@ -71,6 +79,9 @@ add_library(probe SHARED "${{CMAKE_BINARY_DIR}}/probe.cpp")
 target_link_libraries(probe PRIVATE ${{Caffe2_CUDA_DEPENDENCY_LIBS}} ${{ATen_CUDA_DEPENDENCY_LIBS}}
   torch::cudart caffe2::nvrtc CUDA::cusolver)
 """
+
+_WHOLE = ("CMAKE_BUILD_TYPE=Release", "USE_CUDA=ON", "BUILD_TEST=OFF")
+"""What a whole configuration always gets; the caller names the rest (``-D USE_NCCL=0``)."""
 
 _MANIFEST = """\
 description = "A toolkit without a part"
@@ -130,6 +141,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--version", default="2.13.0", help="the checkout's release")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--work", type=Path, help="a folder on the file system of TOOLKIT")
+    parser.add_argument("--whole", action="store_true", help="configure the whole checkout, with its submodules")
+    parser.add_argument("-D", dest="define", action="append", default=[], help="a cache entry of a whole configuration")
     parser.add_argument("--without-cufile", action="store_true", help="build with USE_CUFILE=0")
     return parser
 
@@ -176,18 +189,22 @@ def _project(work: Path, tree: Path) -> None:
 
 def _try(part: str, texts: tuple[str, ...], copy: Path, toolkit: Path, options: argparse.Namespace) -> Tried:
     project, build = copy.parent / "project", copy.parent / "build"
+    shutil.rmtree(build, ignore_errors=True)
     gone = [path for path in _walk(copy) if _is_of(path, copy, texts)]
     for path in gone:
         path.unlink()
     environ = _environ(copy, options.without_cufile)
     cufile = "OFF" if options.without_cufile else "ON"
-    cmake = _start((options.cmake, "-S", project, "-B", build, f"-DUSE_CUFILE={cufile}"), environ, project)
-    words = ("check", "machine", "--build-only", "--json", "--pytorch", options.version)
-    judged = _start((sys.executable, "-m", "tenv", *words), environ, project)
+    named = [f"-D{text}" for text in (*_WHOLE, *options.define)] if options.whole else []
+    tree = options.pytorch.resolve() if options.whole else project
+    prefix = f"-DCMAKE_INSTALL_PREFIX={copy.parent / 'installed'}"
+    words = (options.cmake, "-S", tree, "-B", build, f"-DUSE_CUFILE={cufile}", prefix, *named)
+    cmake = _start(words, environ, project)
+    asked = ("check", "machine", "--build-only", "--json", "--pytorch", options.version)
+    judged = _start((sys.executable, "-m", "tenv", *asked), environ, project)
     answer = json.loads(judged.communicate()[0])
     error = _ERROR.search(cmake.communicate()[1])
     errors = (found["message"] for found in answer["findings"] if found["severity"] == "error")
-    shutil.rmtree(build, ignore_errors=True)
     for path in gone:
         os.link((toolkit / path.relative_to(copy)).resolve(), path)
     said = " ".join(error[1].split()) if error else ""
@@ -219,8 +236,13 @@ def _environ(copy: Path, without_cufile: bool) -> Mapping[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith(("CUDA", "CONDA", "TENV_", "USE_"))
     }
     switch = {"USE_CUFILE": "0"} if without_cufile else {}
-    path = f"{copy / 'bin'}{os.pathsep}{kept['PATH']}"
+    folders = [one for one in kept["PATH"].split(os.pathsep) if not _has_tools(Path(one))]
+    path = os.pathsep.join([str(copy / "bin"), *folders])
     return {**kept, **switch, "PATH": path, "CUDA_HOME": str(copy), "TORCH_CUDA_ARCH_LIST": "8.0"}
+
+
+def _has_tools(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("nvcc", "ptxas", "cicc"))
 
 
 def _row(tried: Tried) -> str:

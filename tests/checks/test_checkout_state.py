@@ -143,3 +143,21 @@ def test_a_cached_switch_wins_where_variables_are_forwarded(tmp_path: Path) -> N
     assert "USE_MPI=1, where activation sets 0" in finding.message
     assert "TORCH_CUDA_ARCH_LIST=8.0" in finding.message
     assert "USE_NCCL" not in finding.message
+
+
+@pytest.mark.parametrize(
+    ("built", "left", "torch", "severity"),
+    [
+        ("0.4.0a0+git1", "torch/lib/tmp_install/include/TH/TH.h", "0.3.0", "error"),
+        ("2.8.0a0+gitba56102", "build/build.ninja", "2.9.1", "warning"),
+        ("2.9.0a0+git1", "build/build.ninja", "2.9.1", None),
+        ("2.8.0", "torch/lib/README", "2.9.1", None),
+        ("x", "build/build.ninja", "2.9.1", None),
+    ],
+)
+def test_what_another_release_built(tmp_path: Path, built: str, left: str, torch: str, severity: str | None) -> None:
+    tree(tmp_path, left, "torch/version.py")
+    (tmp_path / "torch/version.py").write_text(f"__all__ = ['__version__']\n__version__ = '{built}'\ndebug = False\n")
+    findings = found("TE612", case("12.8", torch=torch, state=read_state(tmp_path)))
+    assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+    assert all(f"what PyTorch {built} built" in finding.message for finding in findings)

@@ -12,7 +12,7 @@ import pytest
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import sm_of
 from tenv.facts.gpu_names import find_by_name
-from tenv.facts.pytorch_tried import Part
+from tenv.facts.pytorch_tried import Part, Trunk
 from tenv.facts.table_files import LAYOUTS, read_data
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.absent_parts import HEADERS, LIBRARIES, PROGRAMS
@@ -290,7 +290,9 @@ def test_what_fails_with_a_revision_is_one_open_or_closed_range(facts: Facts) ->
     for row in facts.pytorch_tried.failures:
         assert row.first or row.below
         assert not (row.first and row.below) or row.first < row.below
-        assert row.torch_from is None or row.torch_from < row.torch_below
+        assert row.torch_from is None or row.torch_from < row.torch_below or (row.failed_on and row.trunk is Trunk.OPEN)
+        days = [day for day in (row.failed_from, row.failed_on, row.worked_on) if day]
+        assert days == sorted(days)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,15 @@ from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.toolkit_headers import FUNCTIONS
 
-__all__ = ["CASES", "INDEPENDENT", "LATER", "Case", "cases", "host_report", "manifest", "project"]
+__all__ = ["CASES", "FRESH", "INDEPENDENT", "LATER", "Case", "cases", "host_report", "manifest", "project"]
 
 Case = dict[str, Any]
 
 CASES = Path(__file__).parent / "cases"
 LATER = Path(__file__).parent / "later"
 """Machines that were gathered after the rules were written."""
+FRESH = Path(__file__).parent / "fresh"
+"""The last machines, which were judged before their rules were read."""
 INDEPENDENT = Path(__file__).parent / "independent"
 """Machines that were gathered after that by someone who had not read the rules."""
 UNSTATED = "the thread does not say"
@@ -107,7 +109,8 @@ def project(case: Case, folder: Path) -> tuple[list[str], dict[str, str]]:
         words += ["--pytorch", "pytorch"]
     elif "pytorch" in case:
         words += ["--pytorch", case["pytorch"]]
-    return words, {"TORCH_CUDA_ARCH_LIST": case["arch_list"]} if "arch_list" in case else {}
+    variables = {"TORCH_CUDA_ARCH_LIST": "arch_list", "NVCC_APPEND_FLAGS": "nvcc_flags"}
+    return words, {name: case[key] for name, key in variables.items() if key in case}
 
 
 def _lock(case: Case) -> str:
@@ -254,6 +257,9 @@ def _checkout(case: Case, folder: Path) -> None:
         (folder / "build").mkdir()
         cache = "\n".join([f"CMAKE_HOME_DIRECTORY:INTERNAL={folder}", *case["stale_build"]["cache"]])
         (folder / "build" / "CMakeCache.txt").write_text(cache + "\n", encoding="utf-8")
+        if built := case["stale_build"].get("version"):
+            (folder / "torch").mkdir()
+            (folder / "torch" / "version.py").write_text(f"__version__ = '{built}'\n", encoding="utf-8")
 
 
 def _minor(version: str) -> str:

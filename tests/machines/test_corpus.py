@@ -9,11 +9,11 @@ import pytest
 
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json
-from tests.machines.convert import INDEPENDENT, LATER, Case, cases, host_report, manifest
+from tests.machines.convert import FRESH, INDEPENDENT, LATER, Case, cases, host_report, manifest
 from tests.machines.score import Answer, Outcome, judge, report
 
 ALL = list(cases())
-NEW = [*cases(LATER), *cases(INDEPENDENT)]
+NEW = [*cases(LATER), *cases(INDEPENDENT), *cases(FRESH)]
 TESTS = Path(__file__).parent.parent
 CAUSES = (
     *("checkout", "clang", "cmake", "compat", "container", "driver-cuda", "gcc", "glibc", "gpu-driver", "gpu-toolkit"),
@@ -23,7 +23,7 @@ KEYS = {
     *("id", "source", "date", "cause", "platform", "wsl", "container", "driver", "driver_missing", "driver_kind"),
     *("module", "cuda_offered", "libcuda", "compat", "gpus", "toolkit", "target", "compilers", "glibc", "libstdcxx"),
     *("linked_libstdcxx", "prebuilt_glibcxx", "python", "cmake", "pytorch", "arch_list", "submodules_missing"),
-    *("stale_build", "l4t", "jetpack", "memory_gib", "build", "run", "why", "inferred", "lacks"),
+    *("stale_build", "l4t", "jetpack", "memory_gib", "nvcc_flags", "build", "run", "why", "inferred", "lacks"),
 }
 PLAIN: Case = {
     "id": "plain",

@@ -24,6 +24,9 @@ _UNLISTED = tuple(f"third_party/{name}" for name in ("gloo", "cpuinfo", "onnx", 
 """What the check asks for where there is no .gitmodules."""
 _ASMJIT = tuple(f"third_party/fbgemm/{folder}/asmjit/CMakeLists.txt" for folder in ("external", "third_party"))
 _ENTRY = re.compile(r"^([^#/:=\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
+_VERSION = re.compile(r"^__version__\s*=\s*['\"](\d+\.\d+[\w.+]*)['\"]", re.MULTILINE)
+_BUILT = ("build", "torch/lib/build", "torch/lib/tmp_install")
+"""Where builds keep what they compile: from 1.0 on the first, the others before."""
 _MOST = 8 << 20
 """Bytes of a CMakeCache.txt; PyTorch's has 0.2 MiB."""
 _FOLDERS = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDNN_ROOT", "NCCL_ROOT", "MKLROOT", "MAGMA_HOME")
@@ -74,12 +77,14 @@ class CheckoutState:
         brings: Whether the build fetches them itself: all are empty, and git can.
         eigen_missing: Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there.
         cache: What an earlier build left; None if there is none.
+        built: The version that was built here last (``torch/version.py``); empty if nothing of a build is left.
     """
 
     broken: tuple[str, ...] = ()
     brings: bool = False
     eigen_missing: bool = False
     cache: BuildCache | None = None
+    built: str = ""
 
 
 def read_state(root: Path) -> CheckoutState:
@@ -97,6 +102,7 @@ def read_state(root: Path) -> CheckoutState:
         brings=empty and (root / ".git").exists() and bool(_BRINGS.search(checks)),
         eigen_missing=(root / "third_party/eigen_pin.txt").is_file() and _is_empty(root / "third_party/eigen"),
         cache=_cache(root),
+        built=_built(root),
     )
 
 
@@ -116,6 +122,12 @@ def _text(path: Path) -> str:
         return read_text(path, errors="replace")
     except OSError:
         return ""
+
+
+def _built(root: Path) -> str:
+    """Return the version that a build wrote into the tree, if what it built is there too."""
+    match = _VERSION.search(_text(root / "torch" / "version.py"))
+    return match[1] if match and any(not _is_empty(root / folder) for folder in _BUILT) else ""
 
 
 def _cache(root: Path) -> BuildCache | None:

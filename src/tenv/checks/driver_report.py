@@ -1,6 +1,6 @@
 """Compare the driver of a host, or of each host of a fleet, with what targets require."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from tenv.checks.gpu_verdicts import GpuVerdict, about_gpus, per_gpu, settled
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.common import cuda_on, takes_toolkit
+from tenv.checks.rules.compressed_code import nvcc_flags
 from tenv.checks.rules.driver import DriverVerdict, Verdict
 from tenv.checks.rules.driver_family import DRIVER_RULES, GPU_RULES
 from tenv.checks.rules.driver_rules import stand
@@ -159,7 +160,8 @@ def _judge_all(
     context: Context, host: HostReport, targets: Iterable[Target], facts: Facts, with_toolkits: bool
 ) -> Report:
     archs = context.environ.get(VARIABLE, "")
-    rows = tuple(_row(target, host, facts, archs) for target in targets)
+    flags = nvcc_flags(context.environ)
+    rows = tuple(_row(target, host, facts, archs, flags) for target in targets)
     releases = newest_toolkits(facts.cuda_driver) if with_toolkits else ()
     toolkits = tuple(_of_toolkit(cuda, host, facts) for cuda in releases)
     useless, driver = useless_override(host, facts), driver_of(host, facts)
@@ -192,7 +194,8 @@ def check_fleet(
     refuse_host_options(options)
     facts = user_facts(context)
     archs = context.environ.get(VARIABLE, "")
-    return ask(path, Memos(partial(_row, target, facts=facts, archs=archs) for target in find_targets(context, name)))
+    judges = partial(_row, facts=facts, archs=archs, flags=nvcc_flags(context.environ))
+    return ask(path, Memos(partial(judges, target) for target in find_targets(context, name)))
 
 
 def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVerdict:
@@ -219,14 +222,14 @@ def find_targets(context: Context, name: str | None) -> tuple[Target, ...]:
     return (context.places.find(name),) if name else tuple(_all_targets(context))
 
 
-def _row(target: Target, host: HostReport, facts: Facts, archs: str) -> TargetVerdict:
+def _row(target: Target, host: HostReport, facts: Facts, archs: str, flags: Mapping[str, str]) -> TargetVerdict:
     platform = host.platform.value if isinstance(host.platform, Fact) else current_platform()
     manifest = target.manifest.on(platform)
     obstacle = other_platform(manifest, platform, host) or lacking_toolkit(manifest, host)
     cuda, verdict = cuda_on(manifest, host), judge_target(manifest, host, facts)
     foreign = obstacle is not None and obstacle.code == PLATFORM
     own = ((SCOPES[obstacle.code], obstacle),) if obstacle else ()
-    case = Case(manifest, platform, None, host, None, facts, named_archs(manifest, archs))
+    case = Case(manifest, platform, None, host, None, facts, named_archs(manifest, archs), exported=flags)
     kinds = about_gpus(case)
     if foreign:
         kinds = tuple(replace(kind, found=()) for kind in kinds)

@@ -8,12 +8,14 @@ value whose place is missing or worded in a new way is a `Missing` with a reason
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import tomli
 
+from tenv.checks.checkout_day import commit_day
 from tenv.checks.checkout_state import CheckoutState, read_state
 from tenv.checks.pytorch_ci import CiBuilds, read_tested
 from tenv.core.file_content import read_text
@@ -96,6 +98,7 @@ class SourceTree:
         build_backend: Its build backend: ``setuptools``, ``scikit-build-core``, or another one by its own name.
         state: What is in the checkout beside its sources; None without one.
         tested: What the CI of this revision builds with; None if its files do not tell.
+        day: The day of the trunk's commit; None if nothing tells.
     """
 
     root: Path | None
@@ -111,6 +114,7 @@ class SourceTree:
     build_backend: SourceRequirement[str] | Missing
     state: CheckoutState | None = None
     tested: CiBuilds | None = None
+    day: date | None = None
 
     @property
     def release(self) -> Version:
@@ -119,13 +123,10 @@ class SourceTree:
 
     def to_json(self) -> dict[str, Any]:
         """Return the requirements as JSON values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
-        names = [name for name in self.__slots__ if name not in ("root", "state", "tested")]
+        names = [name for name in self.__slots__ if name not in ("root", "state", "tested", "day")]
         values = {name: _to_json(getattr(self, name)) for name in names}
-        return {
-            "root": str(self.root or ""),
-            **values,
-            "missing_submodules": list(self.state.broken if self.state else ()),
-        }
+        missing = list(self.state.broken if self.state else ())
+        return {"root": str(self.root or ""), **values, "missing_submodules": missing}
 
 
 def _to_json(asked: SourceRequirement[Any] | Missing) -> dict[str, Any]:
@@ -215,6 +216,7 @@ def _read(files: _Files, version: SourceRequirement[str]) -> SourceTree:
         build_backend=backend,
         state=read_state(files.root),
         tested=read_tested(files.root),
+        day=commit_day(files.root, version.value),
     )
 
 

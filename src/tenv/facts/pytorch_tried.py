@@ -1,8 +1,9 @@
-"""What is known to fail when a revision of PyTorch is built: a CUDA, a Python, a CMake that is too new or too old."""
+"""What a revision of PyTorch is known to fail with: a CUDA, a Python, a CMake, a driver that is too new or too old."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 
 from tenv.core.toml_reader import Table
@@ -10,18 +11,21 @@ from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version, required_version
 from tenv.facts.table_files import Data
 
-__all__ = ["KnownFailure", "Part", "PytorchTriedTable", "Trunk", "read"]
+__all__ = ["KnownFailure", "Part", "PytorchTriedTable", "Trunk", "nightly_day", "read"]
 
+_NIGHTLY = re.compile(r"\d+(?:\.\d+)*\.dev(\d{4})(\d\d)(\d\d)(?!\d)")
+"""A nightly build, which has its day in its version: ``2.9.0.dev20250623``."""
 _ALPHA = re.compile(r"\d+(\.\d+)*(a|\.dev)\d*")
 """A revision of the trunk, which has the number of the release that it becomes: ``2.9.0a0+git1234``."""
 
 
 class Part(StrEnum):
-    """What a revision is built with."""
+    """What a revision is built with, or for the driver what it runs on."""
 
     CUDA = "cuda"
     PYTHON = "python"
     CMAKE = "cmake"
+    DRIVER = "driver"
 
 
 class Trunk(StrEnum):
@@ -46,8 +50,12 @@ class KnownFailure:
         torch_below: The first release that works.
         trunk: What the trunk did while it had the number of that release.
         trunk_from: The first number of the trunk of which that is true.
+        failed_from: The first day on which the trunk of that number is known to have failed; None for all before.
+        failed_on: The last such day; None if no day is known.
+        worked_on: The day from which on the trunk is known to work; None if no day is known.
         platform: The only platform that it is about; empty for all.
         with_cuda: Whether it is about builds with CUDA alone.
+        cuda_from: The first CUDA of a build that it is about; None for all.
         what: What fails.
         fix: What helps besides another version, or an empty string.
         basis: How well this is known.
@@ -61,8 +69,12 @@ class KnownFailure:
     torch_below: Version
     trunk: Trunk
     trunk_from: Version
+    failed_from: date | None
+    failed_on: date | None
+    worked_on: date | None
     platform: str
     with_cuda: bool
+    cuda_from: Version | None
     what: str
     fix: str
     basis: Basis
@@ -82,8 +94,12 @@ class KnownFailure:
             torch_below=required_version(row, "torch_below"),
             trunk=trunk,
             trunk_from=optional_version(row, "trunk_from") or required_version(row, "torch_below"),
+            failed_from=row.parsed("failed_from", date.fromisoformat, None),
+            failed_on=row.parsed("failed_on", date.fromisoformat, None),
+            worked_on=row.parsed("worked_on", date.fromisoformat, None),
             platform=row.text("platform"),
             with_cuda=row.flag("with_cuda"),
+            cuda_from=optional_version(row, "cuda_from"),
             what=row.required_text("what"),
             fix=row.text("fix"),
             basis=Basis.read(row, sources),
@@ -93,11 +109,12 @@ class KnownFailure:
         """Return whether a version of the part is one of those that fail."""
         return (self.first is None or version >= self.first) and (self.below is None or version < self.below)
 
-    def fails_with(self, torch: str) -> bool | None:
-        """Return whether it fails with a revision; None if its version alone does not tell.
+    def fails_with(self, torch: str, day: date | None = None) -> bool | None:
+        """Return whether it fails with a revision; None if neither its version nor its day tells.
 
         Args:
-            torch: The version as written.
+            torch: The version as written; that of a nightly build has its day in it.
+            day: The day of the commit, if known.
         """
         match = re.match(r"\d+(\.\d+)*", torch)
         if match is None:
@@ -111,8 +128,25 @@ class KnownFailure:
             and release >= Version(self.trunk_from.major_minor)
             and (last or release < self.torch_below)
         ):
-            return True if self.trunk is Trunk.FAILS else None
+            return True if self.trunk is Trunk.FAILS else self._fails_on(day or nightly_day(torch))
         return release < self.torch_below
+
+    def _fails_on(self, day: date | None) -> bool | None:
+        """Return whether the trunk of a day failed; None if the row does not tell."""
+        if day is None:
+            return None
+        if self.failed_on and day <= self.failed_on and (self.failed_from is None or day >= self.failed_from):
+            return True
+        return False if self.worked_on and day >= self.worked_on else None
+
+
+def nightly_day(torch: str) -> date | None:
+    """Return the day in the version of a nightly build; None for another version."""
+    match = _NIGHTLY.match(torch)
+    try:
+        return date(*map(int, match.groups())) if match else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +159,9 @@ class PytorchTriedTable:
 
     failures: tuple[KnownFailure, ...]
 
-    def find(self, part: Part, version: Version, torch: str, platform: str) -> tuple[KnownFailure, bool] | None:
+    def find(
+        self, part: Part, version: Version, torch: str, platform: str, day: date | None = None
+    ) -> tuple[KnownFailure, bool] | None:
         """Return why a part does not go with a revision.
 
         Args:
@@ -133,6 +169,7 @@ class PytorchTriedTable:
             version: Its version.
             torch: The revision's version as written.
             platform: The platform that it is built for.
+            day: The day of the revision's commit, if known.
 
         Returns:
             The row, and whether it is sure to fail (else the day of the revision decides); None if nothing is known.
@@ -140,7 +177,7 @@ class PytorchTriedTable:
         open_: tuple[KnownFailure, bool] | None = None
         for row in self.failures:
             if row.part is part and row.has(version) and row.platform in ("", platform):
-                fails = row.fails_with(torch)
+                fails = row.fails_with(torch, day)
                 if fails:
                     return row, True
                 if fails is None and open_ is None:

@@ -111,6 +111,7 @@ def case(
     platform: str = "linux-64",
     offers: Fact[Version] | Missing | None = None,
     arch_list: str = "",
+    exported: dict[str, str] | None = None,
     state: CheckoutState | None = None,
     activated: dict[str, str] | None = None,
     **changes: Any,
@@ -138,7 +139,7 @@ def case(
     source = release(torch) if torch else None
     if source and state:
         source = replace(source, root=Path("pytorch"), state=state)
-    return Case(wanted, platform, lock, host(**changes), source, facts(), arch_list, activated)
+    return Case(wanted, platform, lock, host(**changes), source, facts(), arch_list, activated, exported=exported or {})
 
 
 def found(code: str, asked: Case) -> list[Finding]:

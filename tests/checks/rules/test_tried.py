@@ -1,10 +1,13 @@
 """What is known to fail with a revision, what its own CI says of a day of the trunk, and what was never built."""
 
+import subprocess
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from tenv.checks.checkout_day import commit_day
 from tenv.checks.pytorch_ci import CiBuilds, read_tested
 from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.core.versions import Range, Version
@@ -66,6 +69,65 @@ def test_a_python_that_is_too_new_is_a_note_where_the_target_takes_others() -> N
     finding = only("TE602", case("12.8", torch="2.8.0", manifest={"python": Range(">=3.12,<3.15")}))
     assert (finding.severity, finding.subject) == ("note", "Python 3.14")
     assert finding.fix == "create the environment with `--python 3.13`"
+
+
+@pytest.mark.parametrize(
+    ("day", "severity"),
+    [
+        ("20250623", "error"),
+        ("20250712", "error"),
+        ("20250715", "warning"),
+        ("20250721", None),
+        ("20259999", "warning"),
+    ],
+)
+def test_the_day_of_a_nightly_tells_whether_a_python_is_too_new(day: str, severity: str | None) -> None:
+    findings = found("TE602", trunk(f"2.9.0.dev{day}", python="3.14.*"))
+    assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("day", "severity"), [("2025-06-23", "error"), ("2025-07-15", "warning"), ("2025-07-21", None)]
+)
+def test_the_day_of_a_commit_is_stronger_than_the_lists_of_its_ci(day: str, severity: str | None) -> None:
+    asked = trunk("2.9.0a0", python="3.14.*")
+    assert asked.source
+    findings = found("TE602", replace(asked, source=replace(asked.source, day=date.fromisoformat(day))))
+    assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+
+
+def test_a_release_has_no_day() -> None:
+    asked = case(None, torch="2.8.0", manifest={"python": Range("3.14.*")})
+    assert asked.source
+    (finding,) = found("TE602", replace(asked, source=replace(asked.source, day=date(2026, 1, 1))))
+    assert finding.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("torch", "severity"),
+    [("2.5.0.dev20240904", "error"), ("2.5.0.dev20240801", "warning"), ("2.5.0a0", "warning"), ("2.5.0", None)],
+)
+def test_a_driver_before_530_and_the_days_of_large_parameters(torch: str, severity: str | None) -> None:
+    findings = found("TE614", case("12.3", torch=torch, driver=Version("525.105.12")))
+    assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+    assert [finding.unknown.scope for finding in findings if finding.unknown] == [Scope.RUN] * (severity == "warning")
+
+
+def test_the_day_of_a_checkout_is_that_of_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert commit_day(tmp_path, "2.9.0a0") is None
+    for name, value in {
+        "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE": "2025-07-12T23:30:00-0500",
+    }.items():
+        monkeypatch.setenv(name, value)
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q"), (*who, "commit", "-q", "--allow-empty", "-m", "x\n\ncommitter a <b> 1 +0000")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert commit_day(tmp_path, "2.9.0a0+git123") == date(2025, 7, 13)
+    assert commit_day(tmp_path, "2.9.0") is None
+    inside = tmp_path / "unpacked"
+    inside.mkdir()
+    assert commit_day(inside, "2.9.0a0") is None
 
 
 @pytest.mark.parametrize(

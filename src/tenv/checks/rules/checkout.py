@@ -7,8 +7,10 @@ CMake reads its cache before it looks at the environment: a compiler, a toolkit 
 from collections.abc import Iterator
 
 from tenv.checks.checkout_state import BuildCache, CheckoutState
+from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.common import chosen_toolkit, cuda_of
 from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.versions import Version
 from tenv.host.report import Lead
 
 __all__ = ["OF_CHECKOUT", "STALE", "SUBMODULES", "stale_build", "submodules"]
@@ -18,6 +20,8 @@ STALE = "TE612"
 OF_CHECKOUT = (SUBMODULES, STALE)
 """What is wrong with a checkout; an environment can be made all the same."""
 
+_ONE_FOLDER = Version("1.0")
+"""The first release whose build keeps to ``build/``; before, it installs headers in ``torch/lib/tmp_install``."""
 _OFF = ("0", "OFF", "NO", "FALSE", "N", "")
 _ON = ("1", "ON", "YES", "TRUE", "Y")
 _MOST = 4
@@ -66,8 +70,13 @@ def submodules(case: Case) -> Iterator[Finding]:
 
 
 def stale_build(case: Case) -> Iterator[Finding]:
-    """Yield an error for a build folder that was configured with something else, a warning for other switches."""
+    """Yield an error for a build folder that was configured with something else, a warning for other switches.
+
+    What another release built is an error before 1.0, whose build takes its headers for its own, and else a warning.
+    """
     state = _state(case)
+    if case.source and state and (built := Version.find(state.built)):
+        yield from _of_other_release(case.source, state.built, built)
     cache = state.cache if state else None
     if cache is None:
         return
@@ -77,6 +86,24 @@ def stale_build(case: Case) -> Iterator[Finding]:
     elif switches := list(_switches(case, cache)):
         then = "and a value in the cache wins over the environment here (cmake/EnvVarForwarding.cmake)"
         yield _finding(case, cache, Severity.WARNING, switches, then)
+
+
+def _of_other_release(source: SourceTree, text: str, built: Version) -> Iterator[Finding]:
+    """Yield a finding if the version that was built here last has another number than the checkout."""
+    if built.major_minor == source.release.major_minor:
+        return
+    breaks = source.release < _ONE_FOLDER
+    then = "whose headers this build takes for its own" if breaks else "and a build goes on from what it finds"
+    folder = "" if breaks else f"rm -rf {source.root}/build, or "
+    yield Finding(
+        code=STALE,
+        severity=Severity.ERROR if breaks else Severity.WARNING,
+        subject=f"{source.root}",
+        message=f"holds what PyTorch {text} built, {then}: the build {'fails' if breaks else 'may mix both'}",
+        evidence=f"torch/version.py: {text}; the checkout: {source.version.value}",
+        source="github.com/pytorch/pytorch/issues/3696; CONTRIBUTING.md of PyTorch: python setup.py clean",
+        fix=f"{folder}`python setup.py clean` or `git clean -xdf` in the checkout",
+    )
 
 
 def _stale(case: Case, cache: BuildCache) -> Iterator[str]:

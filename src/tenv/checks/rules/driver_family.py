@@ -1,6 +1,6 @@
 """The rules about the driver, the loader and the GPUs, which `tenv check` and `tenv check-driver` share."""
 
-from tenv.checks.rules import driver_gpu, driver_library, driver_rules, gpu
+from tenv.checks.rules import compressed_code, driver_gpu, driver_library, driver_rules, gpu
 from tenv.checks.rules.interface import Rule, Scope
 
 __all__ = ["DRIVER_RULES", "GPU_RULES"]
@@ -14,6 +14,7 @@ DRIVER_RULES: tuple[Rule, ...] = (
     Rule(driver_gpu.kernel_module, (driver_gpu.MODULE,), "a kernel module that does not support the GPU", _RUN),
     Rule(driver_gpu.wsl_driver, (driver_gpu.WSL,), "a Windows driver too old for WSL", _RUN),
     Rule(driver_gpu.vgpu_host, (driver_gpu.VGPU,), "the driver of a vGPU host", _RUN),
+    Rule(compressed_code.compressed_code, (compressed_code.COMPRESSED,), "code that the driver can't read", _RUN),
     Rule(gpu.gpu_too_old, (gpu.TOO_OLD,), "a GPU that the toolkit no longer supports", _BOTH),
     Rule(gpu.gpu_too_new, (gpu.TOO_NEW,), "a GPU newer than the toolkit", _BOTH),
     Rule(gpu.arch_refused, (gpu.REFUSED,), "an architecture that nvcc does not support", _BUILD),

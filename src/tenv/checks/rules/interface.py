@@ -89,7 +89,7 @@ class Case:
         arch_list: The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set.
         activated: The variables that activating the target's environment sets; None if there is no environment.
         there: The digests of the packages that the target's environment holds already.
-        exported: The build switches of PyTorch in the caller's environment.
+        exported: The build switches of PyTorch and the flags of nvcc in the caller's environment.
     """
 
     manifest: "Manifest"

@@ -1,7 +1,7 @@
-"""Check whether a PyTorch revision is known to fail with a target's CUDA, or was never built with it.
+"""Check whether a PyTorch revision is known to fail with a target's CUDA or this driver, or was never built with it.
 
 The rows are in ``tenv/facts/data/pytorch_tried.toml``. While the trunk has the number of the first working release,
-the versions in its CI decide (`tenv.checks.pytorch_ci`).
+the day of the commit decides, then the versions in its CI (`tenv.checks.pytorch_ci`).
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,12 @@ from tenv.checks.rules.common import cuda_of, doubt
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Version
 from tenv.facts.pytorch_tried import KnownFailure, Part
+from tenv.host.interface import Missing
 
-__all__ = ["TRIED", "cuda_tried", "known_failure"]
+__all__ = ["DRIVER", "TRIED", "cuda_tried", "driver_tried", "known_failure"]
 
 TRIED = "TE610"
+DRIVER = "TE614"
 
 
 def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailure, bool] | None:
@@ -22,20 +24,23 @@ def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailur
 
     Args:
         case: The case.
-        part: CUDA, Python or CMake.
+        part: CUDA, Python, CMake or the driver.
         version: The version of the part.
     """
     source = case.source
     if source is None:
         return None
-    found = case.facts.pytorch_tried.find(part, version, source.version.value, case.platform)
-    if found is None or (found[0].with_cuda and cuda_of(case) is None):
+    found = case.facts.pytorch_tried.find(part, version, source.version.value, case.platform, source.day)
+    cuda = cuda_of(case)
+    if found is None or (found[0].with_cuda and cuda is None):
         return None
     row, sure = found
-    if sure or source.tested is None:
+    if row.cuda_from is not None and (cuda is None or cuda < row.cuda_from):
+        return None
+    if sure or source.tested is None or part in (Part.CMAKE, Part.DRIVER):
         return found
     listed = source.tested.cudas if part is Part.CUDA else source.tested.pythons
-    if not listed or part is Part.CMAKE:
+    if not listed:
         return found
     # A list that ends before what fails is of a day before it worked; a new CUDA comes with all minors of its major.
     return (row, True) if row.first is not None and listed[-1] < row.first else None
@@ -59,6 +64,25 @@ def cuda_tried(case: Case) -> Iterator[Finding]:
             source=origin,
             fix="try it, or choose a target with one of these",
         )
+
+
+def driver_tried(case: Case) -> Iterator[Finding]:
+    """Yield an error if what the revision builds is known to fail on the driver, a warning if its day decides."""
+    driver, source = case.host.driver, case.source
+    if source is None or isinstance(driver, Missing) or not (found := known_failure(case, Part.DRIVER, driver.value)):
+        return
+    row, sure = found
+    yield Finding(
+        code=DRIVER,
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        subject=f"driver {driver.value}",
+        message=f"{'fails' if sure else 'failed on some days'} with PyTorch {source.version.value}: "
+        f"{row.what}{doubt(row.basis)}",
+        evidence=f"{source.version.value} ({source.version.origin}); driver {driver.value} ({driver.origin})",
+        source=row.basis.source,
+        fix=f"install NVIDIA driver {row.below} or newer, or choose a release of PyTorch",
+        unknown=None if sure else Unknown(Scope.RUN, "pytorch_tried"),
+    )
 
 
 def _failure(case: Case, source: SourceTree, cuda: Version, row: KnownFailure, sure: bool) -> Finding:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tenv.checks.rules.common import chosen_toolkit, cuda_of, doubt, on_windows
+from tenv.checks.rules.compressed_code import nvcc_flags
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_parts import ToolkitPart
@@ -84,9 +85,9 @@ def _is_always_needed(part: ToolkitPart, manifest: Manifest, facts: Facts, envir
 
 
 def exported_switches(facts: Facts, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the switches in the caller's environment that decide which parts of a toolkit PyTorch needs."""
+    """Return the caller's switches that decide which parts of a toolkit PyTorch needs, and the caller's nvcc flags."""
     names = {part.switch for part in facts.cuda_parts.parts if part.switch}
-    return {name: environ[name] for name in sorted(names) if name in environ}
+    return {**nvcc_flags(environ), **{name: environ[name] for name in sorted(names) if name in environ}}
 
 
 def cmake_targets(manifest: Manifest, facts: Facts, cuda: Version, environ: Mapping[str, str]) -> tuple[str, ...]:
