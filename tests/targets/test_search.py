@@ -7,6 +7,7 @@ import pytest
 
 from tenv.core.errors import UnknownTargetError
 from tenv.core.versions import Version
+from tenv.host.machine import current_platform
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.project_folder import find_project
 from tenv.targets.search import Origin, Place, SearchPath
@@ -194,3 +195,20 @@ def owners(monkeypatch: pytest.MonkeyPatch, others: dict[Path, int | None]) -> N
 def test_environments_lie_in_the_project_or_in_the_user_s_folder(places: SearchPath, tmp_path: Path) -> None:
     assert places.environments() == tmp_path / "PROJECT" / ".tenv" / "envs"
     assert SearchPath(None, places.places, tmp_path / "data").environments() == tmp_path / "data" / "envs"
+
+
+def test_a_target_of_another_platform_is_named_only_where_there_is_no_other(
+    places: SearchPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostDriver, "detect", lambda: None)
+    other = "win-64" if current_platform() != "win-64" else "linux-64"
+    write(places, Origin.BUILT_IN, "cuda102-win")
+    file = next(place for place in places.places if place.origin is Origin.BUILT_IN).manifest_file("cuda102-win")
+    file.write_text(f'platforms = ["{other}"]\n')
+    with pytest.raises(UnknownTargetError) as error:
+        places.find("cuda101")
+    assert "`cuda102-win`" in error.value.hint
+    write(places, Origin.BUILT_IN, "cuda117")
+    with pytest.raises(UnknownTargetError) as error:
+        places.find("cuda101")
+    assert error.value.hint.startswith("nearest to CUDA 10.1: `cuda117`; ")
