@@ -62,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     Rule(tried.cuda_tried, (tried.TRIED,), "a CUDA that PyTorch fails with", _BUILD),
     Rule(pytorch.python, (pytorch.PYTHON,), "a Python that PyTorch rejects", _BUILD),
     Rule(python_headers.without_headers, (python_headers.HEADERS,), "a Python without headers", _BUILD),
+    Rule(python_headers.without_python, (python_headers.NONE,), "a Python that is not to be had", _BUILD),
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision outside the target's range", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision without a row of facts", _BUILD),
