@@ -2,20 +2,21 @@
 
     python scripts/targets_table.py [--check]
 
-A platform is *created* when an environment of the target was made there from its locked files, which
-``docs/targets/created.toml`` records with the place; it is *resolved* when its files are locked and no environment was
-made. `--check` writes nothing and ends with 1 when the table is not what it would write.
+A platform is *created* when an environment of the target was made there from its locked files, which the table
+``created_targets`` of the facts records with the place; it is *resolved* when its files are locked and no environment
+was made. `--check` writes nothing and ends with 1 when the table is not what it would write.
 """
 
 import argparse
 import sys
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src")]
 
 from tenv.core.versions import Version  # noqa: E402 (the path is set above)
+from tenv.facts.created_targets import CreatedTargetTable  # noqa: E402
+from tenv.facts.tables import load_facts  # noqa: E402
 from tenv.locks.lock_file import read_lock  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402
 from tenv.targets.toolkit_kind import toolkit_kind  # noqa: E402
@@ -24,7 +25,7 @@ BEGIN, END = "<!-- targets:begin -->", "<!-- targets:end -->"
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 
 
-def row(target: Target, created: dict[str, dict[str, str]]) -> list[str]:
+def row(target: Target, created: CreatedTargetTable) -> list[str]:
     """Return the cells of a target."""
     manifest = target.manifest
     cells = [f"[`{target.name}`](docs/targets/{target.name}.md)", toolkit_kind(manifest).value, f"{manifest.pytorch}"]
@@ -35,13 +36,13 @@ def row(target: Target, created: dict[str, dict[str, str]]) -> list[str]:
         elif platform not in locked:
             cells.append("not locked")
         else:
-            cells.append("created" if created.get(target.name, {}).get(platform) else "resolved")
+            cells.append("created" if platform in created.places(target.name) else "resolved")
     return cells
 
 
 def table() -> str:
     """Return the table as Markdown."""
-    created = tomllib.loads((ROOT / "docs" / "targets" / "created.toml").read_text())
+    created = load_facts().created_targets
     places = find_places(ROOT)
     targets = [places.find(name) for name in places.names()]
 

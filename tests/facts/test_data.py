@@ -25,6 +25,7 @@ NOT_CONFIRMED = {
     "gpu_driver": 12,
     "gpu_pci": 0,
     "cuda_host_compiler": 13,
+    "created_targets": 0,
     "cuda_parts": 0,
     "libstdcxx": 1,
     "pytorch_build": 2,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.bench import PROJECTS, Bench, check, own_environment
+from tests.integration.nvcc_program import check_cmake_links_the_same, check_program
 from tests.integration.repack import build_channel
 from tests.support.conda import Channel
 
@@ -140,6 +141,11 @@ def test_nvcc_alone_takes_the_environments_compiler(made: Made, tmp_path: Path) 
     files = made.traced(tmp_path / "trace", "nvcc", "-o", tmp_path / "a", tmp_path / "a.cu")
     assert strange(files) == []
     assert check([tmp_path / "a"], tmp_path) == "11\n"
+
+
+def test_a_program_that_nvcc_alone_links_runs_outside_the_environment(made: Made, tmp_path: Path) -> None:
+    check_program(made.run, made.prefix, tmp_path / "alone", "libcublas.so.11")
+    check_cmake_links_the_same(made.run, tmp_path / "cmake")
 
 
 def test_an_extension_of_python_is_built_imported_and_run(made: Made, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tenv.locks.lock_file import read_lock
 from tests.integration import debian, debian_cuda
 from tests.integration.bench import PROJECTS, check, own_environment
 from tests.integration.debian_cuda import Toolkit
+from tests.integration.nvcc_program import check_cmake_links_the_same, check_program
 from tests.support.redist import Server, manifest
 
 pytestmark = [
@@ -298,6 +299,14 @@ def test_pytorch_s_own_files_find_the_toolkit(made: Made, checkout: Path, *, sta
         re.findall(r"NEEDED.*\[(lib(?:cu|nv)[^\]]*)\]", check(["readelf", "-d", build / "librandom.so"], build))
     )
     assert needed == (set() if static else {"libcudart.so.11.0", "libcurand.so.10"})
+
+
+def test_a_program_that_nvcc_alone_links_runs_outside_the_environment(made: Made, tmp_path: Path) -> None:
+    def run(*words: str | Path) -> str:
+        return made.tenv("run", TARGET, "--", *words)
+
+    check_program(run, made.prefix(), tmp_path / "alone", "libcublas.so.11")
+    check_cmake_links_the_same(run, tmp_path / "cmake")
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,13 @@
 """The toolkit folder, as CMake's own FindCUDAToolkit takes it."""
 
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.integration.bench import Bench, Build, check
+from tests.integration.nvcc_program import check_cmake_links_the_same, check_program
 
 pytestmark = pytest.mark.real
 
@@ -118,13 +118,11 @@ def test_another_toolkit_that_the_host_names_is_not_taken(bench: Bench, tmp_path
 
 
 def test_a_program_that_nvcc_alone_links_runs_outside_the_environment(bench: Bench, tmp_path: Path) -> None:
-    source = tmp_path / "blas.cu"
-    source.write_text(
-        "#include <cublas_v2.h>\n#include <cstdio>\n__global__ void kernel() {}\n"
-        'int main() { int value; cublasGetProperty(MAJOR_VERSION, &value); std::printf("%d\\n", value); }\n'
-    )
-    bench.run("cuda130", "nvcc", str(source), "-lcublas", "-o", str(tmp_path / "blas"))
-    done = subprocess.run([tmp_path / "blas"], env={"PATH": "/usr/bin"}, capture_output=True, text=True, check=True)
-    assert done.stdout == "13\n"
-    bench.run("cuda130", "nvcc", "-dc", str(source), "-o", str(tmp_path / "blas.o"))
-    bench.run("cuda130", "nvcc", "-dlink", str(tmp_path / "blas.o"), "-o", str(tmp_path / "linked.o"))
+    def run(*words: str | Path) -> str:
+        return bench.run("cuda130", *words)
+
+    check_program(run, bench.prefix("cuda130"), tmp_path / "alone", "libcublas.so.13")
+    check_cmake_links_the_same(run, tmp_path / "cmake")
+    source = tmp_path / "alone" / "blas.cu"
+    run("nvcc", "-dc", source, "-o", tmp_path / "blas.o")
+    run("nvcc", "-dlink", tmp_path / "blas.o", "-o", tmp_path / "linked.o")

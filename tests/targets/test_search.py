@@ -7,6 +7,7 @@ import pytest
 
 from tenv.core.errors import UnknownTargetError
 from tenv.core.versions import Version
+from tenv.host.machine import current_platform
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.project_folder import find_project
 from tenv.targets.search import Origin, Place, SearchPath
@@ -203,3 +204,20 @@ def test_a_name_that_is_too_long_for_a_file_is_unknown(tmp_path: Path, name: str
         places.find(name)
     with pytest.raises(UnknownTargetError):
         places.find_parent(f"_{name}")
+
+
+def test_a_target_of_another_platform_is_named_only_where_there_is_no_other(
+    places: SearchPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostDriver, "detect", lambda: None)
+    other = "win-64" if current_platform() != "win-64" else "linux-64"
+    write(places, Origin.BUILT_IN, "cuda102-win")
+    file = next(place for place in places.places if place.origin is Origin.BUILT_IN).manifest_file("cuda102-win")
+    file.write_text(f'platforms = ["{other}"]\n')
+    with pytest.raises(UnknownTargetError) as error:
+        places.find("cuda101")
+    assert "`cuda102-win`" in error.value.hint
+    write(places, Origin.BUILT_IN, "cuda117")
+    with pytest.raises(UnknownTargetError) as error:
+        places.find("cuda101")
+    assert error.value.hint.startswith("nearest to CUDA 10.1: `cuda117`; ")

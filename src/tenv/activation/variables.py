@@ -298,6 +298,9 @@ def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:
         if folder:
             whose = "this machine" if name.removesuffix("_ROOT").lower() in toolchain.system else "the environment"
             yield Change(name, Action.SET, str(folder), f"{library} of {whose}; read by PyTorch's {module}")
+    if toolchain.nvtx:
+        reason = "NvToolsExt of the environment; read by PyTorch's cuda.cmake on Windows, up to 2.6"
+        yield Change("NVTOOLSEXT_PATH", Action.SET, str(toolchain.nvtx), reason)
     if toolchain.compat:
         reason = "cuda-compat's libcuda.so.1: the driver is too old for this CUDA, and the GPUs support forward "
         "compatibility"

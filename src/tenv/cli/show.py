@@ -12,6 +12,7 @@ from tenv.cli.table import print_labelled, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tenv.targets.manifest import Manifest
     from tenv.verbs.show import Shown
 
 __all__ = ["show"]
@@ -39,6 +40,13 @@ def _state(shown: "Shown") -> str:
     return f"{word}: {shown.standing.reason}; {shown.standing.hint}" if shown.standing.reason else str(word)
 
 
+def _glibc(manifest: "Manifest") -> str:
+    from tenv.core.wheel_platforms import DEFAULT_GLIBC  # late: few commands need it
+
+    on_linux = any(platform.startswith("linux") for platform in manifest.platforms)
+    return str(manifest.requirements.glibc or (f"{DEFAULT_GLIBC} (the default)" if on_linux else ""))
+
+
 def _print(shown: "Shown") -> None:
     manifest = shown.target.manifest
     lines = [
@@ -49,7 +57,7 @@ def _print(shown: "Shown") -> None:
         ("platforms", ", ".join(manifest.platforms)),
         ("python", str(manifest.python or "")),
         ("cuda", str(manifest.requirements.cuda or "none")),
-        ("glibc", str(manifest.requirements.glibc or "any")),
+        ("glibc", _glibc(manifest)),
         ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("features", _features(shown)),
         ("lock", shown.lock_state),

@@ -7,10 +7,13 @@ from typing import Any
 
 from tenv.core.versions import Version
 
-__all__ = ["MACHINES", "OLDEST_GLIBC", "accepted_tags", "marker_values"]
+__all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "marker_values"]
 
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
-OLDEST_GLIBC = Version("2.17")
+DEFAULT_GLIBC = Version("2.28")
+"""The glibc to assume if a manifest names none: that of RHEL 8, the default of conda-forge since 2025 and of pixi, and
+what today's wheels are built for (manylinux_2_28)."""
+_OLDEST_GLIBC_MINOR = 17  # manylinux2014, the first for aarch64 (PEP 599)
 _FIRST_WITHOUT_PYMALLOC_FLAG = (3, 8)  # older release builds are cp36m, cp37m (bpo-36707)
 _OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)
 
@@ -26,7 +29,7 @@ def accepted_tags(platform: str, python: str, glibc: Version) -> Mapping[Any, in
         platforms = ["win_amd64"]
     else:
         machine = MACHINES[platform]
-        oldest = _OLDEST_X86_GLIBC_MINOR if machine == "x86_64" else OLDEST_GLIBC.minor
+        oldest = _OLDEST_X86_GLIBC_MINOR if machine == "x86_64" else _OLDEST_GLIBC_MINOR
         legacy = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # PEP 600's names for these
         platforms = [
             f"{name}_{machine}"

@@ -93,6 +93,10 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         },
     ),
+    "created_targets": Layout(
+        "where environments of the built-in targets were created",
+        {"environment": Section(("target", "platform"), ("place",))},
+    ),
     "cuda_parts": Layout(
         "the parts of a CUDA toolkit that a build looks for, and their packages",
         {"part": Section(("name",), ("component", "files", "apt", "conda", "torch_from", "torch_to", "switch"))},

@@ -10,6 +10,7 @@ from tenv.facts.table_files import Data, default_overrides, find_overrides, read
 
 if TYPE_CHECKING:
     from tenv.facts.build_failures import BuildFailureTable
+    from tenv.facts.created_targets import CreatedTargetTable
     from tenv.facts.cuda_driver import CudaDriverTable
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.cuda_host_compiler import HostCompilerTable
@@ -90,6 +91,13 @@ class Facts:
         from tenv.facts.cuda_host_compiler import read
 
         return read(self.data("cuda_host_compiler"))
+
+    @cached_property
+    def created_targets(self) -> "CreatedTargetTable":
+        """Where environments of the built-in targets were created."""
+        from tenv.facts.created_targets import read
+
+        return read(self.data("created_targets"))
 
     @cached_property
     def cuda_parts(self) -> "CudaPartTable":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import is_release
-from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags, marker_values
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 from tenv.targets.manifest import Manifest, WheelRequest
 
@@ -91,7 +91,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
             yield f"{name} {locked[name].version} is locked, the manifest requests {request.version}"
     if any(name not in locked for name in manifest.wheels):
         return
-    tags = accepted_tags(platform, minor, manifest.requirements.glibc or OLDEST_GLIBC)
+    tags = accepted_tags(platform, minor, manifest.requirements.glibc or DEFAULT_GLIBC)
     yield from (fault for wheel in locked.values() if (fault := _tag_fault(wheel, tags, manifest, platform)))
     given = python_packages(lock.conda.get(platform, ()))
     rows = {name: LockedWheel(wheel.version, wheel.requires) for name, wheel in locked.items()}

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tenv.core.versions import Version
@@ -15,7 +15,7 @@ _ANY_MINOR = 99
 Release = tuple[int, int]
 
 
-def nearest_cuda(name: str, names: Sequence[str]) -> str:
+def nearest_cuda(name: str, names: Sequence[str], has_platform: Callable[[str], bool] = lambda _: True) -> str:
     """Return a suggestion for a name with a CUDA release: the nearest release that this host's driver runs.
 
     The nearest is the newest one of the same major that is not newer, else the next one. On a host without a driver,
@@ -24,6 +24,7 @@ def nearest_cuda(name: str, names: Sequence[str]) -> str:
     Args:
         name: The name that no target has.
         names: The names of all targets.
+        has_platform: Returns whether a target is for the platform of this host; others count only without such.
 
     Returns:
         The suggestion; empty if the name has no CUDA release.
@@ -32,6 +33,7 @@ def nearest_cuda(name: str, names: Sequence[str]) -> str:
     known = {other: found for other in names if (found := _release_of(other))}
     if not wanted or not known:
         return ""
+    known = {other: found for other, found in known.items() if has_platform(other)} or known
     driver = HostDriver.detect()
     fitting = {found for found in known.values() if driver and driver.runs(found)}
     nearest, best = _nearest(wanted, {*known.values()}), _nearest(wanted, fitting or {*known.values()})

@@ -1,5 +1,6 @@
 """The search for targets and their locks: project, the user's configuration folder, built-in targets."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -142,9 +143,16 @@ class SearchPath:
                 f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
-        meant = nearest_cuda(name, names)
+        meant = nearest_cuda(name, names, self._has_platform)
         suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
+
+    def _has_platform(self, name: str) -> bool:
+        from tenv.host.machine import current_platform  # late: only a name without a target needs it
+
+        with contextlib.suppress(ManifestError):
+            return current_platform() in self.find(name).manifest.platforms
+        return False
 
     def find(self, name: str) -> Target:
         """Find a target and read its manifest.

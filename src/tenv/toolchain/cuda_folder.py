@@ -33,7 +33,8 @@ _MACHINES = {"linux-64": elf.ProcessorFamily.X86_64, "linux-aarch64": elf.Proces
 def assemble(prefix: Path, platform: str, parts: Sequence[Path], keep: Collection[str] = ()) -> Toolchain:
     """Rebuild the CUDA toolkit folder of a prefix from its wheels, or from conda-forge's split toolkit.
 
-    All links are relative and below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed.
+    All links are relative and below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed. On
+    Windows, where symbolic links need a privilege, NVIDIA's archives are joined by hard links; wheels stay as they are.
 
     Args:
         prefix: The prefix.
@@ -59,8 +60,10 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path], keep: Collectio
                     relative_link(root / name, prefix / name)
             if not (root / "lib" / "stubs").exists():
                 _write_driver_stub(root, _MACHINES[platform])
+        elif wanted and _is_spread(sources):
+            _join(root, sources)
         found = discover(prefix)
-        if wanted and platform in _MACHINES:
+        if root.is_dir():
             _write_versions(root, found)
     return found
 
@@ -118,6 +121,35 @@ def _link_toolkit(root: Path, sources: Iterable[Path]) -> None:
     if not os.path.lexists(root / "lib64"):
         (root / "lib64").symlink_to("lib")
     _link_unversioned(root / "lib")
+
+
+def _is_spread(sources: Sequence[Path]) -> bool:
+    """Return whether a Windows compiler and its headers are in different folders, as in NVIDIA's archives."""
+    compilers = [source for source in sources if (source / "bin" / "nvcc.exe").is_file()]
+    return bool(compilers) and not any((source / "include" / "cuda_runtime_api.h").is_file() for source in compilers)
+
+
+def _join(root: Path, sources: Iterable[Path]) -> None:
+    """Lay folders over one another with hard links; as with `_merge`, the first of two files counts."""
+    for source in sources:
+        for name in FOLDERS:
+            if (source / name).is_dir():
+                shutil.copytree(
+                    source / name,
+                    root / name,
+                    ignore=shutil.ignore_patterns(*_NOT_FILES),
+                    copy_function=_hard_link,
+                    dirs_exist_ok=True,
+                )
+
+
+def _hard_link(source: str, target: str) -> None:
+    if os.path.lexists(target):
+        return
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links, such as exFAT
+        shutil.copyfile(source, target)
 
 
 def _merge(folder: Path, parts: list[Path]) -> None:

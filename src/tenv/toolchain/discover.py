@@ -43,6 +43,7 @@ class Toolchain:
         cc: The C compiler for builds.
         cxx: The C++ compiler for builds and for nvcc.
         system: The tools resolved from the system, by their keys in ``[system]``.
+        nvtx: The folder with NvToolsExt's ``include`` and ``lib`` on Windows, an archive of its own up to CUDA 11.8.
         compat: The folder of cuda-compat's ``libcuda.so.1``, which programs need with an older driver.
         programs: The ``bin`` folders of archives.
         headers: The ``include`` folders of the environment and of archives.
@@ -67,6 +68,7 @@ class Toolchain:
     system: tuple[str, ...] = ()
     conda: bool = False
     virtual: bool = False
+    nvtx: Path | None = None
     compat: Path | None = None
     programs: tuple[Path, ...] = ()
     headers: tuple[Path, ...] = ()
@@ -111,6 +113,7 @@ def discover(prefix: Path) -> Toolchain:
         magma=_library(prefix, homes, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
         cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
         cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
+        nvtx=next((root for home in homes if (root := home / "NvToolsExt").is_dir()), None),
         compat=_compat(homes),
         programs=tuple(folder for home in homes if (folder := home / "bin").is_dir()),
         headers=tuple(
@@ -168,10 +171,11 @@ def site_packages(prefix: Path) -> Path:
 
 
 def _cuda_root(prefix: Path, site: Path) -> Path | None:
-    if sys.platform == "win32":  # links need a privilege there; the wheels of CUDA 13 are close enough to a toolkit
-        wheels = (root for root in wheel_layout.toolkit_parts(site) if (root / "bin" / "nvcc.exe").is_file())
-        return next(wheels, None) or conda_layout.flat_toolkit(prefix)
     root = prefix / TOOLKIT
+    if sys.platform == "win32":  # the wheels of CUDA 13 are close enough to a toolkit; archives are joined in one
+        folders = (*wheel_layout.toolkit_parts(site), root)
+        wheels = (folder for folder in folders if (folder / "bin" / "nvcc.exe").is_file())
+        return next(wheels, None) or conda_layout.flat_toolkit(prefix)
     return root if (root / "include" / "cuda_runtime_api.h").exists() else conda_layout.flat_toolkit(prefix)
 
 

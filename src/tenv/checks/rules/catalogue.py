@@ -63,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule(pytorch.python, (pytorch.PYTHON,), "a Python that PyTorch rejects", _BUILD),
     Rule(python_headers.without_headers, (python_headers.HEADERS,), "a Python without headers", _BUILD),
     Rule(tried.driver_tried, (tried.DRIVER,), "a driver that PyTorch fails with", _RUN),
+    Rule(python_headers.without_python, (python_headers.NONE,), "a Python that is not to be had", _BUILD),
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision outside the target's range", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision without a row of facts", _BUILD),

@@ -16,6 +16,7 @@ from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Compiler
+from tenv.sources.wheels.wheel_tags import glibc_of
 
 __all__ = ["HEADERS", "LIBSTDCXX", "TOO_OLD", "glibc_headers", "glibc_too_old", "libstdcxx_too_old"]
 
@@ -77,8 +78,9 @@ def _is_patched(case: Case, cuda: Version, function: str) -> bool:
 
 
 def glibc_too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error if the C library is older than the target requires."""
-    libc, wanted = case.host.libc, case.manifest.requirements.glibc
+    """Yield an error if the C library is older than the target requires: its manifest, else the wheels in its lock."""
+    libc, named = case.host.libc, case.manifest.requirements.glibc
+    wanted = named or _of_wheels(case)
     if wanted is None or on_windows(case):
         return
     if isinstance(libc, Missing):
@@ -93,9 +95,15 @@ def glibc_too_old(case: Case) -> Iterator[Finding]:
             subject=subject,
             message=f"the target's packages need glibc {wanted} or newer: they neither install nor start here",
             evidence=evidence,
-            source=f"requirements.glibc of {case.manifest.file}",
+            source=f"requirements.glibc of {case.manifest.file}" if named else "the tags of the wheels in the lock",
             fix=f"use a distribution, or a container, with glibc {wanted} or newer",
         )
+
+
+def _of_wheels(case: Case) -> Version | None:
+    """Return the oldest glibc on which all locked wheels install; None if none of them says."""
+    rows = case.lock.wheels.get(case.platform, ()) if case.lock is not None else ()
+    return max((found for row in rows if not row.features and (found := glibc_of(row.file))), default=None)
 
 
 def libstdcxx_too_old(case: Case) -> Iterator[Finding]:

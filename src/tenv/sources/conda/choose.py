@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tenv.core.errors import ManifestError, NetworkError, NoSolutionError, TenvError
 from tenv.core.names import channel_word
 from tenv.core.progress import Progress
-from tenv.core.versions import Version
+from tenv.core.wheel_platforms import DEFAULT_GLIBC
 from tenv.locks.lock import CondaPackage
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record, spec_fault
@@ -16,11 +16,7 @@ from tenv.sources.conda.conflicts import explain, passed_over
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.suppliers import REFUSED
 
-__all__ = ["DEFAULT_GLIBC", "Conda", "to_package", "virtual_packages"]
-
-DEFAULT_GLIBC = Version("2.28")
-"""The glibc to assume if the manifest names none: that of RHEL 8, the default of conda-forge since 2025 and of
-pixi."""
+__all__ = ["Conda", "to_package", "virtual_packages"]
 
 _BLAME = "searching for the conflict"
 _KERNEL = "4.18"  # the kernel of RHEL 8

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from tenv.core.errors import NetworkError
 from tenv.core.progress import Progress
 from tenv.core.versions import Version
-from tenv.core.wheel_platforms import OLDEST_GLIBC
+from tenv.core.wheel_platforms import DEFAULT_GLIBC
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import uv_platforms
 from tenv.sources.wheels.metadata import from_file, from_index
@@ -67,7 +67,7 @@ def find_wheels(
     for platform, rows in wheels.items():  # a small index in front hides the files of the others
         hidden = [wheel for wheel in rows if wheel.sha256 not in urls]
         if hidden:
-            urls |= _ask(uv, hidden, uv_platforms(platform, glibc or OLDEST_GLIBC)[-1])
+            urls |= _ask(uv, hidden, uv_platforms(platform, glibc or DEFAULT_GLIBC)[-1])
     if missing := sorted(wheel.file for digest, wheel in wanted.items() if digest not in urls):
         raise NetworkError(
             f"the indexes in use do not have the locked {', '.join(missing[:3])}"

@@ -24,7 +24,7 @@ from tenv.core.names import normalize
 from tenv.core.progress import Progress
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.versions import is_release
-from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.connections import Keyring
@@ -147,7 +147,7 @@ class Uv:
             NoSolutionError: No set of versions satisfies the requests.
             NetworkError: An index does not respond.
         """
-        glibc = manifest.requirements.glibc or OLDEST_GLIBC
+        glibc = manifest.requirements.glibc or DEFAULT_GLIBC
         tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
         elsewhere = set(map(normalize, given or ()))
         fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]

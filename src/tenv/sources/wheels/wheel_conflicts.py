@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.core.errors import NoSolutionError, TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Range, Version
-from tenv.core.wheel_platforms import OLDEST_GLIBC, accepted_tags, marker_values
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
 from tenv.sources.wheels.wheel_tags import glibc_of, platforms_of, spoken
@@ -136,7 +136,7 @@ class _WheelSearch:
 
     def _own(self, name: str, request: WheelRequest) -> Rows:
         """Return the wheel of the newest release of a request that fits the host, without what it requires."""
-        glibc = self.case.manifest.requirements.glibc or OLDEST_GLIBC
+        glibc = self.case.manifest.requirements.glibc or DEFAULT_GLIBC
         tags = accepted_tags(self.case.platform, self.case.python, glibc)
         with contextlib.suppress(TenvError):
             rows = self.case.releases([f"{name}{request.version.specifiers}"], self.case.python)
@@ -173,11 +173,11 @@ class _WheelSearch:
         if not self.rows({name: request}, glibc=_LOOKED_AT[-1], given={}):
             return None
         for glibc in _LOOKED_AT:
-            if Version(glibc) > (have or OLDEST_GLIBC) and (rows := self.rows({name: request}, glibc=glibc, given={})):
+            if Version(glibc) > (have or DEFAULT_GLIBC) and (rows := self.rows({name: request}, glibc=glibc, given={})):
                 needed = max((version for wheel, _ in rows.values() if (version := glibc_of(wheel.file))), default=None)
                 needed = needed or Version(glibc)
                 declared = (
-                    f"`requirements.glibc` is {have}" if have else f"without `requirements.glibc` it is {OLDEST_GLIBC}"
+                    f"`requirements.glibc` is {have}" if have else f"without `requirements.glibc` it is {DEFAULT_GLIBC}"
                 )
                 return (
                     f"{asked} for Python {self.case.python} has wheels for glibc {needed} and newer, and {declared}",
