@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.errors import UsageError
 from tenv.core.progress import Progress, Silent
+from tenv.core.truth_words import is_true
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Context", "is_set"]
 
-_WORDS = {"": False, "0": False, "false": False, "no": False, "off": False}
-_WORDS |= {"1": True, "true": True, "yes": True, "on": True}
-
 
 def is_set(name: str) -> bool:
     """Return whether a variable such as ``TENV_OFFLINE`` is on.
@@ -36,7 +34,7 @@ def is_set(name: str) -> bool:
         UsageError: Its value is neither yes nor no.
     """
     value = os.environ.get(name, "")
-    if (found := _WORDS.get(value.strip().lower())) is None:
+    if (found := is_true(value)) is None:
         raise UsageError(f"{name} is `{value}`", hint=f"`export {name}=1` turns it on, `unset {name}` turns it off")
     return found
 

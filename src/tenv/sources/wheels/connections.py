@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 from tenv.core import process
 from tenv.core.certificates import find_authorities
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
+from tenv.core.truth_words import is_true
 
 __all__ = ["Keyring", "connections", "index_urls"]
 
-_TRUE = ("1", "true", "t", "yes", "y", "on")
 _SECONDS = 30.0
 _ONE_URL = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _URLS = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
@@ -58,7 +58,7 @@ def _system(environment: Mapping[str, str], configuration: Mapping[str, Any]) ->
     """Return the setting of uv that selects the operating system's authorities; empty for none."""
     for name in _SYSTEM:
         if environment.get(name):
-            return name if environment[name].lower() in _TRUE else ""
+            return name if is_true(environment[name]) else ""
     return next((f"{key} of uv.toml" for key in ("system-certs", "native-tls") if configuration.get(key) is True), "")
 
 

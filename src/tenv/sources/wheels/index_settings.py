@@ -16,6 +16,7 @@ from tenv.core.errors import UsageError
 from tenv.core.http_settings import HttpSettings
 from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.toml_reader import read_toml
+from tenv.core.truth_words import is_true
 from tenv.sources.wheels.connections import connections
 
 __all__ = ["UvSettings", "pip_settings", "uv_settings"]
@@ -95,7 +96,7 @@ def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
     if not any(kept.get(name) for name in _UV_INDEX) and configuration.keys().isdisjoint(_CONFIG_INDEX):
         pip = pip_settings(environment, home)
         kept.update(_for_uv(pip))
-    offline = environment.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+    offline = bool(is_true(environment.get("UV_OFFLINE", "")))
     return UvSettings(kept, configuration, offline, connections(kept, configuration, pip))
 
 

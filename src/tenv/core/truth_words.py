@@ -1,0 +1,16 @@
+"""The words for yes and no in environment variables: those of click, which reads the same variables for options."""
+
+from collections.abc import Mapping
+
+__all__ = ["TRUTH_WORDS", "is_true"]
+
+TRUTH_WORDS: Mapping[str, bool] = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("", "0", "false", "f", "no", "n", "off"), False),
+}
+"""What a word in lower case means; uv accepts the same words."""
+
+
+def is_true(word: str) -> bool | None:
+    """Return what a word means, in any case; None if it means neither."""
+    return TRUTH_WORDS.get(word.strip().lower())
