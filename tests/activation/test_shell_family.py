@@ -101,7 +101,7 @@ def test_the_commands_print_what_the_shell_says(created: Project) -> None:
     for name in NAMES:
         shell = find_shell(name)
         script = meta / shell.SCRIPT
-        assert script.read_text() == shell.render_activation(activation), name
+        assert script.read_bytes() == os.fsencode(shell.render_activation(activation)), name
         assert created.ok("activate", "tiny", "--shell", name).out == shell.render_source(str(script))
         assert created.ok("deactivate", "--shell", name).out.rstrip("\n") == shell.render_deactivation().rstrip("\n")
         assert "tenv" in created.ok("hook", name).out

@@ -40,7 +40,8 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
     assert notes["lock"] == json.loads((workshop.prefix / "tenv-meta/state.json").read_text())["lock"]
     (kept,) = workshop.prefix.glob("lib/python3*/site-packages/torch-*.dist-info/tenv-build.json")
     assert json.loads(kept.read_text()) == notes
-    assert "torch==2.9.0a0" in (workshop.prefix / "tenv-meta" / "built-torch.txt").read_text()
+    constraint = (workshop.prefix / "tenv-meta" / "built-torch.txt").read_text()
+    assert constraint == "torch==2.9.0a0\ntorchvision==0.24.*\ntorchaudio==2.9.*\ntriton==3.5.*\n"
 
 
 def test_the_second_build_runs_neither_cmake_nor_a_compiler(workshop: Workshop) -> None:

@@ -173,6 +173,7 @@ def test_a_package_that_is_not_there_is_one_file_that_is_missing(prefix: Path) -
 
 
 def test_what_is_not_tenvs_is_told_from_what_it_makes(prefix: Path) -> None:
+    (prefix / "tenv-meta" / "made.json").write_text('{"cuda/lib/x.so": "link:../x.so"}')
     (prefix / "linked").symlink_to("/somewhere")
     note(prefix, "ours", "bin/ours")
     note(prefix, "strange", "bin/strange")

@@ -27,7 +27,7 @@ NOT_CONFIRMED = {
     "cuda_host_compiler": 13,
     "cuda_parts": 0,
     "libstdcxx": 1,
-    "pytorch_build": 9,
+    "pytorch_build": 2,
     "pytorch_tried": 2,
     "cusparselt": 0,
     "cudnn": 0,
@@ -98,7 +98,7 @@ def test_every_column_is_read_or_shown(name: str) -> None:
             assert key in {*read, *shown, *PLANNED.get(name, ())}
 
 
-READERS = {"cuda_driver": ("forward_compat",)}
+READERS = {"cuda_driver": ("forward_compat",), "pytorch_build": ("torch_companions",)}
 """Modules that read a part of a file that is not of their name."""
 PLANNED = {
     "pytorch_build.release": {"python_rel", "build"},
@@ -231,7 +231,8 @@ def test_libstdcxx(facts: Facts) -> None:
 def test_pytorch(facts: Facts) -> None:
     table = facts.pytorch_build
     assert rising([row.version for row in table.releases])
-    for older, newer in pairwise([row for row in table.releases if row.basis.confirmed]):
+    one_project = [row for row in table.releases if row.basis.confirmed and row.version >= Version("1.2")]
+    for older, newer in pairwise(one_project):
         assert older.cmake_min is not None
         assert newer.cmake_min is not None
         assert older.cuda_min is not None

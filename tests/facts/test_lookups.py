@@ -256,7 +256,7 @@ def test_what_a_release_asks_for(facts: Facts) -> None:
 
 def test_the_abi_of_the_wheels(facts: Facts) -> None:
     abi = {str(row.version): row.wheel_abi for row in facts.pytorch_build.releases}
-    assert (abi["2.6.0"], abi["2.7.1"], abi["2.15.0"], abi["0.3"]) == (0, 1, 1, None)
+    assert (abi["2.6.0"], abi["2.7.1"], abi["2.15.0"], abi["0.3.1"]) == (0, 1, 1, None)
 
 
 def test_cusparselt_of_a_release(facts: Facts) -> None:
@@ -309,3 +309,20 @@ def test_doubt() -> None:
     assert Basis("s", confirmed=True, note="n").doubt == ""
     assert Basis("s", confirmed=False, note="").doubt == "not confirmed"
     assert Basis("s", confirmed=True, note="n").doubted("why").doubt == "not confirmed: why"
+
+
+@pytest.mark.parametrize(
+    ("torch", "minors"),
+    [
+        ("2.6.0", {"torchvision": "0.21", "torchaudio": "2.6", "triton": "3.2"}),
+        ("2.9.0a0+git12ab", {"torchvision": "0.24", "torchaudio": "2.9", "triton": "3.5"}),
+        ("1.10.2", {"torchvision": "0.11", "torchaudio": "0.10"}),
+        ("2.14.1", {"triton": "3.8"}),
+        ("2.11.0", {"torchvision": "0.26", "triton": "3.6"}),
+        ("2.99.0a0", {}),
+        ("new", {}),
+    ],
+)
+def test_what_goes_with_a_torch(facts: Facts, torch: str, minors: dict[str, str]) -> None:
+    row = facts.pytorch_build.companions_of(torch)
+    assert (row.minors() if row else {}) == minors

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from tenv.core.versions import Version
+from tenv.facts.pytorch_build import Release
+from tenv.facts.tables import load_facts
+
 HERE = Path(__file__).parent
 TREES = sorted(path.stem for path in HERE.glob("*.toml") if path.stem != "differences")
 TABLES = {"environment", "environment_shell", "environment_cmake", "documented", "options"}
-VERDICTS = {"mend", "add", "confirm", "note", "keep"}
+VERDICTS = {"mended", "added", "confirm", "note", "keep"}
 
 
 def read(name: str) -> dict[str, Any]:
@@ -65,3 +69,34 @@ def test_each_difference_is_explained_by_a_tree() -> None:
         assert difference["verdict"] in VERDICTS
         assert difference["at"]
         assert difference["tree_says"] or difference["explanation"]
+
+
+RELEASES = {"trunk-2025-03": "2.7.1", "trunk-2026-06": "2.13.0"}
+"""The first release that came out of a trunk. `trunk-scikit` is a commit of which only the build backend was read."""
+COMPARED = [name for name in TREES if name != "trunk-scikit"]
+
+
+def release_of(name: str) -> Release:
+    tag = RELEASES.get(name) or name.removeprefix("v").partition("-")[0]
+    row = load_facts().pytorch_build.release(tag)
+    assert row is not None
+    assert row.version.major_minor == Version(tag).major_minor, f"no row for {name}"
+    return row
+
+
+def highest(found: dict[str, Any], *names: str) -> Version | None:
+    return max((Version(found[name]) for name in names if found.get(name)), default=None)
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_the_facts_of_the_program_are_what_the_tree_says(name: str) -> None:
+    row, found = release_of(name), {fact["name"]: fact["value"] for fact in read(name)["fact"]}
+    assert row.cmake_min == highest(found, "cmake_min")
+    assert row.cuda_min == highest(found, "cuda_min")
+    assert row.cudnn_min == highest(found, "cudnn_min", "cudnn_min_dependencies")
+    assert row.gcc_min_header == highest(found, "gcc_min", "gcc_min_header")
+    assert row.clang_min_header == highest(found, "clang_min", "clang_min_header")
+    assert f"C++{row.cxx_standard}" == found["cxx_standard"]
+    assert row.scikit_build == (found["backend"] == "scikit-build-core")
+    asked = found.get("python_requires") or (f">={found['python_min']}" if "python_min" in found else None)
+    assert asked in (None, row.requires_python)

@@ -97,3 +97,43 @@ def test_import_outside_a_project_needs_user(built_in: Project) -> None:
     assert "`tenv import --user` does that" in err
     built_in.ok("import", "--user", "environment.yml")
     assert (own_lock().parents[1] / "manifests" / "theirs.toml").is_file()
+
+
+@pytest.fixture
+def checkout(built_in: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PyTorch checkout without manifests, in which the test stands."""
+    folder = tmp_path / "elsewhere" / "pytorch"
+    (folder / "torch" / "csrc").mkdir(parents=True)
+    (folder / "setup.py").touch()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    return folder
+
+
+def test_a_checkout_without_manifests_becomes_a_project_on_request(built_in: Project, checkout: Path) -> None:
+    err = built_in.fails(2, "usage", "update", "tiny")
+    assert "`tenv update --user tiny` does that; `tenv update --project tiny` writes it here" in err
+    built_in.ok("update", "--project", "--dry-run", "tiny")
+    assert list(checkout.glob("[lt]*")) == [checkout / "torch"]
+    assert "the checkout is a project now" in built_in.ok("update", "--project", "tiny").err
+    assert "3.0" in (checkout / "locks" / "tiny.lock").read_text()
+    assert not own_lock().exists()
+    assert (row()["origin"], row()["lock_origin"]) == ("built-in", "project")
+    built_in.ok("lock", "tiny")  # the project is found again
+    assert call("update", "--project", "--user", "tiny").status == 2
+
+
+def test_a_checkout_in_a_project_changes_its_lock_only_on_request(built_in: Project, checkout: Path) -> None:
+    project = checkout.parent
+    (project / "tenv.toml").touch()
+    err = built_in.fails(2, "usage", "update", "tiny")
+    assert str(project / "locks" / "tiny.lock") in err
+    assert "hint: `tenv update --project tiny` does that" in err
+    built_in.ok("lock", "tiny")  # which satisfies its manifest: nothing is written
+    built_in.ok("update", "--project", "tiny")
+    assert "3.0" in (project / "locks" / "tiny.lock").read_text()
+    assert not (checkout / "locks").exists()
+
+
+def test_project_needs_one(built_in: Project) -> None:
+    assert "`tenv init` makes this folder a project" in built_in.fails(2, "usage", "lock", "--project", "tiny")

@@ -4,6 +4,8 @@ from tenv.activation.variables import jobs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
 from tenv.builds.compile_cache import cache_variables, choose_cache
+from tenv.builds.fast_linker import linker_flags
+from tenv.builds.memory_launcher import VARIABLE, launcher_of
 from tenv.builds.task_costs import links_at_once
 from tenv.core.missing import Missing
 from tenv.host.machine import probe
@@ -28,8 +30,15 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     if "CMAKE_JOB_POOLS" not in caller and environ.get("CMAKE_GENERATOR", "Ninja") == "Ninja":
         links = links_at_once(None if isinstance(memory, Missing) else memory.value, job.request.debug.build_type)
         environ |= {"CMAKE_JOB_POOLS": f"link={links}", "CMAKE_JOB_POOL_LINK": "link"}
+    if job.toolchain is not None:
+        folders = (job.environment.prefix / "bin", *job.toolchain.programs)
+        if flags := linker_flags(folders, environ.get("CXX", "c++"), environ):
+            environ["LDFLAGS"] = flags
     choice = choose_cache(job.target.manifest.cache, environ)
-    return {**environ, **cache_variables(choice, job.checkout, environ)}
+    cached = cache_variables(choice, job.checkout, environ)
+    if VARIABLE not in environ and (launcher := launcher_of(job, environ)):
+        cached[VARIABLE] = ";".join([str(launcher), *filter(None, [cached.get(VARIABLE)])])
+    return {**environ, **cached}
 
 
 def _is_environment(job: BuildJob, name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
 from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.memory_launcher import write_launcher
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_off, known_switches, meant, set_switches, unread
 from tenv.checks.rules.interface import Finding, Severity
@@ -76,6 +77,7 @@ def configure(job: BuildJob) -> Done:
     if job.request.fresh:
         (job.folder / "CMakeCache.txt").unlink(missing_ok=True)
     make_folder(job.folder)
+    write_launcher(job)
     log = job.log("configure")
     for index, command in enumerate(commands):
         ran = run_logged(

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
+from tenv.builds.memory_launcher import is_used, set_places
 from tenv.builds.ninja_plan import damage, measured, remaining
 from tenv.builds.step_report import Done, build_finding
-from tenv.builds.task_costs import DISK, Task, TaskKind, memory_jobs, seconds_of, total_seconds
+from tenv.builds.task_costs import DISK, MemoryPlan, Task, TaskKind, memory_jobs, seconds_of, total_seconds
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
@@ -43,36 +44,36 @@ def check_estimate(job: BuildJob) -> Done:
     )
     factor = _factors(measured(job.folder), architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
-    jobs, reason = memory_jobs(tasks, machine.cores.value, memory)
     own = job.context.environ.get("MAX_JOBS", "")
-    if not own.isdigit():
-        job.environ |= {"MAX_JOBS": str(jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs)}
-    else:
-        jobs, reason = int(own), "MAX_JOBS of your shell"
-    seconds = total_seconds(tasks, architectures, factor) / max(1, min(jobs, machine.cores.value))
+    wanted = int(own) if own.isdigit() else None
+    plan = memory_jobs(tasks, machine.cores.value, memory, waits=is_used(job), jobs=wanted)
+    job.environ |= {"MAX_JOBS": str(plan.jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.jobs)}
+    if plan.places:
+        set_places(job, plan.places)
+    seconds = total_seconds(tasks, architectures, factor) / max(1, min(plan.jobs, machine.cores.value))
     job.estimate = seconds
     need = _disk(tasks, job.request.debug.build_type)
     free = shutil.disk_usage(job.checkout).free
     findings = list(_short(job, need, free))
-    if memory is not None and jobs < machine.cores.value and not own.isdigit():
-        findings.append(_limited(jobs, reason))
+    if memory is not None and plan.jobs < machine.cores.value and wanted is None:
+        findings.append(_limited(plan.jobs, plan.reason))
     counts = Counter(task.kind for task in tasks)
     facts = {
         "tasks": {kind.value: counts[kind] for kind in TaskKind},
         "seconds": round(seconds),
-        "jobs": jobs,
+        "jobs": plan.jobs,
+        "heavy_jobs": plan.places,
         "architectures": architectures,
         "disk": {"needed": need, "free": free},
         "measured": sorted(kind.value for kind in factor),
     }
-    return Done(findings, facts, lines=tuple(_lines(counts, seconds, jobs, reason, need, free, factor)))
+    return Done(findings, facts, lines=tuple(_lines(counts, seconds, plan, need, free, factor)))
 
 
 def _lines(
     counts: Mapping[TaskKind, int],
     seconds: float,
-    jobs: int,
-    reason: str,
+    plan: MemoryPlan,
     need: float,
     free: int,
     factor: Mapping[TaskKind, float],
@@ -80,7 +81,7 @@ def _lines(
     words = ", ".join(f"{counts[kind]} {kind.value}" for kind in TaskKind if counts[kind])
     basis = "corrected by compiles on this machine" if factor else "by a table; the canary corrects it"
     yield f"{sum(counts.values())} tasks ({words or 'nothing to do'})"
-    yield f"about {duration(seconds)} with {jobs} job{'s' if jobs > 1 else ''} ({reason}), {basis}"
+    yield f"about {duration(seconds)} with {plan.jobs} job{'s' if plan.jobs > 1 else ''} ({plan.reason}), {basis}"
     yield f"{format_bytes(need)} of disk, {format_bytes(free)} free"
 
 

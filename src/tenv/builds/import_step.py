@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.builds.build_job import BuildJob
+from tenv.builds.provenance import companions
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
@@ -73,7 +74,17 @@ def check_import(job: BuildJob) -> Done:
     findings = [*_elsewhere(job, found), *_wrong(found), *_other_versions(job, found)]
     shown = f"torch {found['version']} from {found['location']}: torch.ones(2, 2) @ torch.ones(2, 2) is right"
     config = [line.strip() for line in str(found["config"]).splitlines()[:3]]
-    return Done(findings, {"torch": found}, log, (shown, f"on {found['device']}", *config) if not findings else ())
+    beside = companions(job, str(found["version"]))
+    facts = {"torch": found, "companions": beside}
+    lines = (shown, f"on {found['device']}", *_beside(found["version"], beside), *config)
+    return Done(findings, facts, log, lines if not findings else ())
+
+
+def _beside(version: str, beside: Mapping[str, str]) -> Iterator[str]:
+    """Yield what goes with the torch that was built, and how it comes there."""
+    if beside:
+        words = ", ".join(f"{name} {minor}" for name, minor in beside.items())
+        yield f"{words} go with torch {version}; compile extensions against it with `pip install --no-build-isolation`"
 
 
 def _failed(job: BuildJob, said: str, log: Path) -> Finding:

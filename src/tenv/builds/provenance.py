@@ -12,9 +12,10 @@ from tenv.builds.build_job import BuildJob
 from tenv.builds.cmake_cache import read_cache
 from tenv.builds.switches import set_switches
 from tenv.core.files import write_atomic
+from tenv.core.versions import Version
 from tenv.environment.built_torch import NOTE
 
-__all__ = ["PROVENANCE", "installed_torch", "provenance", "write_provenance"]
+__all__ = ["PROVENANCE", "companions", "installed_torch", "provenance", "write_provenance"]
 
 PROVENANCE = NOTE
 
@@ -87,15 +88,32 @@ def write_provenance(job: BuildJob) -> list[Path]:
 
 
 def _constrain(job: BuildJob, found: PathDistribution | None) -> None:
-    """Keep pip from replacing the torch that was built: a pip.conf of the environment names it as a constraint."""
+    """Keep pip from replacing the torch that was built: a pip.conf of the environment names it as a constraint.
+
+    torchvision, torchaudio and triton of other versions would bring another torch, or fail beside this one.
+    """
     if found is None:
         return
     prefix = job.environment.prefix
     constraint = prefix / "tenv-meta" / "built-torch.txt"
-    write_atomic(constraint, f"torch=={found.version}\n")
+    rows = {"torch": found.version, **{name: f"{minor}.*" for name, minor in companions(job, found.version).items()}}
+    write_atomic(constraint, "".join(f"{name}=={version}\n" for name, version in rows.items()))
     conf = prefix / "pip.conf"  # read by the pip of this environment, whatever shell it is called from
     if not conf.exists() or str(constraint) in conf.read_text(encoding="utf-8", errors="replace"):
         write_atomic(conf, f"[install]\nconstraint = {constraint}\n")
+
+
+def companions(job: BuildJob, version: str) -> dict[str, str]:
+    """Return the minor versions of the packages that go with a built torch, by name.
+
+    triton is the one of the environment, which the target took from the revision's own pin, where there is one.
+    """
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    row = job.context.facts().pytorch_build.companions_of(version)
+    known = row.minors() if row else {}
+    for here in distributions(name="triton", path=[str(job.toolchain.site_packages)]):
+        known["triton"] = Version(here.version).major_minor
+    return known
 
 
 def _into_wheel(wheel: Path, text: str) -> Path:

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["DISK", "Task", "TaskKind", "kind_of", "links_at_once", "memory_jobs", "seconds_of", "total_seconds"]
+__all__ = [
+    "DISK",
+    "HEAVY_NAMES",
+    "MemoryPlan",
+    "Task",
+    "TaskKind",
+    "kind_of",
+    "links_at_once",
+    "memory_jobs",
+    "seconds_of",
+    "total_seconds",
+]
 
 _GIB = 1 << 30
 
@@ -61,7 +72,9 @@ _CXX_SECONDS = (
     (re.compile(r"test_|_test|benchmark"), 12.0),
 )
 _CXX_OTHER = 6.0
-_HEAVY = re.compile(r"flash_attn|flash_fwd|flash_bwd|mem_eff_attention|cutlass[BF]_")
+HEAVY_NAMES = ("flash_attn", "flash_fwd", "flash_bwd", "mem_eff_attention", "cutlassB_", "cutlassF_")
+"""Parts of the names of CUDA sources that take several GiB: the attention kernels."""
+_HEAVY = re.compile("|".join(HEAVY_NAMES))
 _MEMORY = {"heavy": 4.5 * _GIB, TaskKind.CUDA: 1.1 * _GIB, TaskKind.CXX: 1.0 * _GIB}
 _LINK = {"Release": 2 * _GIB, "RelWithDebInfo": 6 * _GIB, "Debug": 8 * _GIB}
 """Memory of linking libtorch_cpu or libtorch_cuda: an estimate of ours; debug information is most of it."""
@@ -92,25 +105,53 @@ def seconds_of(task: Task, architectures: int) -> float:
     return _SECONDS[task.kind]
 
 
-def memory_jobs(tasks: Iterable[Task], cores: int, memory: int | None) -> tuple[int, str]:
-    """Return how many jobs the memory carries, and what limits them.
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """How many compilations the memory carries.
+
+    Attributes:
+        jobs: How many at a time.
+        places: How many of them may be heavy ones; 0 where none is among the tasks, or where none waits for a place.
+        reason: What limits them.
+    """
+
+    jobs: int
+    places: int
+    reason: str
+
+
+def memory_jobs(
+    tasks: Iterable[Task], cores: int, memory: int | None, *, waits: bool = False, jobs: int | None = None
+) -> MemoryPlan:
+    """Return how many compilations the memory carries, and what limits them.
 
     Args:
         tasks: What is to be compiled.
         cores: The processors.
         memory: Bytes; None where they are not known.
+        waits: Whether heavy sources wait for one of a few places, so that only those have to fit at their size.
+        jobs: The number of jobs that the user wants; None for the best one.
     """
-    kinds = {task.kind for task in tasks}
-    worst = TaskKind.CUDA if TaskKind.CUDA in kinds else TaskKind.CXX
-    if any(_HEAVY.search(task.output) for task in tasks if task.kind is TaskKind.CUDA):
-        each, what = _MEMORY["heavy"], "attention kernels"
-    else:
-        each, what = _MEMORY[worst], f"{worst.value} files"
+    rows = list(tasks)
+    cuda = [task for task in rows if task.kind is TaskKind.CUDA]
+    heavy = any(_HEAVY.search(task.output) for task in cuda)
+    kind = TaskKind.CUDA if cuda else TaskKind.CXX
+    light, what = _MEMORY[kind], f"{kind.value} files"
+    more = _MEMORY["heavy"] - light
     if memory is None:
-        return cores, f"{cores} cores; the memory is not known"
-    fit = max(1, int(memory / each))
-    reason = f"{cores} cores, {memory / _GIB:.1f} GiB of memory at {each / _GIB:.1f} GiB for {what}"
-    return min(cores, fit), reason
+        return MemoryPlan(jobs or cores, int(heavy and waits), f"{cores} cores; the memory is not known")
+    if heavy and not waits:
+        light, what = _MEMORY["heavy"], "attention kernels"
+    spare = memory - more if heavy and waits else memory
+    found = jobs or min(cores, max(1, int(spare / light)))
+    reason = f"{cores} cores, {memory / _GIB:.1f} GiB of memory at {light / _GIB:.1f} GiB for {what}"
+    if jobs:
+        reason = "MAX_JOBS of your shell"
+    if not (heavy and waits):
+        return MemoryPlan(found, 0, reason)
+    places = min(found, max(1, int((memory - found * light) / more)))
+    places_text = f"{places} attention kernel{'s' if places > 1 else ''} of {_MEMORY['heavy'] / _GIB:.1f} GiB at a time"
+    return MemoryPlan(found, places, f"{reason}; {places_text}")
 
 
 def links_at_once(memory: int | None, build_type: str) -> int:

@@ -39,10 +39,11 @@ def import_file(
     """
     from tenv.project.context import Context
     from tenv.verbs import import_file as workflow  # late: loads what it needs
-    from tenv.verbs.lock_place import with_user
+    from tenv.verbs.lock_place import LockHome, place_of
 
     request = workflow.ImportRequest(file, format_, name, environment, platforms, force, not no_lock)
-    made = workflow.import_file(with_user(Context(), user=user), request, user=user)
+    context = place_of(Context(), LockHome.USER if user else LockHome.NEAREST)
+    made = workflow.import_file(context, request, user=user)
     data = {
         "target": made.target,
         "format": made.format,

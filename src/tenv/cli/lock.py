@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from tenv.project.context import Context
     from tenv.targets.search import Target
     from tenv.verbs.lock import Locked
+    from tenv.verbs.lock_place import LockHome
 
-__all__ = ["each", "lock", "locked_result", "user_option"]
+__all__ = ["each", "home_of", "lock", "locked_result", "project_option", "user_option"]
 
 user_option = click.option(
     "--user", is_flag=True, help="Write to your configuration folder, which counts outside projects."
+)
+
+project_option = click.option(
+    "--project", is_flag=True, help="Write to the project; a PyTorch checkout that lies in none becomes one."
 )
 
 _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for solving (300)."
@@ -33,6 +38,7 @@ _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for sol
     "--check", is_flag=True, help="Write nothing; end with status 7 if the lock does not satisfy the manifest."
 )
 @user_option
+@project_option
 @click.option("--reset", is_flag=True, help="Remove the lock that replaces the one beside the manifest.")
 @click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
 @offline_option
@@ -50,6 +56,7 @@ def lock(
     target: str | None,
     check: bool,
     user: bool,
+    project: bool,
     reset: bool,
     lock_file: Path | None,
     offline: bool,
@@ -67,10 +74,11 @@ def lock(
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: loads what it needs
-    from tenv.verbs.lock_place import replaces_built_in, require_user, with_user
+    from tenv.verbs.lock_place import keep_project, leaves_checkout, place_of, replaces_built_in, require_place
 
     if target is None and (lock_file or reset):
         raise click.UsageError("--lock-file and --reset need a TARGET")
+    home = home_of(user=user, project=project)
     limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
 
     def one(context: "Context", name: str) -> Result:
@@ -79,19 +87,30 @@ def lock(
         found = context.places.find(name)
         if lock_file:
             found = replace(found, lock_file=lock_file, lock_home=lock_file, lock_origin=None)
-        elif not check and replaces_built_in(found) and not _answers(found):
-            require_user(found, "tenv lock", user=user)
+        elif not check and (replaces_built_in(found) or leaves_checkout(context, found)) and not _answers(found):
+            require_place(context, found, "tenv lock", home)
         try:
             locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:
             if verbose and error.detail:
                 voice.say(error.detail)
             raise
+        if locked.changed and not check:
+            keep_project(context)
         verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
         return locked_result(name, locked, verb)
 
     with Terminal(voice) as progress:
-        return each(with_user(Context(progress=progress, offline=offline), user=user), target, one)
+        return each(place_of(Context(progress=progress, offline=offline), home), target, one)
+
+
+def home_of(*, user: bool, project: bool) -> "LockHome":
+    """Return the place that the options name; raises UsageError for two."""
+    from tenv.verbs.lock_place import LockHome
+
+    if user and project:
+        raise click.UsageError("--user and --project exclude each other")
+    return LockHome.USER if user else LockHome.PROJECT if project else LockHome.NEAREST
 
 
 def each(context: "Context", target: str | None, one: "Callable[[Context, str], Result]") -> Result:

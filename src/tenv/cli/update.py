@@ -4,7 +4,7 @@ import click
 
 from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.diff import outline
-from tenv.cli.lock import each, locked_result, user_option
+from tenv.cli.lock import each, home_of, locked_result, project_option, user_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 
@@ -16,9 +16,17 @@ __all__ = ["update"]
 @click.argument("packages", nargs=-1, metavar="[PACKAGE]...")
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @user_option
+@project_option
 @offline_option
 def update(
-    voice: Voice, *, target: str | None, packages: tuple[str, ...], dry_run: bool, user: bool, offline: bool
+    voice: Voice,
+    *,
+    target: str | None,
+    packages: tuple[str, ...],
+    dry_run: bool,
+    user: bool,
+    project: bool,
+    offline: bool,
 ) -> Result:
     """Lock the newest versions that the manifest of TARGET allows, of the PACKAGEs or of all packages.
 
@@ -29,13 +37,17 @@ def update(
     from tenv.project.context import Context  # late: loads what it needs
     from tenv.verbs.diff import difference_of
     from tenv.verbs.lock import lock_target
-    from tenv.verbs.lock_place import require_user, with_user
+    from tenv.verbs.lock_place import keep_project, place_of, require_place
+
+    home = home_of(user=user, project=project)
 
     def one(context: Context, name: str) -> Result:
         found = context.places.find(name)
         if not dry_run:
-            require_user(found, "tenv update", user=user)
+            require_place(context, found, "tenv update", home)
         locked = lock_target(context, found, upgrade=packages or None, dry_run=dry_run)
+        if locked.changed and not dry_run:
+            keep_project(context)
         difference = difference_of(context, locked.before, locked.lock) if locked.before else None
         verb = "is up to date" if not locked.changed else "would be written" if dry_run else "written"
         told = locked_result(name, locked, verb)
@@ -46,4 +58,4 @@ def update(
         return replace(told, data={**told.data, **changes}, summary=[*lines, *told.summary])
 
     with Terminal(voice) as progress:
-        return each(with_user(Context(progress=progress, offline=offline), user=user), target, one)
+        return each(place_of(Context(progress=progress, offline=offline), home), target, one)

@@ -120,7 +120,9 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within: Path | None = None) -> None:
+def write_atomic(
+    path: Path, data: str | bytes, *, durable: bool = False, within: Path | None = None, parents: bool = True
+) -> None:
     """Write a file atomically: a reader sees the old or the new content, never a part.
 
     Links are not followed: a repository or an archive may have created them.
@@ -130,9 +132,10 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within
         data: Its whole content.
         durable: Sync it and its name to the disk before returning, so that later changes can't be stored without it.
         within: The folder that links in the file's path must not leave; None if the user named the file.
+        parents: Make the folders that are missing; without it, a folder that another process has removed stays so.
 
     Raises:
-        StorageError: The disk is full, the folder is not writable, or the path has a link.
+        StorageError: The disk is full, the folder is missing or not writable, or the path has a link.
     """
     import tempfile  # late: commands that only read do not need it
 
@@ -142,7 +145,8 @@ def write_atomic(path: Path, data: str | bytes, *, durable: bool = False, within
         path = path.parent.resolve() / path.name
         if path.exists() and not path.is_file():
             raise OSError(errno.EEXIST, "is not a regular file", str(path))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

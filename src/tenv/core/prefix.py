@@ -21,6 +21,7 @@ __all__ = [
     "clear",
     "files_in",
     "leads_out",
+    "prune",
     "require_inside",
     "spelled",
 ]
@@ -131,7 +132,7 @@ def clear(prefix: Path, keep: Iterable[str]) -> None:
             for name in files_in(prefix):
                 if name not in kept:
                     (prefix / name).unlink(missing_ok=True)
-            _prune(prefix)
+            prune(prefix)
         else:
             for entry in list(prefix.iterdir()) if prefix.is_dir() else []:
                 if entry.name not in OWN:
@@ -145,8 +146,8 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _prune(prefix: Path) -> None:
-    """Remove empty folders."""
+def prune(prefix: Path) -> None:
+    """Remove the empty folders in a folder."""
     for folder, folders, names in os.walk(prefix, topdown=False):
         if not names and Path(folder) != prefix and not any((Path(folder) / name).exists() for name in folders):
             with contextlib.suppress(OSError):

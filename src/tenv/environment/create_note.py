@@ -39,7 +39,7 @@ def note_files(environment: Environment, version: str, searched: Sequence[Path],
         if read_regular(file, _MOST).decode() == text:
             return
     with contextlib.suppress(OSError, StorageError):
-        write_atomic(file, text, within=environment.prefix)
+        write_atomic(file, text, within=environment.prefix, parents=False)
 
 
 def _row(file: Path) -> str:

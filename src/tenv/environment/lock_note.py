@@ -76,7 +76,7 @@ def write_note_of_lock(environment: Environment, note: LockNote, time: int) -> N
         return
     file = environment.meta / LOCK_NOTE
     with contextlib.suppress(StorageError, OSError):
-        write_atomic(file, "".join(f"{line}\n" for line in lines), within=environment.prefix)
+        write_atomic(file, "".join(f"{line}\n" for line in lines), within=environment.prefix, parents=False)
         os.utime(file, ns=(time, time))
 
 

@@ -5,12 +5,14 @@ tenv supported a shell lacks that shell's script alone.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.shells.interface import SHELLS
 from tenv.core.files import digest_bytes, write_atomic
+from tenv.core.prefix import files_in
 from tenv.environment.installed_files import Expected, read_note
 from tenv.environment.integrity import describe_made, expect_made
 from tenv.environment.state import Environment, State
@@ -23,7 +25,7 @@ _OLDEST = (ACTIVATION, SHELLS[0].SCRIPT)
 """The files that every environment has, even one older than ``made.json``."""
 
 
-def note_made(environment: Environment, minor: str, records: Iterable[str]) -> str:
+def note_made(environment: Environment, minor: str, records: Iterable[str], theirs: Collection[str]) -> str:
     """Write down what tenv has made in an environment, and return the sha256 of that.
 
     The toolkit's folder, the activation, the Python, kept locks, and the records of packages, which vouch for the rest.
@@ -32,6 +34,7 @@ def note_made(environment: Environment, minor: str, records: Iterable[str]) -> s
         environment: The environment.
         minor: Its Python minor; empty for one without a Python.
         records: The files of the records of its packages, relative to the prefix.
+        theirs: The files of the user, relative to the prefix; some may lie in the toolkit's folder.
     """
     prefix = environment.prefix
     scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
@@ -40,11 +43,12 @@ def note_made(environment: Environment, minor: str, records: Iterable[str]) -> s
     config = [name for name in needed if name.endswith(".cfg")]
     programs = [name for name in needed if not name.endswith((".cfg", ".json"))]
     known = dict.fromkeys(programs, "")  # a link to the machine's Python, which may be updated
-    return _write_made(environment, describe_made(prefix, (TOOLKIT, *scripts, *locks, *config, *records), known))
+    toolkit = {str(Path(TOOLKIT) / name) for name in files_in(prefix / TOOLKIT)}.difference(theirs)
+    return _write_made(environment, describe_made(prefix, (*toolkit, *scripts, *locks, *config, *records), known))
 
 
 def _write_made(environment: Environment, text: str) -> str:
-    write_atomic(environment.meta / MADE, text, within=environment.prefix)
+    write_atomic(environment.meta / MADE, text, within=environment.prefix, parents=False)
     return digest_bytes(text.encode())
 
 
@@ -64,7 +68,7 @@ def store_scripts(environment: Environment, activation: Activation) -> None:
     """Write the activation scripts of all shells."""
     for shell in SHELLS:
         script = os.fsencode(shell.render_activation(activation))
-        write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix)
+        write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix, parents=False)
 
 
 def lacks_scripts(environment: Environment) -> bool:

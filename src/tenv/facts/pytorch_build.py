@@ -8,6 +8,7 @@ from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version, required_version
 from tenv.facts.table_files import Data
+from tenv.facts.torch_companions import Companions, companions_of
 
 __all__ = ["ArchMatrix", "CusparseltNote", "EnvVariable", "PytorchBuildTable", "Release", "read"]
 
@@ -206,12 +207,14 @@ class PytorchBuildTable:
     Attributes:
         releases: One row per release, oldest first.
         variables: One row per environment variable.
+        companions: The packages that go with each release.
         cusparselt: What there is to know about cuSPARSELt.
         matrices: The architectures of PyTorch's own wheels.
     """
 
     releases: tuple[Release, ...]
     variables: tuple[EnvVariable, ...]
+    companions: tuple[Companions, ...]
     cusparselt: tuple[CusparseltNote, ...]
     matrices: tuple[ArchMatrix, ...]
 
@@ -243,6 +246,17 @@ class PytorchBuildTable:
     def variable(self, name: str) -> EnvVariable | None:
         """Return an environment variable by its name."""
         return next((row for row in self.variables if row.name == name), None)
+
+    def companions_of(self, version: str) -> Companions | None:
+        """Return the packages that go with a version, or with the last release of its minor version.
+
+        Args:
+            version: The version as written, such as ``2.9.0a0+git1234``.
+
+        Returns:
+            The row; None for a minor version that the table lacks, since nothing was released for it yet.
+        """
+        return companions_of(self.companions, version)
 
     def cusparselt_notes(self, version: str) -> tuple[CusparseltNote, ...]:
         """Return what there is to know about cuSPARSELt in a release: the notes on it and on its minor version."""
@@ -319,6 +333,7 @@ def read(data: Data) -> PytorchBuildTable:
     return PytorchBuildTable(
         releases=tuple(sorted(releases, key=lambda row: row.version)),
         variables=tuple(EnvVariable.read(*row) for row in data.rows("env")),
+        companions=tuple(sorted((Companions.read(*row) for row in data.rows("companion")), key=lambda row: row.torch)),
         cusparselt=tuple(CusparseltNote.read(*row) for row in data.rows("cusparselt_compat")),
         matrices=tuple(ArchMatrix.read(*row) for row in data.rows("cuda_arch_matrix")),
     )

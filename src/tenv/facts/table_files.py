@@ -112,6 +112,7 @@ LAYOUTS: Mapping[str, Layout] = {
                 ("requires_python", "cmake_min", "gcc_readme", "cxx_config", "cuda_min_enforced", "build_backend"),
             ),
             "env": Section(("name",), ("meaning",)),
+            "companion": Section(("torch",), ("torchvision", "torchaudio", "triton")),
             "cusparselt_compat": Section(("torch",), ("note",)),
             "cuda_arch_matrix": Section(("torch",)),
         },

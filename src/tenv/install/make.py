@@ -124,9 +124,9 @@ def _assemble(job: Creation) -> None:
     """Make one toolchain of the installed files and the system tools."""
     parts = tuple(part for work in job.works for part in work.toolkit_parts())
     if any(work.brings_toolkit() for work in job.works):
-        toolchain = assemble_beside(job.prefix, parts)
+        toolchain = assemble_beside(job.prefix, parts, job.plan.unmanaged)
     else:
-        toolchain = assemble(job.prefix, job.platform, parts)
+        toolchain = assemble(job.prefix, job.platform, parts, job.plan.unmanaged)
     for work in job.works:
         toolchain = work.fit(toolchain)
     if toolchain.compat and not _may_use_compat(job):
@@ -179,7 +179,8 @@ def _finish(job: Creation) -> None:
     """Record the installed and made files, then write the state `ready`."""
     environment = job.environment
     environment.keep_lock(job.lock.text, job.target.lock_file)
-    made = note_made(environment, job.plan.minor, record_files(job.prefix, job.plan.wanted))
+    records = record_files(job.prefix, job.plan.wanted)
+    made = note_made(environment, job.plan.minor, records, job.plan.unmanaged)
     job.state = State(
         Status.READY,
         job.target.name,

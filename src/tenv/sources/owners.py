@@ -1,18 +1,20 @@
 """The owners and the integrity of the files of a prefix, across all sources."""
 
-import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.names import normalize
-from tenv.core.prefix import files_in
-from tenv.environment.installed_files import Expected, Records
+from tenv.core.prefix import META, files_in
+from tenv.environment.installed_files import Expected, Records, read_note
 from tenv.environment.integrity import Faults, check
 from tenv.environment.made_files import expected_of_tenv
 from tenv.environment.state import Environment, Owned, State, Status
+from tenv.environment.trust import MADE
 from tenv.locks.lock import Lock
 from tenv.sources.interface import Access, sources
+from tenv.toolchain.discover import TOOLKIT
 
 __all__ = [
     "claimed_twice",
@@ -103,7 +105,8 @@ def unmanaged_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> tuple
         for key, records in _records(prefix)
         for name in records.files(records.names() if records.SOLE else owned.get(key, ()))
     }
-    return tuple(sorted(name for name in files_in(prefix) if name not in ours and not _is_made(name)))
+    noted = read_note(prefix / META / MADE)
+    return tuple(sorted(name for name in files_in(prefix) if name not in ours and not _is_made(prefix, name, noted)))
 
 
 def unmanaged_while(state: State, prefix: Path, owned: Mapping[str, Collection[str]]) -> tuple[str, ...]:
@@ -150,14 +153,29 @@ def claimed_twice(prefix: Path, owned: Mapping[str, Collection[str]], more: Mapp
 
 
 _MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock", "conda-meta/history"}
-_MADE_PROGRAMS = ("python", "activate", "deactivate", "pydoc")
+_MADE_PROGRAMS = re.compile(
+    r"pythonw?(\d(\.\d+)?)?[td]*(\.exe)?|activate(\.(bat|csh|fish|nu|ps1|xsh))?|Activate\.ps1|activate_this\.py"
+    r"|(deactivate|pydoc)\.bat"
+)
+"""The programs that uv puts into a virtual environment, and those of Python's own ``venv``."""
+_MADE_MODULES = ("_virtualenv.py", "_virtualenv.pth")
+_MADE_TOOLKIT = ("version.json", "libcuda.so")
 
 
-def _is_made(name: str) -> bool:
-    """Return whether tenv makes this file when it creates an environment, beside the files of packages."""
-    first, _, rest = name.partition(os.sep)
-    if name in _MADE_FILES or first in ("cuda", "__clobbers__") or "__pycache__" in name:
+def _is_made(prefix: Path, name: str, noted: Mapping[str, object]) -> bool:
+    """Return whether tenv makes this file when it creates an environment, beside the files of packages.
+
+    Args:
+        prefix: The folder.
+        name: The file, relative to it.
+        noted: The rows of ``made.json``; none if an older tenv wrote none, or if it was lost.
+    """
+    path = Path(name)
+    first, rest = path.parts[0], path.parts[1:]
+    if name in _MADE_FILES or first == "__clobbers__" or "__pycache__" in path.parts:
         return True
+    if first == TOOLKIT:  # of the toolkit's folder, the user may have put files there
+        return name in noted if noted else (prefix / name).is_symlink() or path.name in _MADE_TOOLKIT
     if first in ("bin", "Scripts"):
-        return rest.startswith(_MADE_PROGRAMS)
-    return rest.endswith(("_virtualenv.py", "_virtualenv.pth"))
+        return len(rest) == 1 and _MADE_PROGRAMS.fullmatch(path.name) is not None
+    return path.name in _MADE_MODULES and path.parent.name == "site-packages"

@@ -10,11 +10,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.files import relative_link, storage_errors, write_atomic
+from tenv.core.prefix import files_in, prune
 from tenv.toolchain import conda_layout, wheel_layout
 from tenv.toolchain import driver_stub as elf
 from tenv.toolchain.discover import TOOLKIT, Toolchain, discover
@@ -29,7 +30,7 @@ _NOT_FILES = ("__init__.py", "__pycache__", "py.typed")
 _MACHINES = {"linux-64": elf.ProcessorFamily.X86_64, "linux-aarch64": elf.ProcessorFamily.AARCH64}
 
 
-def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
+def assemble(prefix: Path, platform: str, parts: Sequence[Path], keep: Collection[str] = ()) -> Toolchain:
     """Rebuild the CUDA toolkit folder of a prefix from its wheels, or from conda-forge's split toolkit.
 
     All links are relative and below ``PREFIX/cuda``, so that the prefix can be moved and the folder removed.
@@ -39,6 +40,7 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
         platform: The platform, which determines the form of the driver stub.
         parts: The folders below ``site-packages/nvidia`` with the target's own packages. Other folders there (a
             PyTorch that the user installed brings its own CUDA libraries) are not part of the toolkit.
+        keep: The user's files in the folder, relative to the prefix. They stay, also in the place of a link.
 
     Raises:
         StorageError: The folder is not writable.
@@ -46,7 +48,7 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
     sources = [part for part in parts if holds_part(part)]
     root = prefix / TOOLKIT
     with storage_errors(f"can't create the CUDA toolkit folder {root}"):
-        _clear(root)
+        _clear(root, [prefix / name for name in keep])
         split = conda_layout.split_toolkit(prefix)
         sources = [split, *sources] if split else sources
         wanted = any((source / "include" / "cuda_runtime_api.h").is_file() for source in sources)
@@ -63,13 +65,14 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path]) -> Toolchain:
     return found
 
 
-def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
+def assemble_beside(prefix: Path, parts: Sequence[Path], keep: Collection[str] = ()) -> Toolchain:
     """Rebuild the folder of CUDA libraries of a prefix that uses a system toolkit.
 
     Args:
         prefix: The prefix.
         parts: The folders below ``site-packages/nvidia`` with the target's own packages. Only libraries that no
             toolkit has are linked: a second cuBLAS next to the toolkit's would mix releases.
+        keep: The user's files in the folder, relative to the prefix.
 
     Raises:
         StorageError: The folder is not writable.
@@ -77,7 +80,7 @@ def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
     root = prefix / TOOLKIT
     sources = [part for part in parts if part.name in _BESIDE]
     with storage_errors(f"can't create the folder of CUDA libraries {root}"):
-        _clear(root)
+        _clear(root, [prefix / name for name in keep])
         if sources:
             _link_toolkit(root, sources)
 
@@ -93,10 +96,18 @@ def assemble_beside(prefix: Path, parts: Sequence[Path]) -> Toolchain:
     )
 
 
-def _clear(root: Path) -> None:
+def _clear(root: Path, keep: Collection[Path]) -> None:
+    """Remove a toolkit's folder but for some files in it and their folders."""
+    kept = {path for path in keep if path.is_relative_to(root)}
     if root.is_symlink() or root.is_file():
         root.unlink()
-    shutil.rmtree(root, ignore_errors=True)
+    elif kept:
+        for name in files_in(root):
+            if root / name not in kept:
+                (root / name).unlink()
+        prune(root)
+    else:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _link_toolkit(root: Path, sources: Iterable[Path]) -> None:
@@ -104,7 +115,8 @@ def _link_toolkit(root: Path, sources: Iterable[Path]) -> None:
         parts = [source / name for source in sources if (source / name).is_dir()]
         if parts:
             _merge(root / name, parts)
-    (root / "lib64").symlink_to("lib")
+    if not os.path.lexists(root / "lib64"):
+        (root / "lib64").symlink_to("lib")
     _link_unversioned(root / "lib")
 
 
@@ -118,9 +130,9 @@ def _merge(folder: Path, parts: list[Path]) -> None:
                 sources.setdefault(entry.name, []).append(entry)
     for name, entries in sources.items():
         folders = [entry for entry in entries if entry.is_dir()]
-        if len(folders) > 1:
+        if len(folders) > 1 or (folders and (folder / name).is_dir()):  # a folder there holds a file of the user's
             _merge(folder / name, folders)
-        else:  # if two packages have the same file, the first in the stable order is linked
+        elif not os.path.lexists(folder / name):  # of two packages with one file, the first in the stable order
             relative_link(folder / name, entries[0])
 
 

@@ -1,18 +1,67 @@
 """The folder that a lock is written to, and the return to the lock beside the manifest."""
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 from tenv.core.errors import LockMissingError, UsageError
+from tenv.core.files import write_atomic
 from tenv.project.context import Context
-from tenv.targets.search import Origin, Target
+from tenv.targets.config import PROJECT_FILE
+from tenv.targets.project_folder import makes_project
+from tenv.targets.search import Origin, Place, Target
 
-__all__ = ["Reset", "replaces_built_in", "require_user", "reset_lock", "with_user"]
+__all__ = [
+    "LockHome",
+    "Reset",
+    "keep_project",
+    "leaves_checkout",
+    "place_of",
+    "replaces_built_in",
+    "require_place",
+    "reset_lock",
+]
+
+_PROJECT_TEXT = "# A tenv project: the locks of its targets lie in locks/, their manifests in manifests/.\n"
 
 
-def with_user(context: Context, *, user: bool) -> Context:
-    """Return the context with `user`: one that writes to the user's configuration folder."""
-    return replace(context, places=context.places.outside()) if user else context
+class LockHome(StrEnum):
+    """The folder that the user wants a lock to be written to.
+
+    Attributes:
+        NEAREST: The nearest place: the project, else the user's configuration folder.
+        USER: The user's configuration folder.
+        PROJECT: The project. A PyTorch checkout that lies in no project becomes one.
+    """
+
+    NEAREST = "nearest"
+    USER = "user"
+    PROJECT = "project"
+
+
+def place_of(context: Context, home: LockHome) -> Context:
+    """Return the context that writes locks to a place.
+
+    Raises:
+        UsageError: `PROJECT` is wanted, and the working folder lies neither in a project nor in a PyTorch checkout.
+    """
+    places = context.places
+    if home is LockHome.USER:
+        return replace(context, places=places.outside())
+    if home is LockHome.NEAREST or places.project:
+        return context
+    if places.checkout is None:
+        raise UsageError("there is no project here", hint="`tenv init` makes this folder a project")
+    own = Place(Origin.PROJECT, places.checkout)
+    return replace(context, places=replace(places, project=own.folder, places=(own, *places.places), checkout=None))
+
+
+def keep_project(context: Context) -> None:
+    """Write the ``tenv.toml`` by which the folder that a lock was written to is found as a project again."""
+    project = context.places.project
+    if project is not None and not makes_project(project):
+        write_atomic(project / PROJECT_FILE, _PROJECT_TEXT)
+        context.progress.say(f"{project / PROJECT_FILE} written: the checkout is a project now")
 
 
 def replaces_built_in(target: Target) -> bool:
@@ -20,23 +69,41 @@ def replaces_built_in(target: Target) -> bool:
     return target.origin is Origin.BUILT_IN and target.home_origin is Origin.USER
 
 
-def require_user(target: Target, command: str, *, user: bool) -> None:
-    """Raise an error before a lock replaces a built-in one everywhere, unless the user requests that.
+def leaves_checkout(context: Context, target: Target) -> bool:
+    """Return whether writing the lock of a target, asked for in a PyTorch checkout, changes the project around it."""
+    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
+    return context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside
+
+
+def require_place(context: Context, target: Target, command: str, home: LockHome) -> None:
+    """Raise an error before a lock is written where the user may not expect it, unless they say where.
 
     Args:
+        context: What every verb is given.
         target: The target, whose lock is about to be written.
         command: What the user typed, such as ``tenv update``.
-        user: Whether `--user` is given.
+        home: The place that the user names.
 
     Raises:
-        UsageError: The target is built-in, no project is here, and `--user` is not given.
+        UsageError: The user names no place, and the lock would replace a built-in one outside projects, or change the
+            project around a PyTorch checkout.
     """
-    if user or not replaces_built_in(target):
+    if home is not LockHome.NEAREST:
         return
+    ways = f"`{command} --user {target.name}` does that"
+    if leaves_checkout(context, target):
+        raise UsageError(
+            f"{context.places.checkout} is a PyTorch checkout without manifests: the lock of {target.name} would be "
+            f"written to {target.lock_home}, and count in the whole project",
+            hint=f"`{command} --project {target.name}` does that; with `--user` it counts outside projects",
+        )
+    if not replaces_built_in(target):
+        return
+    here = f"`{command} --project {target.name}` writes it here" if context.places.checkout else ""
     raise UsageError(
         f"there is no project here, and {target.name} is built-in: its lock would be written to {target.lock_home}, "
         "and count in place of the built-in one wherever there is no project",
-        hint=f"`{command} --user {target.name}` does that; in a project (`tenv init`), the lock is written there",
+        hint=f"{ways}; {here or 'in a project (`tenv init`), the lock is written there'}",
     )
 
 

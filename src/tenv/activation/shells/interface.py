@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tenv.activation.changes import Activation
-from tenv.activation.shells import elvish, fish, nushell, posix, powershell, xonsh
+from tenv.activation.changes import Action, Activation
+from tenv.activation.shells import cmd, elvish, fish, nushell, posix, powershell, xonsh
 from tenv.core.errors import UsageError
 
 __all__ = ["OTHER_NAMES", "SHELLS", "Shell", "find_shell", "known_shells", "refused"]
@@ -55,7 +55,7 @@ class Shell(Protocol):
         """
 
 
-SHELLS: tuple[Shell, ...] = (posix, fish, elvish, xonsh, nushell, powershell)
+SHELLS: tuple[Shell, ...] = (posix, fish, elvish, xonsh, nushell, powershell, cmd)
 """Every module; a new shell is one more name here."""
 
 
@@ -90,4 +90,5 @@ def find_shell(name: str, target: str = "TARGET") -> Shell:
 
 def refused(shell: Shell, activation: Activation) -> tuple[str, ...]:
     """Return the variables of an activation whose values a shell can't hold."""
-    return tuple(change.name for change in activation.changes if not shell.holds(change.value))
+    valued = (change for change in activation.changes if change.action is not Action.UNSET)
+    return tuple(change.name for change in valued if not shell.holds(change.value))
