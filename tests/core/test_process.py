@@ -220,3 +220,16 @@ def test_a_program_takes_our_place_where_an_output_is_closed(closed: int) -> Non
     words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", PYTHON, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     assert subprocess.run(words, env=environment, capture_output=True, check=False).returncode == 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe is used there anyway")
+def test_a_program_is_watched_where_no_terminal_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pty
+
+    def full() -> tuple[int, int]:
+        raise OSError("out of pty devices")
+
+    monkeypatch.setattr(pty, "openpty", full)
+    heard: list[str] = []
+    done = process.watch(["/bin/sh", "-c", "read word; echo $word >&2; exit 3"], heard.append, text="said\n")
+    assert (done.status, "".join(heard), done.stderr) == (3, "said\n", "said\n")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from tenv.cli.command import command
+from tenv.cli.fold import fold_line, terminal_width
 from tenv.cli.output import Result, Voice, format_bytes, out, paint
 from tenv.core.errors import Exit
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["diff", "outline", "print_difference"]
 
 _SHOWN = 20
+_INDENT = "    "
 _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
 
@@ -71,8 +73,8 @@ def outline(difference: "Difference") -> list[str]:
     everywhere = tuple(difference.download)
     values = [
         *_reaching(difference, everywhere),
-        *_values("host: ", difference.host, everywhere),
-        *_values("toolchain: ", difference.toolchain, everywhere),
+        *_values("host: ", difference.host, everywhere, sys.stderr),
+        *_values("toolchain: ", difference.toolchain, everywhere, sys.stderr),
     ]
     rows = list(_packages(difference, sys.stderr))
     return [*values, *rows[:_SHOWN], *([f"  … and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else [])]
@@ -86,9 +88,9 @@ def _lines(difference: "Difference") -> Iterator[str]:
 
     everywhere = tuple(difference.download)
     yield from headed("origins and destinations of files", _reaching(difference, everywhere))
-    yield from headed("host", _values("", difference.host, everywhere))
-    yield from headed("toolchain", _values("", difference.toolchain, everywhere))
-    yield from headed("requests", _values("", difference.lock, everywhere))
+    yield from headed("host", _values("", difference.host, everywhere, sys.stdout))
+    yield from headed("toolchain", _values("", difference.toolchain, everywhere, sys.stdout))
+    yield from headed("requests", _values("", difference.lock, everywhere, sys.stdout))
     yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
     if difference:
         yield from headed("download", [f"  {row}" for row in _downloads(difference)])
@@ -119,9 +121,20 @@ def _tally(difference: "Difference") -> str:
     return ", ".join(f"{len(rows)} {word}" for word, rows in parts)
 
 
-def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, ...]) -> list[str]:
+def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, ...], stream: TextIO) -> list[str]:
     width = max((len(row.title) for row in rows), default=0)
-    return [f"  {prefix}{row.title.ljust(width)}  {_change(row, everywhere)}" for row in rows]
+    return [_beside(f"  {prefix}{row.title.ljust(width)}  ", _change(row, everywhere), stream) for row in rows]
+
+
+def _beside(label: str, value: str, stream: TextIO) -> str:
+    """Return a value after its label; on a terminal folded beside it, where there is room."""
+    columns = terminal_width(stream)
+    if columns is None:
+        return label + value
+    room = columns - len(label)
+    if max(map(len, value.split())) > room:
+        return "\n".join([label.rstrip(), *fold_line(_INDENT + value, columns)])
+    return label + ("\n" + " " * len(label)).join(fold_line(value, room))
 
 
 def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:

@@ -1,12 +1,15 @@
 """``tenv explain``."""
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from tenv.cli.command import command, not_empty
-from tenv.cli.output import Result, Voice, print_findings
+from tenv.cli.fold import terminal_width
+from tenv.cli.output import Result, Voice, out, paint, print_findings
+from tenv.cli.page_text import render_page
 
 if TYPE_CHECKING:
     from tenv.verbs.explain_log import ExplainedLog
@@ -30,7 +33,14 @@ def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG
     from tenv.verbs.explain import explain as find
 
     page = find(code)
-    return Result(page.to_json(), text=page.text)
+    width = terminal_width(sys.stdout)
+    return Result(page.to_json(), text=page.text if width is None else lambda: _print_page(page.text, width))
+
+
+def _print_page(text: str, width: int) -> None:
+    """Print a page as text of a width in columns."""
+    for line in render_page(text.rstrip("\n"), width, paint("{}", "1", sys.stdout)):
+        out(line)
 
 
 def _log(name: str) -> Result:

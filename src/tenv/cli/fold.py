@@ -13,6 +13,8 @@ _GAP = 2
 _NARROWEST = 20
 """Columns below which a width is not believed: some programs report 0 or 1."""
 _USUAL = 80
+_SHORT = 10
+"""Columns up to which a cell is kept in one line where there is room for the words of the others."""
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
@@ -68,8 +70,11 @@ def _fitted(table: Sequence[Sequence[str]], natural: Sequence[int], room: int) -
     """Return the widths of the columns in some room: wide ones shrink first, none below its longest word."""
     if sum(natural) <= room:
         return list(natural)
-    least = [max(_longest_word(row[column]) for row in table) for column in range(len(natural))]
-    if sum(least) > room:
+    ways = [
+        [max(one(row[column]) for row in table) for column in range(len(natural))] for one in (_piece, _longest_word)
+    ]
+    least = next((way for way in ways if sum(way) <= room), None)
+    if least is None:
         return None
 
     def capped(cap: int) -> list[int]:
@@ -95,6 +100,11 @@ def _blocks(table: Sequence[Sequence[str]], width: int) -> Iterator[list[str]]:
 
 def _longest_word(text: str) -> int:
     return max(map(_cells, text.split()), default=0)
+
+
+def _piece(text: str) -> int:
+    """Return the columns that a cell needs at least; a short one, such as `28.3 KiB`, stays whole."""
+    return whole if (whole := _cells(text)) <= _SHORT else _longest_word(text)
 
 
 def _padded(text: str, width: int) -> str:

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,10 +12,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tenv.core.missing import Missing, ReasonKind
+from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
 __all__ = ["Completed", "Missing", "end_all", "find", "replace", "run", "spawn", "stream", "watch"]
-
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +189,7 @@ def _watch_terminal(
     on_tick: Callable[[int], None],
     **options: Any,
 ) -> Completed:
-    import fcntl  # not on Windows
-    import pty  # not on Windows
-    import struct
-    import termios  # not on Windows
-
-    ours, theirs = pty.openpty()
-    # A wide terminal: names and sizes are not truncated.
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+    ours, theirs = open_terminal()
     pieces: list[str] = []
     with _binding() as changes:
         child = subprocess.Popen(
@@ -213,7 +204,7 @@ def _watch_terminal(
         try:
             os.close(theirs)
             _feed(child, text)
-            for plain in _read_terminal(ours):
+            for plain in read_terminal(ours):
                 on_tick(child.pid)
                 if plain:
                     pieces.append(plain)
@@ -225,24 +216,6 @@ def _watch_terminal(
         finally:
             os.close(ours)
     return Completed(status, "", "".join(pieces))
-
-
-def _read_terminal(handle: int) -> Iterator[str]:
-    """Yield the output of a terminal without escape sequences until its last writer ends; empty while there is none."""
-    import select  # not on Windows
-
-    (waiting := select.poll()).register(handle, select.POLLIN)
-    while True:
-        if not waiting.poll(200):  # milliseconds
-            yield ""
-            continue
-        try:
-            chunk = os.read(handle, 65536)
-        except OSError:  # Linux returns EIO after the last writer has ended
-            return
-        if not chunk:
-            return
-        yield _ESCAPES.sub("", chunk.decode("utf-8", "replace"))
 
 
 def _watch_pipe(
@@ -297,7 +270,7 @@ def stream(
         try:
             for raw in child.stdout or ():
                 file.write(raw)
-                on_line(_ESCAPES.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n"))
+                on_line(ESCAPES.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n"))
             return child.wait()
         except BaseException:
             _send(child, signal.SIGTERM)  # Ninja ends its compilers and removes what they left half-written
