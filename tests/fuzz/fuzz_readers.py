@@ -59,10 +59,13 @@ def play(kind: str, name: str, raw: bytes) -> str:
         except Exception as error:  # noqa: BLE001 (any other error is a fault)
             return f"{type(error).__name__}: {error}"
         spent = time.process_time() - begun
-    if spent > SLOW:
-        return f"took {spent:.1f} s"
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return f"held {held / 1024:.0f} MB" if held > LARGE else ""
+    return f"took {spent:.1f} s" if spent > SLOW else ""
+
+
+def held() -> str:
+    """Return what this process has held at most, where that is too much."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f"held {most / 1024:.0f} MB" if most > LARGE else ""
 
 
 def work(kind: str, seed: str, first: int, seconds: float) -> None:
@@ -70,7 +73,7 @@ def work(kind: str, seed: str, first: int, seconds: float) -> None:
     end, number = time.monotonic() + seconds, first
     while time.monotonic() < end:
         print(f"round {number}", flush=True)
-        if fault := play(kind, *round_of(kind, seed, number)):
+        if fault := play(kind, *round_of(kind, seed, number)) or held():
             print(f"fault {json.dumps(fault)}", flush=True)
             if fault.startswith("held"):
                 return  # the memory of a process is never given back

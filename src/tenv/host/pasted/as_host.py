@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tenv.core.missing import ReasonKind
 from tenv.core.versions import Version
 from tenv.host.answer import pci_address
 from tenv.host.interface import Fact, Missing, OriginKind, fact_to_json
@@ -35,7 +36,13 @@ def to_report(pasted: Pasted) -> HostReport:
 
 
 def _each(answer: Fact[Any] | Missing, make: Any) -> Any:
-    return replace(answer, value=make(answer.value)) if isinstance(answer, Fact) else answer
+    """Return an answer with another form of its value; one that the text spells wrongly is missing."""
+    if isinstance(answer, Missing):
+        return answer
+    try:
+        return replace(answer, value=make(answer.value))
+    except ValueError as error:
+        return Missing(f"{answer.origin}: {error}", ReasonKind.NOT_COLLECTED)
 
 
 def _gpu(gpu: PastedGpu) -> Gpu:

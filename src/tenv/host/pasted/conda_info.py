@@ -10,7 +10,7 @@ __all__ = ["CONDA_INFO"]
 
 _PACKAGE = re.compile(r"(?:^|[\s:\[',\"])__(?P<name>cuda|glibc|linux|win|osx)=(?P<version>[^=\s,'\"\]]+)")
 _AGENT = re.compile(
-    r"\bLinux/(?P<kernel>\S+)(?:\s+(?P<system>[a-z]+)/(?P<release>[\d.]+))?(?:\s+glibc/(?P<glibc>[\d.]+))?"
+    r"\bLinux/(?P<kernel>\S+)(?:\s+(?P<system>[a-z]+)/(?P<release>[\d.]+))?(?:\s+glibc/(?P<glibc>\d+(\.\d+)+))?"
 )
 _PLATFORM = re.compile(r"(linux|osx|win)-(64|32|aarch64|arm64|ppc64le)")
 _ITEMS = {"cuda": Item.CUDA, "glibc": Item.GLIBC}
