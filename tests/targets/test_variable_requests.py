@@ -132,7 +132,17 @@ def test_what_is_tenvs_or_a_shells_is_refused(name: str, value: str, tmp_path: P
 
 @pytest.mark.parametrize(
     "name",
-    ["LD_PRELOAD", "HOME", "PYTHONSTARTUP", "TORCH_TENV", "MY_PS1", "ENVIRONMENT", "USERPROFILE", "VERSION", "TITLE"],
+    [
+        "LD_PRELOAD",
+        "XDG_CACHE_HOME",
+        "PYTHONSTARTUP",
+        "TORCH_TENV",
+        "MY_PS1",
+        "ENVIRONMENT",
+        "USERPROFILE",
+        "VERSION",
+        "TITLE",
+    ],
 )
 def test_what_builds_read_is_the_users_choice(name: str, tmp_path: Path) -> None:
     assert active(read(tmp_path, f'[activation.env]\n{name} = "x"\n'))[name] == "x"

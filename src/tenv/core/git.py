@@ -10,6 +10,8 @@ from tenv.core.errors import UsageError
 __all__ = ["Repository", "find_repository"]
 
 _SECONDS = 60.0
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+"""A folder within a clone may look like a bare repository, whose configuration names programs that git would run."""
 
 
 class Repository:
@@ -99,7 +101,7 @@ def _git(folder: Path, environment: Mapping[str, str], words: Sequence[str], tex
     program = process.find("git", environment.get("PATH"))
     if program is None:
         raise UsageError("git is not on PATH", hint="pass two lock files, which needs no git")
-    done = process.run([program, *words], environment=environment, folder=folder, text=text, timeout=_SECONDS)
+    done = process.run([program, *_SAFE, *words], environment=environment, folder=folder, text=text, timeout=_SECONDS)
     if isinstance(done, process.Missing):
         raise UsageError(f"git failed: {done.reason}")
     return done

@@ -10,7 +10,7 @@ from tenv.activation.conda_scripts import run_scripts
 from tenv.activation.shells.interface import SHELLS
 from tenv.activation.variables import derive
 from tenv.checks.rules.toolkit import check_lock
-from tenv.core.errors import NetworkError, StorageError, TenvError
+from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
 from tenv.core.files import flush, folder_size, remove_tree, storage_errors, write_atomic
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
@@ -110,6 +110,8 @@ def _begin(job: Creation) -> None:
 def _after_failure(job: Creation, error: TenvError) -> None:
     """Keep an untouched environment ready, and remove a prefix that did not exist before."""
     environment = job.environment
+    if isinstance(error, UnsafePackageError):  # a package may have put a state and an id of its own there
+        _begin(job)
     if isinstance(error, NetworkError) and error.untouched and job.ready:
         _store_activation(environment, read_activation(environment.meta / ACTIVATION))
         flush(environment.prefix)

@@ -22,7 +22,8 @@ _TENV = re.compile(r"_?TENV_.*", re.IGNORECASE)  # Windows ignores case, and the
 _RUN = """
 BASH_ENV ENV PROMPT_COMMAND PROMPT PROMPT2 PROMPT3 PROMPT4 RPROMPT RPROMPT2 SPROMPT PS0 PS1 PS2 PS3 PS4 RPS1 RPS2
 PREDISPLAY POSTDISPLAY ZDOTDIR FPATH fpath MODULE_PATH module_path FCEDIT HISTFILE INPUTRC PSModulePath RIGHT_PROMPT
-BOTTOM_TOOLBAR
+BOTTOM_TOOLBAR MAIL MAILPATH MAILCHECK NU_LIB_DIRS NU_PLUGIN_DIRS ENV_CONVERSIONS precmd_functions preexec_functions
+chpwd_functions periodic_functions zshaddhistory_functions zshexit_functions histchars
 """
 _READ_ONLY = """
 _ ARGC BASHOPTS BASHPID DIRSTACK EGID EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GID GROUPS HISTCMD HOSTTYPE KSH_VERSION
@@ -30,6 +31,8 @@ LINENO LOGCHECK MACHTYPE OLDPWD OPTARG OPTERR OPTIND OSTYPE PIPESTATUS PPID PWD 
 SHELLOPTS SHLVL SRANDOM TRY_BLOCK_ERROR TRY_BLOCK_INTERRUPT TTYIDLE UID USERNAME
 """
 _READING = "CDPATH EXECIGNORE GLOBIGNORE GLOBSORT IFS POSIXLY_CORRECT TMOUT TIMEFORMAT"
+_PLACES = "HOME XDG_CONFIG_HOME XDG_DATA_HOME"
+"""Below them lie tenv's settings and marks, and the start files of shells."""
 _LOWER_CASE = """
 aliases argv builtins cdpath commands dirstack fignore fish_pid functions galiases history hostname keymaps mailpath
 manpath modules nameddirs options parameters path pipestatus prompt psvar reswords saliases signals status umask
@@ -55,6 +58,8 @@ def reserved(name: str) -> str:
     """Return whose a variable is that only tenv or a shell may set; an empty string if a manifest may."""
     if _TENV.fullmatch(name):
         return "is tenv's own"
+    if name in _PLACES.split():
+        return "names the folder of tenv's and the shell's settings, which decide what is trusted"
     if why := _WORDS.get("PSModulePath" if name.lower() == "psmodulepath" else name):
         return f"is the shell's own: {why}"
     return "is the shell's own" if _FAMILIES.fullmatch(name) else ""

@@ -119,15 +119,22 @@ class VariableRequest:
         """Return the value with all variables expanded.
 
         Raises:
-            ManifestError: A variable is not set.
+            ManifestError: A variable is not set, or the value is longer than a program can be given.
         """
+        where = f"{self.line}: " if self.line else ""
         for name in self.names():
             if name not in values:
-                where = f"{self.line}: " if self.line else ""
                 raise ManifestError(
                     f"{where}`${name}` is not set in this environment", hint=f"`$${name}` is the text ${name}"
                 )
+        length = len(self.value) + sum(len(values[name]) for name in self.names())
+        if length > _LONGEST:
+            raise ManifestError(f"{where}the value has {length} characters, and {_LONGEST} is the most")
         return _REFERENCE.sub(lambda m: "$" if m["dollar"] else values[m["braced"] or m["plain"]], self.value)
+
+
+_LONGEST = 128 * 1024
+"""Linux gives a program no longer value (MAX_ARG_STRLEN, execve(2))."""
 
 
 def read_variable(table: Table, key: str, manifest: str) -> VariableRequest:

@@ -111,8 +111,10 @@ _tenv_candidates() { # WORD…: what the last word may become, one a line, or :f
             _tenv_project
             for _tenv_file in "$_tenv_folder"/manifests/*.toml @FOLDERS@; do
                 _tenv_file=${_tenv_file##*/}
-                case $_tenv_file in _* | "*.toml") continue ;; esac
-                printf '%s\n' "${_tenv_file%.toml}"
+                _tenv_file=${_tenv_file%.toml}
+                # A clone may hold files of any name; those of targets are made of these.
+                case $_tenv_file in "" | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) continue ;; esac
+                printf '%s\n' "$_tenv_file"
             done
             ;;
         package)
@@ -120,7 +122,8 @@ _tenv_candidates() { # WORD…: what the last word may become, one a line, or :f
             for _tenv_file in "$_tenv_folder" @PLACES@; do
                 _tenv_file=$_tenv_file/locks/$_tenv_target.lock
                 if [ -f "$_tenv_file" ]; then
-                    sed -n -e 's/^  *- name: //p' -e 's|^ *- conda: .*/\(.*\)-[^-]*-[^-]*$|\1|p' "$_tenv_file" | sort -u
+                    sed -n -e 's/^  *- name: \([A-Za-z0-9._-]*\)$/\1/p' \
+                        -e 's|^ *- conda: .*/\([A-Za-z0-9._-]*\)-[^-]*-[^-]*$|\1|p' "$_tenv_file" | sort -u
                     break
                 fi
             done
@@ -174,7 +177,11 @@ _tenv_complete() {
         :file) mapfile -t COMPREPLY < <(compgen -f -- "$2"); compopt -o filenames ;;
         :folder) mapfile -t COMPREPLY < <(compgen -d -- "$2"); compopt -o filenames ;;
         :program) mapfile -t COMPREPLY < <(compgen -c -- "$2") ;;
-        *) mapfile -t COMPREPLY < <(compgen -W "$found" -- "$2") ;;
+        *) # not compgen -W, which runs what a word holds
+            local word
+            COMPREPLY=()
+            while read -r word; do if [[ -n $word && $word == "$2"* ]]; then COMPREPLY+=("$word"); fi; done <<< "$found"
+            ;;
     esac
 }
 complete -F _tenv_complete tenv

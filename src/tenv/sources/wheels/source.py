@@ -12,6 +12,7 @@ from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
+from tenv.sources.wheels.planted_files import own_files_guarded
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import python_program, site_packages
@@ -128,7 +129,7 @@ class WheelWork(Work):
         if wheels:
             try:
                 again = (*plan.other_files(_KEY), *damaged)
-                job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+                self._install(wheels, again)
             except NetworkError as error:
                 # uv fetches every file before it removes the first old package.
                 error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
@@ -145,6 +146,11 @@ class WheelWork(Work):
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
 
+    def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+        job = self.job
+        with own_files_guarded(job.prefix):
+            job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+
     def _replace_changed(self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]") -> None:
         """Fetch the wheels again whose files in uv's cache were changed, by an edit in an environment for one."""
         job, wanted = self.job, self.job.plan.wanted[_KEY]
@@ -152,7 +158,7 @@ class WheelWork(Work):
         if changed := changed_wheels(there, wheels, wanted, records):
             job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
             job.uv.forget(changed)
-            job.uv.install(python_program(job.prefix), wheels, changed, job.context.progress)
+            self._install(wheels, changed)
             if still := changed_wheels(there, wheels, wanted, records):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
 
@@ -174,7 +180,7 @@ class WheelWork(Work):
             mine = [row for row in last.values() if row.owner == wheel.name]
             faults = check(job.prefix, mine) if mine else None
             if faults and faults.owners:
-                job.uv.install(python_program(job.prefix), [wheel], [wheel.name], job.context.progress)
+                self._install([wheel], [wheel.name])
 
     def _remove_gone(self) -> None:
         """Remove the wheels of the old lock that the new lock lacks."""
