@@ -15,7 +15,6 @@ HEAVY = {
     "rattler",
     "requests",
     "rich",
-    "filelock",
     "yaml",
     "pynvml",
     "uv",

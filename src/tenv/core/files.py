@@ -213,7 +213,7 @@ def exclusive(
     Raises:
         EnvironmentBusyError: The wait took longer than `timeout`.
     """
-    from filelock import FileLock, Timeout  # late: 75 ms
+    from tenv.core.file_lock import FileLock, LockTakenError  # late: many commands lock nothing
 
     beside = not folder.exists() or os.access(folder.parent, os.W_OK)
     stem = folder.parent / f".{folder.name}" if beside else folder / ".tenv"
@@ -225,13 +225,13 @@ def exclusive(
         stem.parent.mkdir(parents=True, exist_ok=True)
         held = FileLock(lock)
         try:
-            held.acquire(timeout=0)
-        except Timeout:
+            held.acquire(0)
+        except LockTakenError:
             if timeout != 0:
                 on_wait(_busy(folder, owner))
             try:
-                held.acquire(timeout=-1 if timeout is None else timeout)
-            except Timeout:
+                held.acquire(timeout)
+            except LockTakenError:
                 raise EnvironmentBusyError(_busy(folder, owner), hint="run the same command again later") from None
     try:
         with contextlib.suppress(StorageError):  # only information for waiting processes; a full disk must not stop it

@@ -7,17 +7,13 @@ forged requirement can't add a package to a lock.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, Wheel
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import Manifest, WheelRequest
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
 
 __all__ = [
     "LockedWheel",
@@ -203,22 +199,22 @@ def _needs(
 ) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield the requirements of a wheel with one of its extras: name, extras, and the fault, if any."""
     for text in wheel.requires or ():
-        requirement = _requirement(text)
+        requirement = requirement_of(text)
         if requirement is None:
             yield _first_name(text), (), ""
             continue
-        if requirement.marker and not requirement.marker.evaluate({**values, "extra": extra}):
+        if not requirement.holds(values, extra):
             continue
-        if extra and not requirement.marker:  # already counted without the extra
+        if extra and not requirement.is_conditional:  # already counted without the extra
             continue
-        needed = normalize(requirement.name)
+        needed = requirement.name
         version = there[needed].version if needed in there else elsewhere.get(needed)
         fault = ""
         if version is None:
             fault = f"{name} {wheel.version} requires {needed}, which is not in the lock"
         elif is_release(version) and not requirement.specifier.contains(version, prereleases=True):
             fault = f"{needed} {version} is locked, {name} {wheel.version} requires {requirement.specifier}"
-        yield needed, tuple(map(normalize, requirement.extras)), fault
+        yield needed, requirement.extras, fault
 
 
 def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
@@ -229,22 +225,11 @@ def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterat
         values: What markers say.
     """
     for text in requires:
-        requirement = _requirement(text)
+        requirement = requirement_of(text)
         if requirement is None:
             yield _first_name(text)
-        elif not requirement.marker or requirement.marker.evaluate({**values, "extra": ""}):
-            yield normalize(requirement.name)
-
-
-@lru_cache(maxsize=4096)
-def _requirement(text: str) -> "Requirement | None":
-    """Return a parsed requirement; None for an old form outside the standard."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        return None
+        elif requirement.holds(values, ""):
+            yield requirement.name
 
 
 def _first_name(text: str) -> str:

@@ -1,7 +1,9 @@
 """The wheels of a prefix, from the ``RECORD`` in each ``.dist-info``."""
 
+import binascii
 import contextlib
 import csv
+import functools
 import io
 import os
 import re
@@ -15,6 +17,8 @@ from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
 
 __all__ = ["Wheels"]
+
+_URL_SAFE = str.maketrans("-_", "+/")
 
 
 class Wheels(Records):
@@ -33,7 +37,7 @@ class Wheels(Records):
             if dist_info(info)[0] in wanted:
                 base = os.path.relpath(info.parent, self.prefix)
                 for row in _read_record(info):
-                    yield os.path.normpath(os.path.join(base, row[0]))  # noqa: PTH118 (fast)
+                    yield _below(base, row[0])
                 yield from (os.path.relpath(path, self.prefix) for path in info.rglob("*") if not path.is_dir())
 
     def own_files(self, packages: Iterable[str]) -> Iterator[str]:
@@ -61,8 +65,7 @@ class Wheels(Records):
             base = os.path.relpath(infos[name].parent, self.prefix)
             for file, *rest in _read_record(infos[name]):
                 if BYTECODE not in file:
-                    path = os.path.normpath(os.path.join(base, file))  # noqa: PTH118 (fast)
-                    yield Expected(path, name, _of_record(*rest[:1]))
+                    yield Expected(_below(base, file), name, _of_record(*rest[:1]))
 
     def versions(self) -> dict[str, str]:
         """Return the version of every installed package."""
@@ -100,14 +103,25 @@ def _read_record(info: Path) -> list[list[str]]:
         return []
 
 
+def _below(base: str, file: str) -> str:
+    """Return the normalized path of a file of a RECORD; tens of thousands of them are joined by a command."""
+    if os.sep == "/" and file[:1].isalnum() and "//" not in file and "/." not in file and file[-1:] != "/":
+        return f"{base}/{file}"
+    return os.path.normpath(os.path.join(base, file))  # noqa: PTH118 (fast)
+
+
 def _of_record(text: str = "") -> str:
     """Return a digest of a RECORD (``sha256=`` and base64url without padding) in hex."""
-    import base64  # late: only to verify every file
-    import hashlib
-
     algorithm, _, value = text.partition("=")
     try:
-        raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        raw = binascii.a2b_base64(value.translate(_URL_SAFE) + "=" * (-len(value) % 4))
     except ValueError:
         return ""
-    return f"{algorithm}:{raw.hex()}" if raw and algorithm in hashlib.algorithms_guaranteed else ""
+    return f"{algorithm}:{raw.hex()}" if raw and algorithm in _algorithms() else ""
+
+
+@functools.cache
+def _algorithms() -> Collection[str]:
+    import hashlib  # late: OpenSSL is loaded with it
+
+    return hashlib.algorithms_guaranteed
