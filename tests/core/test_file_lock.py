@@ -56,7 +56,7 @@ def test_a_wait_has_its_limit(file: Path) -> None:
 
 def test_a_lock_ends_with_its_process(file: Path) -> None:
     lock = FileLock(file)
-    words = [sys.executable, "-c", HOLD, file]
+    words = [sys.executable, "-c", HOLD, str(file)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"

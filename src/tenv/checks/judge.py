@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.checks.driver_report import find_targets
-from tenv.checks.fleet import MachineVerdicts, Memos, ask, refuse_host_options
 from tenv.checks.gpu_verdicts import GpuFindings, GpuVerdict, about_gpus, per_gpu, settled
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
@@ -35,6 +34,9 @@ from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 from tenv.toolchain.discover import discover
+
+if TYPE_CHECKING:
+    from tenv.checks.fleet import MachineVerdicts
 
 __all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source", "with_environment"]
 
@@ -195,6 +197,8 @@ class _Judges:
     """Several targets, judged on one host after the other."""
 
     def __init__(self, judges: Sequence[Judge]) -> None:
+        from tenv.checks.fleet import Memos  # late: only a fleet needs it
+
         self._judges = judges
         self._memos = Memos(question for judge in judges for question in judge.questions)
 
@@ -262,7 +266,7 @@ def with_environment(host: HostReport, prefix: Path) -> HostReport:
 
 def check_fleet(
     context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
-) -> Iterator[MachineVerdicts[Verdicts]]:
+) -> "Iterator[MachineVerdicts[Verdicts]]":
     """Yield the verdicts for each host of a fleet, on a target or on every readable target.
 
     Args:
@@ -275,6 +279,8 @@ def check_fleet(
     Raises:
         UsageError: There is no such target, PyTorch or report, or the options name another host.
     """
+    from tenv.checks.fleet import ask, refuse_host_options  # late: only a fleet needs it
+
     refuse_host_options(options)
     facts = user_facts(context)
     source = find_source(pytorch, facts)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.names import normalize
@@ -79,7 +78,7 @@ def _expected(environment: Environment, state: State) -> Iterator[Expected]:
             # A record vouches for files, and what `create` wrote down of it vouches for the record.
             yield row
             if row.name in made:
-                made[row.name] = replace(made[row.name], owner=row.owner)
+                made[row.name] = made[row.name]._replace(owner=row.owner)
     yield from made.values()  # the last word on a file
 
 

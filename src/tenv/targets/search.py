@@ -22,6 +22,7 @@ __all__ = [
     "Place",
     "SearchPath",
     "Target",
+    "built_in_manifests",
     "find_places",
     "is_target_name",
     "settings_folder",
@@ -105,6 +106,18 @@ class Target:
         return f"manifest {self.origin.owner}, lock {lock.owner}"
 
 
+_read_built_in: dict[Path, Manifest] = {}
+"""The built-in manifests that were read, with built-in parents alone: a command compares a target with all of them."""
+
+
+def built_in_manifests() -> Iterator[Manifest]:
+    """Yield the manifests of the built-in targets, whatever a project or the user puts before them."""
+    places = find_places()
+    (own,) = (place for place in places.places if place.origin is Origin.BUILT_IN)
+    search = SearchPath(None, (own,), places.data)
+    yield from (_read_built_in.get(own.manifest_file(name)) or search.find(name).manifest for name in search.names())
+
+
 @dataclass(frozen=True, slots=True)
 class SearchPath:
     """The places to search for targets, nearest first.
@@ -177,6 +190,8 @@ class SearchPath:
             return files[-1]
 
         manifest = read_manifest(name, file, find_parent, shown)
+        if place.origin is Origin.BUILT_IN and all(place.folder in file.parents for file in files):
+            _read_built_in[file] = manifest
         near = self.places[: index + 1]
         found = next((other for other in near if other.lock_file(name).is_file()), None)
         lock, home = (found or near[0]).lock_file(name), near[0].lock_file(name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tenv.targets.manifest import Manifest
-from tenv.targets.search import Origin, SearchPath, find_places
+from tenv.targets.search import built_in_manifests
 
 __all__ = ["sister_hint", "sisters"]
 
@@ -32,8 +32,5 @@ def sister_hint(manifest: Manifest, platform: str) -> str:
     """Return the hint that names the built-in target of the same CUDA release on a platform; empty without one."""
     if manifest.requirements.cuda is None:
         return ""
-    places = find_places()
-    built_in = [place for place in places.places if place.origin is Origin.BUILT_IN]
-    search = SearchPath(None, tuple(built_in), places.data)
-    names = sisters(manifest, platform, (target.manifest for target in map(search.find, search.names())))
+    names = sisters(manifest, platform, built_in_manifests())
     return f"the same CUDA on {platform}: {', '.join(f'`{name}`' for name in names)}" if names else ""

@@ -5,7 +5,7 @@ edit in one environment then changes the cache, and arrives in the next one.
 """
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def record_stamps(wheels: Wheels) -> dict[str, tuple[int, int]]:
 
 
 def changed_wheels(
-    there: Wheels, wheels: Sequence[Wheel], owned: Mapping[str, tuple[str, ...]], old: Mapping[str, tuple[int, int]]
+    there: Wheels, wheels: Sequence[Wheel], rows: Sequence[Expected], old: Mapping[str, tuple[int, int]]
 ) -> tuple[str, ...]:
     """Return the names of new wheels with files that differ from their ``RECORD``.
 
@@ -38,18 +38,21 @@ def changed_wheels(
     Args:
         there: The wheels of the prefix.
         wheels: The wheels of the lock.
-        owned: The same as rows of the state.
+        rows: The files of these wheels.
         old: What `record_stamps` returned before the installation.
     """
     now = record_stamps(there)
-    rows = [*there.expected(owned)]
     claims = Counter(row.name for row in rows)
     new = {row.owner for row in rows if row.name in now and now[row.name] != old.get(row.name)}
+    files: defaultdict[str, list[Expected]] = defaultdict(list)
+    for row in rows:
+        if row.digest and claims[row.name] == 1:
+            files[row.owner].append(row)
     found = []
     for wheel in wheels:
         if wheel.name not in new:
             continue
-        mine = [row for row in rows if row.owner == wheel.name and row.digest and claims[row.name] == 1]
+        mine = files[wheel.name]
         key = f"wheel-{wheel.sha256}"
         noted, stamps = noted_stamps(key), dict(_stamps(there.prefix, mine))
         other = [row for row in mine if row.name in stamps and stamps[row.name] != noted.get(row.name)]

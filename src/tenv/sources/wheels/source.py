@@ -1,6 +1,5 @@
 """Wheels as a source: resolved and installed by uv."""
 
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,8 +136,7 @@ class WheelWork(Work):
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
-        self._replace_changed(wheels, records)
-        self._settle_shared(wheels)
+        self._settle_shared(wheels, self._replace_changed(wheels, records))
         installed = there.versions()
         wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
         if wrong:
@@ -151,18 +149,27 @@ class WheelWork(Work):
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
 
-    def _replace_changed(self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]") -> None:
-        """Fetch the wheels again whose files in uv's cache were changed, by an edit in an environment for one."""
+    def _replace_changed(
+        self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]"
+    ) -> "tuple[Expected, ...]":
+        """Fetch the wheels again whose files in uv's cache were changed, by an edit in an environment for one.
+
+        Returns:
+            The files of all wheels.
+        """
         job, wanted = self.job, self.job.plan.wanted[_KEY]
         there = Wheels(job.prefix)
-        if changed := changed_wheels(there, wheels, wanted, records):
+        files = tuple(there.expected(wanted))
+        if changed := changed_wheels(there, wheels, files, records):
             job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
             job.uv.forget(changed)
             self._install(wheels, changed)
-            if still := changed_wheels(there, wheels, wanted, records):
+            files = tuple(there.expected(wanted))
+            if still := changed_wheels(there, wheels, files, records):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
+        return files
 
-    def _settle_shared(self, wheels: "Sequence[Wheel]") -> None:
+    def _settle_shared(self, wheels: "Sequence[Wheel]", now: "Sequence[Expected]") -> None:
         """Give each path that several wheels claim, before or after, to the last one of the lock.
 
         uv installs wheels in any order, and a wheel that goes takes its paths with it. A wheel that is installed again
@@ -171,11 +178,9 @@ class WheelWork(Work):
         job = self.job
         if _KEY not in job.plan.changed:
             return
-        owners: defaultdict[str, set[str]] = defaultdict(set)
-        now = tuple(Wheels(job.prefix).expected(job.plan.wanted[_KEY]))
-        for row in (*self._before, *now):
-            owners[row.name].add(row.owner)
-        last = {row.name: row for row in now if len(owners[row.name]) > 1}
+        owners: dict[str, str] = {}
+        shared = {row.name for row in (*self._before, *now) if owners.setdefault(row.name, row.owner) != row.owner}
+        last = {row.name: row for row in now if row.name in shared}
         for wheel in wheels:
             mine = [row for row in last.values() if row.owner == wheel.name]
             faults = check(job.prefix, mine) if mine else None
