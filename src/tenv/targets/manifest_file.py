@@ -67,9 +67,10 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
     """
     table = read_toml(path, ManifestError, shown or str(path))
     manifest = _complete(_read_chain(name, table, find, (name,)), table)
+    whole = with_features(manifest)
     for platform in manifest.platforms:
         check_features(manifest, platform, table)
-        check_single_supplier(with_features(manifest).on(platform), platform, table)
+        check_single_supplier(whole.on(platform), platform, table)
         check_names(manifest.on(platform).environment)
     return manifest
 
