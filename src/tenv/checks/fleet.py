@@ -22,7 +22,7 @@ from tenv.host.interface import Missing, fact_to_json
 from tenv.host.pasted.clean_text import decode
 from tenv.host.report import HostReport
 from tenv.host.report_file import is_json, parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import ReadValues, from_json
 
 __all__ = ["MachineVerdicts", "Memos", "ask", "refuse_host_options"]
 
@@ -84,6 +84,7 @@ class Memos(Generic[T]):
         self._names: list[frozenset[str]] = [frozenset()] * len(self._questions)
         self._groups: list[_Group[T]] = []
         self._numbers: dict[tuple[str, object], int] = {}
+        self._seen: dict[int, tuple[object, int]] = {}
         self._count = itertools.count()
         self._regroup()
 
@@ -113,13 +114,15 @@ class Memos(Generic[T]):
         return tuple(numbers[name] for name in group.names)
 
     def _number(self, name: str, value: object) -> int:
-        """Return a number that equal values share, so that a value is hashed once per host."""
-        if len(self._numbers) >= _REMEMBERED * 4:
+        """Return a number that equal values share, so that a value is hashed once, however many hosts have it."""
+        if (seen := self._seen.get(id(value))) is not None:
+            return seen[1]
+        if len(self._seen) >= _REMEMBERED * 4:
+            self._seen.clear()
             self._numbers.clear()  # numbers are never reused, so entries with old numbers are never found
-        key = (name, value)
-        if key not in self._numbers:
-            self._numbers[key] = next(self._count)
-        return self._numbers[key]
+        number = self._numbers.setdefault((name, value), next(self._count))
+        self._seen[id(value)] = (value, number)  # kept, so that no other value has its identity
+        return number
 
     def _work_out(self, index: int, report: HostReport) -> T:
         watched = _Watched(report)
@@ -182,13 +185,13 @@ def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[M
     Raises:
         UsageError: There is no such file or folder, or it has no report.
     """
-    files = _files(path)
+    files, known = _files(path), ReadValues()
 
     def every() -> Iterator[MachineVerdicts[T]]:
         for file in files:
             for source, item in _items(file, file.name if path.is_dir() else str(file)):
                 if not (isinstance(item, HostReportError) and file.suffix == _TEXT and path.is_dir()):
-                    yield _one(source, item, question)
+                    yield _one(source, item, question, known)
 
     return every()
 
@@ -209,12 +212,12 @@ def _files(path: Path) -> list[Path]:
 
 
 def _one(
-    source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]]
+    source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]], known: ReadValues
 ) -> MachineVerdicts[T]:
     try:
         if isinstance(item, HostReportError):
             raise item
-        report = item if isinstance(item, HostReport) else from_json(item, source)
+        report = item if isinstance(item, HostReport) else from_json(item, source, known)
     except HostReportError as error:
         return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
     name = source if isinstance(report.hostname, Missing) else report.hostname.value

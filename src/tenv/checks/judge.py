@@ -2,15 +2,13 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenv.activation.changes import ACTIVATION, read_activation
-from tenv.checks.driver_report import find_targets
 from tenv.checks.gpu_verdicts import GpuFindings, GpuVerdict, about_gpus, per_gpu, settled
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
@@ -24,7 +22,6 @@ from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, Usag
 from tenv.environment.state import Environment, digests_of
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
-from tenv.host.machine import current_platform
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
 from tenv.host.toolkit_headers import compiler_limits, patched
 from tenv.locks.lock import Lock
@@ -35,10 +32,7 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 from tenv.toolchain.discover import discover
 
-if TYPE_CHECKING:
-    from tenv.checks.fleet import MachineVerdicts
-
-__all__ = ["Judge", "Verdicts", "check", "check_fleet", "find_source", "with_environment"]
+__all__ = ["Judge", "Verdicts", "check", "find_source", "platform_of", "with_environment"]
 
 
 _REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
@@ -165,7 +159,7 @@ class Judge:
             kinds = [replace(kind, found=()) for kind in kinds]
         return Verdicts(
             target=self._target.name,
-            platform=_platform(host),
+            platform=platform_of(host),
             build=decide(Scope.BUILD, found),
             run=decide(Scope.RUN, found),
             findings=tuple(finding for _, finding in found),
@@ -181,7 +175,7 @@ class Judge:
         return about_gpus(self._case(host))
 
     def _case(self, host: HostReport) -> Case:
-        platform = _platform(host)
+        platform = platform_of(host)
         manifest = self._manifest(platform)
         named = named_archs(manifest, self._arch_list)
         about = (self.lock, host, self._source, self._facts, named, self._activated, self._there, self._exported)
@@ -191,21 +185,6 @@ class Judge:
         if platform not in self._on:
             self._on[platform] = self._target.manifest.on(platform)
         return self._on[platform]
-
-
-class _Judges:
-    """Several targets, judged on one host after the other."""
-
-    def __init__(self, judges: Sequence[Judge]) -> None:
-        from tenv.checks.fleet import Memos  # late: only a fleet needs it
-
-        self._judges = judges
-        self._memos = Memos(question for judge in judges for question in judge.questions)
-
-    def __call__(self, host: HostReport) -> Iterator[Verdicts]:
-        answers = iter(self._memos(host))
-        for judge in self._judges:
-            yield judge.conclude(host, list(islice(answers, len(judge.questions))))
 
 
 def check(context: Context, name: str | None, pytorch: str, options: HostOptions) -> Verdicts:
@@ -264,32 +243,6 @@ def with_environment(host: HostReport, prefix: Path) -> HostReport:
     return replace(host, toolkits=replace(host.toolkits, value=(own, *host.toolkits.value)))
 
 
-def check_fleet(
-    context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
-) -> "Iterator[MachineVerdicts[Verdicts]]":
-    """Yield the verdicts for each host of a fleet, on a target or on every readable target.
-
-    Args:
-        context: Where things are found.
-        name: The target.
-        pytorch: The PyTorch to build, as `find_source` takes it.
-        path: A file or a folder of host reports.
-        options: Host options, which must name no other host.
-
-    Raises:
-        UsageError: There is no such target, PyTorch or report, or the options name another host.
-    """
-    from tenv.checks.fleet import ask, refuse_host_options  # late: only a fleet needs it
-
-    refuse_host_options(options)
-    facts = user_facts(context)
-    source = find_source(pytorch, facts)
-    archs = context.environ.get(VARIABLE, "")
-    switches, targets = exported_switches(facts, context.environ), find_targets(context, name)
-    judges = _Judges([Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets])
-    return ask(path, lambda host: tuple(judges(host)))
-
-
 def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
     """Return the requirements of a PyTorch revision.
 
@@ -333,7 +286,8 @@ def _release(version: str, facts: Facts) -> SourceTree:
         raise FactsError(f"{origin}: {error}") from error
 
 
-def _platform(host: HostReport) -> str:
+def platform_of(host: HostReport) -> str:
+    """Return the platform of a host; that of this machine if it is unknown."""
     return host.platform.value if isinstance(host.platform, Fact) else current_platform()
 
 

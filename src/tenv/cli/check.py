@@ -161,7 +161,7 @@ def _all(context: "Context", names: Sequence[str], pytorch: str, host: Any, *, b
 
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
-    from tenv.checks.judge import check_fleet
+    from tenv.checks.judge_fleet import check_fleet
     from tenv.project.context import Context
 
     context = Context()
@@ -202,11 +202,15 @@ def show_machines(asked: "Sequence[MachineVerdicts[Any]]", cell: Callable[[Any],
     names = next(([answer.target for answer in row.answers] for row in asked if not row.problem), [])
     problems = ("PROBLEM",) if any(row.problem for row in asked) else ()
     times = Counter(row.machine for row in asked)
+    words: dict[int, str] = {}  # equal hosts of a fleet share their answers
+    for answer in (answer for row in asked for answer in row.answers):
+        if id(answer) not in words:
+            words[id(answer)] = cell(answer)
     rows = []
     for row in asked:
         machine = f"{row.machine} ({row.source})" if times[row.machine] > 1 else row.machine
         driver = row.driver.get("value", "" if row.problem else "none")
-        cells = [cell(answer) for answer in row.answers] if not row.problem else [""] * len(names)
+        cells = [words[id(answer)] for answer in row.answers] if not row.problem else [""] * len(names)
         last = (row.problem,) if problems else ()
         rows.append((machine, driver or "?", ", ".join(dict.fromkeys(row.gpus)) or "-", *cells, *last))
     print_table(("MACHINE", "DRIVER", "GPU", *names, *problems), rows)

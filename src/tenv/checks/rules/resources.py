@@ -90,17 +90,31 @@ def small_disk(case: Case) -> Iterator[Finding]:
 
 def _packed(lock: Lock, platform: str, there: frozenset[str], enough: int) -> int:
     """Return the bytes of the packages that are missing, for the largest Python minor; 0 if `enough` holds them all."""
+    key = (id(lock), platform, there)
+    if key not in _sizes:
+        if len(_sizes) >= _REMEMBERED:
+            _sizes.clear()
+        _sizes[key] = (lock, *_missing(lock, platform, there))  # the lock is kept, so that no other has its identity
+    _, every, largest = _sizes[key]
+    return 0 if every <= enough else largest
+
+
+_REMEMBERED = 64
+_sizes: dict[tuple[int, str, frozenset[str]], tuple[Lock, int, int]] = {}
+"""The sizes of locks that were added up, since a lock is judged on each host of a fleet."""
+
+
+def _missing(lock: Lock, platform: str, there: frozenset[str]) -> tuple[int, int]:
+    """Return the bytes of the packages that are missing: for all Python minors, and for the largest one."""
     wheels = [wheel for wheel in lock.wheels.get(platform, ()) if wheel.sha256 not in there]
     conda = [package for package in lock.conda.get(platform, ()) if there.isdisjoint((package.sha256, package.md5))]
     rest = sum(package.size or 0 for package in conda)
     rest += sum(one.size or 0 for one in lock.archives.get(platform, ()) if one.sha256 not in there)
-    if rest + sum(wheel.size or 0 for wheel in wheels) <= enough:
-        return 0
     sizes: Counter[str] = Counter()
     for wheel in wheels:
         for minor in wheel.python:
             sizes[minor] += wheel.size or 0
-    return rest + max(sizes.values(), default=0)
+    return rest + sum(wheel.size or 0 for wheel in wheels), rest + max(sizes.values(), default=0)
 
 
 def network_disk(case: Case) -> Iterator[Finding]:
