@@ -22,6 +22,7 @@ from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, Usag
 from tenv.environment.state import Environment, digests_of
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
+from tenv.host.machine import current_platform
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
 from tenv.host.toolkit_headers import compiler_limits, patched
 from tenv.locks.lock import Lock
