@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.conda_project import Conda
-from tests.support.projects import Ended, Project, snapshot
+from tests.support.projects import Ended, Project, call, snapshot
 
 SOURCE = Path(__file__).with_name("failing_disk.c")
 COMPILER = shutil.which("cc") or shutil.which("gcc")
@@ -143,3 +143,20 @@ def test_a_create_of_conda_packages(conda: Conda, library: Path, error: int) -> 
     conda.lock("tool", "data")
     disk = Disk(conda.project, library, (Path(os.environ["RATTLER_CACHE_DIR"]),))
     hammer(disk, "conda", error, snapshot if error in ALWAYS else contents)
+
+
+def test_settings_that_uv_could_not_write_end_the_create(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv reports nothing where the disk takes the file `pyvenv.cfg` and not its bytes."""
+    from tenv.sources.wheels.uv import Uv
+
+    make = Uv.make_environment
+
+    def make_without_settings(uv: Uv, prefix: Path, python: Path, prompt: str) -> None:
+        make(uv, prefix, python, prompt)
+        (prefix / "pyvenv.cfg").write_bytes(b"")
+
+    monkeypatch.setattr(Uv, "make_environment", make_without_settings)
+    ended = call("create", "tiny", "--frozen")
+    assert ended.status == 8
+    assert "pyvenv.cfg: it is empty" in ended.err
+    assert not narrow.state_file.is_file() or narrow.state()["state"] != "ready"

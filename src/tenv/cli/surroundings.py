@@ -76,8 +76,18 @@ def _interrupts_kept() -> Iterator[None]:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             report(dropped)
             return
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, hear)
         threading.Thread(target=interrupt, daemon=True).start()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        # On a busy machine the interrupt may come before `keep` has returned, where it would be dropped once more.
+        while frame is not None:
+            if frame.f_code is keep.__code__:
+                threading.Thread(target=interrupt, daemon=True).start()
+                return
+            frame = frame.f_back
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.default_int_handler(number, frame)
 
     def interrupt() -> None:
         if over.wait(_AGAIN):

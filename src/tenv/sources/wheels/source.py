@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.core.errors import EnvironmentBrokenError, NetworkError
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError
+from tenv.core.files import storage_errors
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.environment.integrity import check
@@ -106,6 +107,7 @@ class WheelWork(Work):
             self._before = tuple(Wheels(job.prefix).expected(plan.had.get(_KEY, {})))
         if plan.scratch and plan.python and not plan.own_python:
             job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
+            _require_settings(job.prefix / "pyvenv.cfg")
         if _PYTHON in plan.changed:  # before a conda package of the same name is linked
             self._remove_gone()
 
@@ -198,3 +200,15 @@ class WheelWork(Work):
         """Return the folders of NVIDIA's wheels."""
         nvidia = site_packages(self.job.prefix) / "nvidia"
         return Wheels(self.job.prefix).folders(self.job.plan.wanted[_KEY], nvidia)
+
+
+def _require_settings(file: Path) -> None:
+    """Raise StorageError unless an environment has its settings: uv 0.13 does not report that it could not write them.
+
+    Python takes an environment without them for the installation that it was made from.
+    """
+    with storage_errors(f"can't read {file}"):
+        settings = file.read_bytes()
+    if b"home" not in settings:
+        hint = "free some space or choose another folder, then run the same command again"
+        raise StorageError(f"can't write {file}: it is empty", hint=hint)
