@@ -1,6 +1,6 @@
 """Install, extend, upgrade and uninstall tenv in a fresh Debian root, by pip, pipx and uv, and print what each leaves.
 
-    python scripts/fresh_root.py ROOT WHEELS >docs/install-session.md
+    python scripts/fresh_root.py ROOT WHEELS >docs/guide/installing.md
 
 ROOT is a folder that debootstrap made (as root), with python3-venv, python3-pip, pipx and ca-certificates. WHEELS is a
 folder with the wheels that tenv, its extra `conda-lock`, pip and uv need for the Python of ROOT, from `pip download`.

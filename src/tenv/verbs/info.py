@@ -11,10 +11,12 @@ from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import TenvError
+from tenv.core.file_stamps import stamps_folder
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.sources.interface import sources
 from tenv.targets.search import Origin, settings_folder
+from tenv.verbs.clean import NOTES
 from tenv.verbs.settings import Setting, settings_in_use
 
 __all__ = ["About", "describe_installation"]
@@ -77,6 +79,7 @@ def describe_installation(context: Context, commit: str) -> About:
         "environments": str(places.environments()),
         "settings": str(settings_folder()),
         "data": str(places.data),
+        "Pythons (uv)": _pythons(context),
         "built-in": str(built_in),
     }
     return About(
@@ -99,7 +102,16 @@ def _caches(context: Context) -> dict[str, str]:
             found |= {cache.name: str(cache.path) for cache in source.caches(context) if not cache.leftover}
         except TenvError as error:
             found[source.section.kind] = error.message
-    return found
+    return found | {NOTES: str(stamps_folder())}
+
+
+def _pythons(context: Context) -> str | None:
+    """Return the folder of the Pythons that uv downloaded for tenv or for anyone; None for a missing one."""
+    try:
+        folder = context.uv().folder("python")
+    except TenvError:
+        return None
+    return str(folder) if folder.is_dir() else None
 
 
 def _index(context: Context) -> str:
