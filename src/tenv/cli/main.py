@@ -73,6 +73,12 @@ OTHER_WORDS = {
     "upgrade": "`tenv update TARGET` chooses newer versions for the lock, `tenv create TARGET` installs them",
     "ls": "`tenv list` lists the environments, `tenv packages TARGET` the packages of one",
     "search": "`tenv targets` lists the targets, `tenv packages TARGET REGEX` searches the packages of one",
+    "shell-hook": "`tenv activate TARGET` prints the script, `tenv hook bash` the function for your start file",
+    "freeze": "`tenv packages TARGET` lists the packages, `tenv export requirements.txt TARGET` writes them for pip",
+    "python": "`tenv run TARGET -- python` starts the Python of an environment",
+    "pip": "`tenv add TARGET PACKAGE` asks for a package, `tenv run TARGET -- python -m pip` runs pip itself",
+    "cache": "`tenv clean` shows what the caches hold, `tenv clean --all` empties them",
+    "venv": "`tenv create TARGET` makes the environment of a target",
 }
 """Words of other tools, each with the command of tenv that does it."""
 
