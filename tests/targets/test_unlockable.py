@@ -39,6 +39,7 @@ def test_add_says_why_and_how_else(text: str, project: Project) -> None:
         ('{ git = "https://example.org/it.git" }', "git+https://example.org/it.git"),
         ('{ path = "./it", editable = true }', "-e ./it"),
         ('{ path = "my it" }', "'my it'"),
+        ('{ path = "--index-url=https://example.org" }', "./--index-url=https://example.org"),
         ("{ editable = true }", "-e FOLDER"),
     ],
 )

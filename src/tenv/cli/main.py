@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -109,6 +110,8 @@ def _main(arguments: list[str]) -> None:
     arguments = _in_order(arguments)
     voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
+    if not name and sys.argv[0].endswith("__main__.py") and not {"-V", "--version"} & {*arguments}:
+        _name_other()
     try:
         _program().main(arguments, prog_name="tenv", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -125,6 +128,15 @@ def _main(arguments: list[str]) -> None:
         leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _name_other() -> None:
+    """Name another program called tenv, which is the reason for most to type `python -m tenv`."""
+    from tenv.cli.output import tell  # late: as in the caller
+    from tenv.core.other_programs import note_on_other
+
+    if note := note_on_other(os.environ):
+        tell(note)
 
 
 def _variable_fault(error: Exception) -> Any:

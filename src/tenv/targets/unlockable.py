@@ -42,5 +42,6 @@ def _words(data: Mapping[str, Any]) -> str:
     if "git" in data:
         revision = next((f"@{data[key]}" for key in ("rev", "tag", "branch") if data.get(key)), "")
         return shlex.quote(f"git+{data['git']}{revision}")
-    edit = "-e " if data.get("editable") else ""
-    return edit + (shlex.quote(str(data["path"])) if "path" in data else "FOLDER")
+    folder = str(data.get("path", "FOLDER"))
+    folder = f"./{folder}" if folder.startswith("-") else folder  # else pip takes it for an option
+    return ("-e " if data.get("editable") else "") + shlex.quote(folder)

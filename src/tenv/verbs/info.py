@@ -2,7 +2,6 @@
 
 import platform
 import re
-import shutil
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -12,6 +11,7 @@ from typing import Any
 from tenv import __version__
 from tenv.core.errors import TenvError
 from tenv.core.file_stamps import stamps_folder
+from tenv.core.other_programs import other_programs
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.sources.interface import sources
@@ -84,7 +84,7 @@ def describe_installation(context: Context, commit: str) -> About:
     }
     return About(
         commit or None, current_platform(), versions, folders, _caches(context),
-        tuple(settings_in_use(context)), _index(context), _others(context),
+        tuple(settings_in_use(context)), _index(context), other_programs(context.environ),
     )  # fmt: skip
 
 
@@ -124,11 +124,3 @@ def _index(context: Context) -> str:
     variables = [found.environment.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")]
     url = next((str(url) for url in (*variables, *named, found.configuration.get("index-url")) if url), "")
     return re.sub(r"//[^/@]*@", "//", url) or "the default of uv"
-
-
-def _others(context: Context) -> tuple[str, ...]:
-    """Return the programs called tenv on PATH that are not this one, in their order."""
-    here = Path(sys.argv[0]).resolve()
-    folders = context.environ.get("PATH", "").split(":" if sys.platform != "win32" else ";")
-    found = [program for folder in folders if folder and (program := shutil.which("tenv", path=folder))]
-    return tuple(dict.fromkeys(program for program in found if Path(program).resolve() != here))
