@@ -151,11 +151,11 @@ class Bench:
         if state is None:
             raise SystemExit(f"{self.prefix} has no state")
         lock = read_lock(find_places(self.folder).find(self.target).lock_file, self.target)
-        wheels = lock.wheels_for(state.platform, state.python)
+        wheels = [wheel for wheel in lock.wheels_for(state.platform, state.python) if not wheel.features]
         self.requirements.write_text(
             "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
         )
-        return list(wheels)
+        return wheels
 
     def check_same(self) -> None:
         """Stop when the two sides did not do the same work."""

@@ -19,7 +19,7 @@ from pathlib import Path
 _STARTER = """\
 import os, sys, time
 start = time.perf_counter()
-_, status, used = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ), 0)
+_, status, used = os.wait4(os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ), 0)
 seconds = time.perf_counter() - start
 os.write(int(sys.argv[1]), b"%f %f %d" % (seconds, used.ru_utime + used.ru_stime, used.ru_maxrss))
 sys.exit(os.waitstatus_to_exitcode(status) and 1)

@@ -16,9 +16,16 @@ _UNSENT = re.compile(r"error sending request for url \((https://[^\s()]+)\)")
 
 
 def one_line(error: Exception) -> str:
-    """Return an error of rattler, which has a line for each cause, as one line."""
-    lines = [line.removeprefix("Caused by: ").strip().rstrip(".") for line in str(error).splitlines()]
-    return ": ".join(dict.fromkeys(line for line in lines if line)) or type(error).__name__
+    """Return an error of rattler, which has a line for each cause, as one line.
+
+    A cause that an earlier line ends in is left out: rattler repeats the causes of some errors, paths and all.
+    """
+    found: list[str] = []
+    for line in str(error).splitlines():
+        text = line.removeprefix("Caused by: ").strip().rstrip(".")
+        if not any(text in earlier for earlier in found):
+            found.append(text)
+    return ": ".join(found) or type(error).__name__
 
 
 def storage_error(error: OSError, what: str) -> StorageError:

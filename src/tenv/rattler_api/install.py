@@ -158,16 +158,22 @@ def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBro
     for words in _DISK:
         if words.lower() in text.lower():
             hint = "free some space or choose another folder, then run the same command again"
-            return StorageError(f"can't install into {prefix}: {text}", hint=hint)
+            return StorageError(f"can't install into {prefix}: {_brief(text)}", hint=hint)
     if _is_full(prefix):  # rattler fails on the empty records that it wrote itself
         hint = "free some space or choose another folder, then run the same command again"
-        return StorageError(f"can't install into {prefix}: No space left on device ({text})", hint=hint)
+        return StorageError(f"can't install into {prefix}: No space left on device ({_brief(text)})", hint=hint)
     hint = "run the same command again; with `--exact`, every file of the package cache is verified first"
     if "failed to fetch" in text:
         return NetworkError(
             f"the package cache ({cache_folder()}) is damaged, and missing packages can't be fetched: {text}"
         )
     return EnvironmentBrokenError(f"the packages could not be linked into {prefix}: {text}", hint=hint)
+
+
+def _brief(text: str) -> str:
+    """Return an error of the disk without the middle of its chain of causes, which repeats long paths."""
+    first, *others = text.split(": ")
+    return ": ".join((first, *others[-2:]))
 
 
 def _is_full(folder: Path) -> bool:
