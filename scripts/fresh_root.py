@@ -19,7 +19,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 sys.path[:0] = [str(CHECKOUT)]
 
-from tests.support.fakes import Index  # noqa: E402 (the checkout is no installed package)
+from scripts.release import build  # noqa: E402 (the checkout is no installed package)
+from tests.support.fakes import Index  # noqa: E402 (as above)
 
 LOCAL = "/root/.local/bin"
 OLDER, NEWER = "0.1.0", "0.1.1"
@@ -62,24 +63,6 @@ OF_INSTALLERS = (
     "/root/.local/state",
 )
 """Where pip, pipx and uv keep logs and caches of their own."""
-
-
-def build(folder: Path, version: str) -> None:
-    """Build the wheel of this tree with a version into a folder."""
-    tree = folder.with_name(f"tree-{version}")
-    if not tree.exists():
-        done = subprocess.run(
-            ["/usr/bin/git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True
-        )
-        for name in filter(None, done.stdout.split("\0")):
-            if (CHECKOUT / name).is_file():
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(CHECKOUT / name, tree / name)
-    source = tree / "src" / "tenv" / "__init__.py"
-    source.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', source.read_text()))
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(words, cwd=tree, check=True, capture_output=True)
-    shutil.rmtree(tree)
 
 
 class Root:
@@ -170,8 +153,8 @@ def session(root: Root, way: str, newer: Path, wheels: Path) -> None:
 def main(folder: Path, wheels: Path) -> None:
     """Run all ways and print the page."""
     aside = wheels.with_name("newer")
-    build(wheels, OLDER)
-    build(aside, NEWER)
+    build(CHECKOUT, wheels, OLDER, ("wheel",))
+    build(CHECKOUT, aside, NEWER, ("wheel",))
     (newer,) = aside.glob("*.whl")
     with Index(wheels) as index:
         root = Root(folder, index.url)
