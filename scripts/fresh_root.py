@@ -3,9 +3,9 @@
     python scripts/fresh_root.py ROOT WHEELS >docs/guide/installing.md
 
 ROOT is a folder that debootstrap made (as root), with python3-venv, python3-pip, pipx and ca-certificates. WHEELS is a
-folder with the wheels that tenv, its extra `conda-lock`, pip and uv need for the Python of ROOT, from `pip download`.
-The script adds two versions of tenv, serves the folder as an index on 127.0.0.1, and runs everything by chroot. What is
-installed comes from that index alone.
+folder with the wheels that tenv, its extra `conda-lock`, pip, uv and pipx (setuptools, wheel) need for the Python of
+ROOT, from `pip download`; ROOT has uv in /opt/uv/bin. The script adds two versions of tenv, serves the folder as an
+index on 127.0.0.1, and runs everything by chroot. What is installed comes from that index alone.
 """
 
 import os
