@@ -87,7 +87,8 @@ class Root:
         done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
         print(f"$ {command}")
-        print(said, end="" if said.endswith("\n") or not said else "\n")
+        shown = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", said)
+        print(shown, end="" if shown.endswith("\n") or not shown else "\n")
         if (done.returncode != 0) is not fails:
             raise SystemExit(f"{command}: status {done.returncode}")
         return said
