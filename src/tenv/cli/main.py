@@ -196,7 +196,7 @@ def _program() -> Any:
             from tenv.core.toml_reader import nearest
 
             if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-                suggestion = nearest(args[0], COMMANDS)
+                suggestion = "" if args[0] in OTHER_WORDS else nearest(args[0], COMMANDS)
                 ctx.fail(f"there is no command `{args[0]}`" + (f": {suggestion}" if suggestion else ""))
             return super().resolve_command(ctx, args)
 
