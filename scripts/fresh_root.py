@@ -1,11 +1,11 @@
 """Install, extend, upgrade and uninstall tenv in a fresh Debian root, by pip, pipx and uv, and print what each leaves.
 
-    python scripts/fresh_root.py ROOT WHEELS >docs/install-session.md
+    python scripts/fresh_root.py ROOT WHEELS >docs/guide/installing.md
 
 ROOT is a folder that debootstrap made (as root), with python3-venv, python3-pip, pipx and ca-certificates. WHEELS is a
-folder with the wheels that tenv, its extra `conda-lock`, pip and uv need for the Python of ROOT, from `pip download`.
-The script adds two versions of tenv, serves the folder as an index on 127.0.0.1, and runs everything by chroot. What is
-installed comes from that index alone.
+folder with the wheels that tenv, its extra `conda-lock`, pip, uv and pipx (setuptools, wheel) need for the Python of
+ROOT, from `pip download`; ROOT has uv in /opt/uv/bin. The script adds two versions of tenv, serves the folder as an
+index on 127.0.0.1, and runs everything by chroot. What is installed comes from that index alone.
 """
 
 import os
@@ -19,7 +19,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 sys.path[:0] = [str(CHECKOUT)]
 
-from tests.support.fakes import Index  # noqa: E402 (the checkout is no installed package)
+from scripts.release import build  # noqa: E402 (the checkout is no installed package)
+from tests.support.fakes import Index  # noqa: E402 (as above)
 
 LOCAL = "/root/.local/bin"
 OLDER, NEWER = "0.1.0", "0.1.1"
@@ -64,24 +65,6 @@ OF_INSTALLERS = (
 """Where pip, pipx and uv keep logs and caches of their own."""
 
 
-def build(folder: Path, version: str) -> None:
-    """Build the wheel of this tree with a version into a folder."""
-    tree = folder.with_name(f"tree-{version}")
-    if not tree.exists():
-        done = subprocess.run(
-            ["/usr/bin/git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True
-        )
-        for name in filter(None, done.stdout.split("\0")):
-            if (CHECKOUT / name).is_file():
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(CHECKOUT / name, tree / name)
-    source = tree / "src" / "tenv" / "__init__.py"
-    source.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', source.read_text()))
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(words, cwd=tree, check=True, capture_output=True)
-    shutil.rmtree(tree)
-
-
 class Root:
     """A Debian root in which commands run by chroot."""
 
@@ -104,7 +87,8 @@ class Root:
         done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
         print(f"$ {command}")
-        print(said, end="" if said.endswith("\n") or not said else "\n")
+        shown = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", said)
+        print(shown, end="" if shown.endswith("\n") or not shown else "\n")
         if (done.returncode != 0) is not fails:
             raise SystemExit(f"{command}: status {done.returncode}")
         return said
@@ -170,8 +154,8 @@ def session(root: Root, way: str, newer: Path, wheels: Path) -> None:
 def main(folder: Path, wheels: Path) -> None:
     """Run all ways and print the page."""
     aside = wheels.with_name("newer")
-    build(wheels, OLDER)
-    build(aside, NEWER)
+    build(CHECKOUT, wheels, OLDER, ("wheel",))
+    build(CHECKOUT, aside, NEWER, ("wheel",))
     (newer,) = aside.glob("*.whl")
     with Index(wheels) as index:
         root = Root(folder, index.url)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tenv.cli.main import COMMANDS
 from tests.support.projects import SOURCE, Project, call
 
 ROOT = Path(__file__).parent.parent
@@ -125,6 +126,31 @@ def test_the_site_has_every_page_for_readers() -> None:
     assert len(named) == len(set(named))
     assert [name for name in named if not (ROOT / "docs" / name).is_file()] == []
     assert [page.name for page in GUIDES if str(page.relative_to(ROOT / "docs")) not in named] == []
+
+
+QUESTIONS = [
+    "Ubuntu 20.04 with driver 535: which target?",
+    "What after `git pull`?",
+    "A compiler error after an hour?",
+    "Two checkouts?",
+    "No network?",
+    "Why not pixi",
+    "Go back?",
+    "A breakpoint in `randn`?",
+    "Share a lock?",
+    "Uninstall?",
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_page_of_questions_answers_with_commands_that_there_are(question: str) -> None:
+    text = (ROOT / "docs" / "guide" / "questions.md").read_text()
+    assert text.count(f"**{question}") == 1
+    answer = text.partition(f"**{question}")[2].partition("\n\n**")[0]
+    named = re.findall(r"\btenv ([a-z-]+)(?= |`|$)", answer, re.MULTILINE)
+    words = {word for word in named if f"`tenv {word}" in answer or f"\ntenv {word}" in answer}
+    assert words <= COMMANDS.keys(), words - COMMANDS.keys()
+    assert words or "](" in answer or "`--offline`" in answer or "`.tenv`" in answer
 
 
 def test_the_messages_of_the_page_on_troubleshooting_are_those_of_the_program() -> None:

@@ -7,12 +7,15 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Sequence
 from fcntl import ioctl
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tenv.cli.fold import fold_line, fold_table, terminal_width
+from tenv.cli.fold import fold_beside, fold_line, fold_pieces, fold_table, terminal_width
 from tests.audits.made import library
 from tests.support.projects import SOURCE, Project, call
 
@@ -23,6 +26,10 @@ TABLES = [
     ("check-driver", "--assume-driver", "535.104.05"),
     ("show", "cuda130"),
     ("check", "cuda121"),
+    ("host",),
+    ("info",),
+    ("diff", "cuda130", "cuda132"),
+    ("packages", "cpu"),
 ]
 
 
@@ -139,6 +146,60 @@ def test_a_table_shrinks_its_widest_column_first() -> None:
     ]
 
 
+def printed(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    return ["  ".join(line).rstrip() for line in fold_table(rows, width)]
+
+
+def test_the_last_column_goes_below_its_row_where_that_takes_fewer_lines() -> None:
+    name, text = "n" * 20, "a text that needs two lines of the terminal, and many words"
+    rows = [("NAME", "SIZE", "TEXT"), (name, "1", text), ("two", "22", "")]
+    assert printed(rows, 100) == [f"NAME{' ' * 18}SIZE  TEXT", f"{name}  1     {text}", f"two{' ' * 19}22"]
+    assert printed(rows, 40) == [
+        f"NAME{' ' * 18}SIZE",
+        "    TEXT",
+        f"{name}  1",
+        "    a text that needs two lines of the",
+        "    terminal, and many words",
+        f"two{' ' * 19}22",
+    ]
+
+
+def test_several_columns_below_a_row_have_their_headers() -> None:
+    rows = [
+        ("NAME", "KIND", "REQUESTED", "SIZE", "TEXT"),
+        ("x" * 12, "wheel", ">=1,<2", "2.5 KiB", "a long text that needs two lines"),
+        ("y" * 12, "archive", "", "", ""),
+        ("z" * 12, "conda", "", "", "z"),
+    ]
+    assert printed(rows, 24) == [
+        "NAME          KIND",
+        "x" * 12 + "  wheel",
+        "    REQUESTED  >=1,<2",
+        "    SIZE  2.5 KiB",
+        "    TEXT  a long text",
+        "          that needs two",
+        "          lines",
+        "y" * 12 + "  archive",
+        "z" * 12 + "  conda",
+        "    TEXT  z",
+    ]
+
+
+CELLS = st.lists(st.sampled_from(["a", "bb", "ccccc", "漢字", "x" * 12]), max_size=8).map(" ".join)
+
+
+@given(
+    st.integers(2, 6).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1, max_size=5)),
+    st.integers(30, 80),
+)
+def test_a_folded_table_has_every_word_once_and_fits(rows: list[list[str]], width: int) -> None:
+    header = [f"H{number}" for number in range(len(rows[0]))]
+    lines = ["  ".join(line).rstrip() for line in fold_table([header, *rows], width)]
+    words = [word for line in lines for word in line.split() if word not in header]
+    assert sorted(words) == sorted(word for row in rows for cell in row for word in cell.split())
+    assert max(len(line) + line.count("漢") + line.count("字") for line in lines) <= width
+
+
 def test_a_table_too_narrow_for_its_words_becomes_blocks() -> None:
     rows = [("NAME", "ADDRESS"), ("n", "x" * 30 + " y"), ("m", "")]
     assert ["".join(line).rstrip() for line in fold_table(rows, 30)] == [
@@ -154,3 +215,19 @@ def test_a_stream_without_a_terminal_has_no_width() -> None:
     assert terminal_width(None) is None
     with open(os.devnull) as file:  # noqa: PTH123
         assert terminal_width(file) is None
+
+
+def test_a_value_goes_below_its_label_where_a_word_has_no_room_beside_it() -> None:
+    assert fold_beside("label  ", "one two", 12) == ["label  one", "       two"]
+    assert fold_beside("label  ", "ninechars x", 14) == ["label", "    ninechars", "    x"]
+    assert fold_beside("       ", "ninechars x", 14) == ["       ninechars", "       x"]
+
+
+def test_pieces_stay_whole_where_they_fit() -> None:
+    assert [*fold_pieces(["1.0 → 2.0", "3 MiB", "wheel, win-64"], 18)] == ["1.0 → 2.0  3 MiB", "wheel, win-64"]
+    assert [*fold_pieces(["aa bb cc", "d"], 5)] == ["aa bb", "cc  d"]
+
+
+def test_colors_take_no_columns() -> None:
+    painted = "\x1b[1;32myes\x1b[0m and no"
+    assert fold_line(painted, 10) == [painted]

@@ -46,3 +46,22 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
         assert words[:2] == ["tenv", name]
         with click.Context(click.Command("tenv")) as above:
             command_of(name).make_context(name, words[2:], parent=above)
+
+
+@pytest.mark.parametrize("verb", ["add", "drop"])
+def test_a_package_without_its_target_is_shown_the_whole_command(verb: str, project: Project) -> None:
+    ended = call(verb, "numpy>=2")
+    assert ended.status == 2
+    assert f"hint: `tenv {verb} tiny 'numpy>=2'`" in ended.err  # the only target of the project
+    assert f"hint: `tenv {verb} tiny PACKAGE`" in call(verb, "tiny").err
+
+
+def test_a_package_in_the_place_of_the_target_of_update_is_named(project: Project) -> None:
+    assert "`tenv update TARGET numpy` updates one package" in call("update", "numpy").err
+    assert "updates one package" not in call("update", "nosuch", "numpy").err
+
+
+def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project) -> None:
+    hint = call("run", "python", "-V").err.partition("hint: ")[2]
+    forms = "`tenv run TARGET -- python -V` names a target, `tenv run -- python -V` uses the default; "
+    assert hint.startswith(forms)

@@ -82,7 +82,7 @@ def test_shows_a_target_without_a_lock(project: Project) -> None:
 
 
 def test_clean_frees_nothing_unless_told(created: Project) -> None:
-    [row] = created.ok("clean", "--json").data
+    row, _ = created.ok("clean", "--json").data
     assert (row["name"], row["path"], row["freed"]) == ("wheels (uv)", os.environ["UV_CACHE_DIR"], False)
     assert row["bytes"] > 0
     created.ok("remove", "tiny")
@@ -92,7 +92,7 @@ def test_clean_frees_nothing_unless_told(created: Project) -> None:
 
 def test_clean_empties_the_cache_of_wheels(created: Project, impatient: None) -> None:
     before = created.state()
-    [row] = created.ok("clean", "--wheels", "--json").data
+    row, _ = created.ok("clean", "--wheels", "--json").data
     assert row["freed"] is True
     assert created.state() == before
     created.ok("remove", "tiny")
@@ -103,8 +103,8 @@ def test_clean_removes_what_a_killed_removal_left(created: Project) -> None:
     left = created.prefix.parent / ".tiny.removed-abc" / "tiny"
     left.parent.mkdir()
     created.prefix.rename(left)
-    assert [row["freed"] for row in created.ok("clean", "--json").data] == [False, False]
+    assert [row["freed"] for row in created.ok("clean", "--json").data] == [False, False, False]
     assert left.is_dir()
     rows = created.ok("clean", "--leftovers", "--json").data
-    assert [(row["name"], row["freed"]) for row in rows] == [("wheels (uv)", False), ("half-removed environment", True)]
+    assert [row["name"] for row in rows if row["freed"]] == ["half-removed environment"]
     assert not left.parent.exists()

@@ -1,6 +1,9 @@
 """`tenv default`, `config` and `info`: settings with their origins, written with their comments kept."""
 
 import os
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -122,3 +125,38 @@ def test_info_names_another_tenv_that_comes_first(
     monkeypatch.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
     ended = project.ok("info")
     assert f"{other} is another program called tenv on PATH" in ended.err
+
+
+def program(folder: Path) -> Path:
+    path = folder / "tenv"
+    folder.mkdir()
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def as_module(*words: str) -> str:
+    """Return what `python -m tenv` writes to standard error."""
+    return subprocess.run([sys.executable, "-m", "tenv", *words], capture_output=True, text=True, check=False).stderr
+
+
+def test_the_hook_and_the_module_name_another_tenv_only_where_it_comes_first(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = Path(sysconfig.get_path("scripts")) / "tenv", program(tmp_path / "other")
+    assert own.is_file(), "the tests run in an environment that tenv is installed into"
+    link = tmp_path / "bin" / "tenv"
+    link.parent.mkdir()
+    link.symlink_to(own)
+    said = f"note: {other} is another program called tenv, and first on PATH; `python -m tenv` starts this one\n"
+    for first in (own, link):
+        monkeypatch.setenv("PATH", f"{first.parent}:{other.parent}:/usr/bin:/bin")
+        assert project.ok("hook", "bash").err == ""
+        assert "another program" not in as_module("--help")
+        assert project.ok("info", "--json").data["others"] == [str(other)]
+    monkeypatch.setenv("PATH", f"{other.parent}:{own.parent}:/usr/bin:/bin")
+    assert project.ok("hook", "bash").err == said
+    assert project.ok("hook", "bash", "--quiet").err == ""
+    assert as_module("--help") == said
+    assert said in as_module()
+    assert as_module("--version") == ""

@@ -11,6 +11,7 @@ from tenv.cli.command import command, locked_option, prefix_option, target_argum
 from tenv.cli.output import Result, Voice, is_terminal
 from tenv.cli.start import program_words
 from tenv.core.errors import UsageError
+from tenv.core.other_programs import note_on_other
 
 __all__ = ["activate", "deactivate", "hook"]
 
@@ -70,12 +71,15 @@ def deactivate(voice: Voice, *, shell_name: str | None) -> Result:
 
 @command("hook", short_help='Print the shell function for your start file: eval "$(tenv hook bash)".', epilog=_SHELLS)
 @click.argument("shell_name", metavar="SHELL")
-def hook(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every command has a voice)
+def hook(voice: Voice, *, shell_name: str) -> Result:
     """Print a shell function `tenv` that runs the scripts of `tenv activate` and `tenv deactivate`.
 
     The function sources stored scripts, so activating an environment does not start Python.
     """
     from tenv.project.context import Context
 
-    text = find_shell(shell_name).render_hook(program_words(), Context().places.data / "envs")
+    context = Context()
+    if note := note_on_other(context.environ):
+        voice.say(note)
+    text = find_shell(shell_name).render_hook(program_words(), context.places.data / "envs")
     return Result({"script": text}, text=text)

@@ -30,7 +30,7 @@ def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> 
     from tenv.verbs.clean import clean_caches
 
     keys = [key for key, wanted in named.items() if wanted or everything]
-    rows = clean_caches(Context(), keys, leftovers=leftovers or everything)
+    rows = clean_caches(Context(), keys, leftovers=leftovers or everything, notes=everything)
     data = [{"name": row.name, "path": str(row.path), "bytes": row.bytes, "freed": row.freed} for row in rows]
 
     def show() -> None:

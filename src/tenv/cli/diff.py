@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from tenv.cli.command import command
-from tenv.cli.fold import fold_line, terminal_width
+from tenv.cli.fold import fold_beside, fold_pieces, terminal_width
 from tenv.cli.output import Result, Voice, format_bytes, out, paint
 from tenv.core.errors import Exit
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["diff", "outline", "print_difference"]
 
 _SHOWN = 20
-_INDENT = "    "
+_INDENT = "      "
 _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
 
@@ -72,7 +72,7 @@ def outline(difference: "Difference") -> list[str]:
     """Return a difference as a few lines for standard error."""
     everywhere = tuple(difference.download)
     values = [
-        *_reaching(difference, everywhere),
+        *_reaching(difference, everywhere, sys.stderr),
         *_values("host: ", difference.host, everywhere, sys.stderr),
         *_values("toolchain: ", difference.toolchain, everywhere, sys.stderr),
     ]
@@ -87,16 +87,16 @@ def _lines(difference: "Difference") -> Iterator[str]:
             yield from lines
 
     everywhere = tuple(difference.download)
-    yield from headed("origins and destinations of files", _reaching(difference, everywhere))
+    yield from headed("origins and destinations of files", _reaching(difference, everywhere, sys.stdout))
     yield from headed("host", _values("", difference.host, everywhere, sys.stdout))
     yield from headed("toolchain", _values("", difference.toolchain, everywhere, sys.stdout))
     yield from headed("requests", _values("", difference.lock, everywhere, sys.stdout))
     yield from headed(f"packages: {_tally(difference)}", list(_packages(difference, sys.stdout)))
     if difference:
-        yield from headed("download", [f"  {row}" for row in _downloads(difference)])
+        yield from headed("download", [_beside("  ", row, sys.stdout) for row in _downloads(difference)])
 
 
-def _reaching(difference: "Difference", everywhere: tuple[str, ...]) -> list[str]:
+def _reaching(difference: "Difference", everywhere: tuple[str, ...], stream: TextIO | None) -> list[str]:
     """Return a line for each changed origin or destination of a file, and for each file of a new package."""
     cells = [
         (row.name, one.name, f"{one.old or 'none'} → {one.new or 'none'}", _only(one.platforms, everywhere))
@@ -109,7 +109,10 @@ def _reaching(difference: "Difference", everywhere: tuple[str, ...]) -> list[str
                 where = tuple(platform for platform, values in pieces.items() if values.get(key) == value)
                 cells.append((row.name, key, value, _only(where, everywhere)))
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(2)]
-    return [f"  {name.ljust(widths[0])}  {key.ljust(widths[1])}  {change}{where}" for name, key, change, where in cells]
+    return [
+        _beside(f"  {name.ljust(widths[0])}  {key.ljust(widths[1])}  ", change + where, stream)
+        for name, key, change, where in cells
+    ]
 
 
 def _only(platforms: tuple[str, ...], everywhere: tuple[str, ...]) -> str:
@@ -126,15 +129,12 @@ def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, .
     return [_beside(f"  {prefix}{row.title.ljust(width)}  ", _change(row, everywhere), stream) for row in rows]
 
 
-def _beside(label: str, value: str, stream: TextIO) -> str:
+def _beside(label: str, value: str, stream: TextIO | None) -> str:
     """Return a value after its label; on a terminal folded beside it, where there is room."""
     columns = terminal_width(stream)
     if columns is None:
         return label + value
-    room = columns - len(label)
-    if max(map(len, value.split())) > room:
-        return "\n".join([label.rstrip(), *fold_line(_INDENT + value, columns)])
-    return label + ("\n" + " " * len(label)).join(fold_line(value, room))
+    return "\n".join(fold_beside(label, value, columns))
 
 
 def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
@@ -148,10 +148,15 @@ def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
     everywhere = tuple(difference.download)
     cells = [(row.name, _versions(row), _sizes(row), _where(row, everywhere)) for row in rows]
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
+    columns = terminal_width(stream)
+    narrow = columns is not None and sum(widths) + len(_INDENT) + len("    ") > columns
     for row, texts in zip(rows, cells, strict=True):
         sign, color = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
         line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
-        yield f"  {paint(f'{sign} {line}', color, stream)}"
+        yield f"  {paint(f'{sign} {texts[0] if narrow else line}', color, stream)}"
+        if narrow:
+            pieces = [text for text in texts[1:] if text]
+            yield from (_INDENT + one for one in fold_pieces(pieces, (columns or 0) - len(_INDENT)))
 
 
 def _versions(row: "PackageChange") -> str:
@@ -195,7 +200,7 @@ def _markdown(found: "Compared") -> str:
     lines = [f"### `{found.old}` → `{found.new}`", ""]
     if not difference:
         return "\n".join([*lines, "The locks are equal."])
-    if reaching := _reaching(difference, everywhere):
+    if reaching := _reaching(difference, everywhere, None):
         lines += ["**origins and destinations of files**", "", "```text", *reaching, "```", ""]
     tables = (("the host must offer", difference.host), ("toolchain", difference.toolchain))
     for title, rows in (*tables, ("requests", difference.lock)):

@@ -1,5 +1,6 @@
 """``tenv add`` and ``tenv drop``."""
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import TenvError, UsageError
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
@@ -34,7 +36,7 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 
 @command("add", short_help="Add packages to a manifest, and lock it.")
 @click.argument("target")
-@click.argument("specs", nargs=-1, required=True, metavar="SPEC...")
+@click.argument("specs", nargs=-1, metavar="SPEC...")
 @_source_options
 @no_create_option
 @offline_option
@@ -49,6 +51,7 @@ def add(
     from tenv.verbs.edit_manifest import add as edit  # late: loads what it needs
 
     def work(context: "Context", tell: _Tell) -> "Edited":
+        _require(context, "add", target, specs)
         return edit(context, target, specs, key, tell, made=not no_create)
 
     return _edited(voice, work, offline=offline)
@@ -56,7 +59,7 @@ def add(
 
 @command("drop", short_help="Remove packages from a manifest, and lock it.")
 @click.argument("target")
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
+@click.argument("packages", nargs=-1, metavar="PACKAGE...")
 @no_create_option
 @offline_option
 def drop(voice: Voice, *, target: str, packages: tuple[str, ...], no_create: bool, offline: bool) -> Result:
@@ -67,9 +70,26 @@ def drop(voice: Voice, *, target: str, packages: tuple[str, ...], no_create: boo
     from tenv.verbs.edit_manifest import drop as edit  # late: loads what it needs
 
     def work(context: "Context", tell: _Tell) -> "Edited":
+        _require(context, "drop", target, packages)
         return edit(context, target, packages, tell, made=not no_create)
 
     return _edited(voice, work, offline=offline)
+
+
+def _require(context: "Context", verb: str, target: str, packages: Sequence[str]) -> None:
+    """Raise UsageError without a package; where the only word is no target, the hint takes it for the package."""
+    if packages:
+        return
+    if target in context.places.names():
+        raise UsageError(f"no package is given after the target {target}", hint=f"`tenv {verb} {target} PACKAGE`")
+    try:
+        default = context.default_target()
+    except TenvError:  # none, or several without a choice
+        default = "TARGET"
+    raise UsageError(
+        f"`{target}` is no target, and no package is given after it",
+        hint=f"`tenv {verb} {default} {shlex.quote(target)}`: the target comes first",
+    )
 
 
 def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline: bool) -> Result:

@@ -7,7 +7,7 @@ import click
 
 from tenv.activation.changes import Action
 from tenv.cli.command import command, prefix_option, target_argument
-from tenv.cli.output import Result, Voice, out
+from tenv.cli.output import Result, Voice, out, prose
 from tenv.core.errors import UsageError
 
 __all__ = ["env"]
@@ -44,7 +44,7 @@ def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path |
 def _print(rows: list[dict[str, str | None]], *, explained: bool) -> None:
     for row in rows:
         out(f"{row['name']}{_shown(row)}")
-        out(f"    {row['reason']}")
+        prose(f"    {row['reason']}")
         if explained:
             replaces = row["replaces"]
             out(f"    in this shell it is {'not set' if replaces is None else f'`{replaces}`'}")

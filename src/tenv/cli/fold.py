@@ -4,15 +4,18 @@ A stream that is no terminal has no width: its lines stay whole, fit for `grep` 
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-__all__ = ["fold_line", "fold_table", "terminal_width"]
+__all__ = ["fold_beside", "fold_line", "fold_pieces", "fold_table", "terminal_width"]
 
 _GAP = 2
 _NARROWEST = 20
 """Columns below which a width is not believed: some programs report 0 or 1."""
 _USUAL = 80
+_INDENT = "    "
+"""What stands before the columns that are below their row."""
 _SHORT = 10
 """Columns up to which a cell is kept in one line where there is room for the words of the others."""
 
@@ -44,26 +47,105 @@ def fold_line(text: str, width: int, hang: int = 0) -> list[str]:
     return [*lines, line]
 
 
+def fold_beside(label: str, value: str, width: int) -> list[str]:
+    """Fold a value beside its label; below it where a word of the value has no room there."""
+    room = width - _cells(label)
+    if _longest_word(value) > room and label.strip():
+        return [label.rstrip(), *fold_line(_INDENT + value, width)]
+    first, *further = fold_line(value, room)
+    return [label + first, *(" " * _cells(label) + line for line in further)]
+
+
+def fold_pieces(pieces: Sequence[str], width: int) -> Iterator[str]:
+    """Yield lines of whole pieces, two blanks between them; a piece that is too long is folded."""
+    line = ""
+    for piece in pieces:
+        if line and _joined(line, piece) > width:
+            yield line
+            line = ""
+        line = f"{line}{' ' * _GAP}{piece}" if line else piece
+        if _cells(line) > width:
+            *lines, line = fold_line(line, width)
+            yield from lines
+    if line:
+        yield line
+
+
 def fold_table(table: Sequence[Sequence[str]], width: int | None) -> Iterator[list[str]]:
     """Yield the lines of a table, each as its padded cells; the first row is the header.
 
-    A table that is too wide has cells of several lines. If its words alone are too wide, each row becomes a block of
-    lines `HEADER  cell`.
+    A table that is too wide has cells of several lines, or its last columns below each row, whichever takes fewer
+    lines. If the words of two columns alone are too wide, each row becomes a block of lines `HEADER  cell`.
 
     Args:
         table: The rows.
         width: The columns that the lines may take; None for any number.
     """
-    natural = [max(_cells(row[column]) for row in table) for column in range(len(table[0]))]
-    widths = natural if width is None else _fitted(table, natural, width - _GAP * (len(natural) - 1))
-    if widths is None:
-        yield from _blocks(table, width or _USUAL)
+    widths = _widths(table, width)
+    if width is None or widths == _widths(table, None):
+        yield from _side_by_side(table, widths or [])
         return
+    ways = [_side_by_side(table, widths)] if widths else []
+    less = [_widths([row[:kept] for row in table], width) for kept in range(len(table[0]) - 1, 1, -1)]
+    ways += [[*_below(table, widths, width)] for widths in less if widths]
+    yield from min(ways, key=len) if ways else _blocks(table, width)
+
+
+def _widths(table: Sequence[Sequence[str]], width: int | None) -> list[int] | None:
+    """Return the widths of the columns side by side; None if the words are too wide."""
+    natural = [max(_cells(row[column]) for row in table) for column in range(len(table[0]))]
+    return natural if width is None else _fitted(table, natural, width - _GAP * (len(natural) - 1))
+
+
+def _side_by_side(table: Sequence[Sequence[str]], widths: Sequence[int]) -> list[list[str]]:
+    """Return the lines of the first columns of a table, as many as there are widths."""
+    found = []
     for row in table:
-        cells = [fold_line(cell, room) if cell else [""] for cell, room in zip(row, widths, strict=True)]
+        cells = [fold_line(cell, room) if cell else [""] for cell, room in zip(row, widths, strict=False)]
         for number in range(max(map(len, cells))):
             line = [lines[number] if number < len(lines) else "" for lines in cells]
-            yield [_padded(text, room) for text, room in zip(line, widths, strict=True)]
+            found.append([_padded(text, room) for text, room in zip(line, widths, strict=True)])
+    return found
+
+
+def _below(table: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> Iterator[list[str]]:
+    """Yield the lines of a table with its first columns side by side and the others below each row.
+
+    A single column below has its header below the headers; several have theirs before each cell.
+    """
+    header, kept = table[0], len(widths)
+    single = kept == len(header) - 1
+    for number, row in enumerate(table):
+        yield from _side_by_side([row], widths)
+        if single:
+            yield from ([line] for line in fold_line(_INDENT + row[kept], width) if row[kept])
+        elif number:
+            yield from _labelled(header[kept:], row[kept:], width)
+
+
+def _labelled(header: Sequence[str], row: Sequence[str], width: int) -> Iterator[list[str]]:
+    """Yield lines of cells with their headers before them; empty cells are left out."""
+    line: list[str] = []
+    for name, cell in zip(header, row, strict=True):
+        if not cell:
+            continue
+        if line and _joined(*line, name, cell) > width:
+            yield line
+            line = []
+        line += [name if line else _INDENT + name, cell]
+        if _joined(*line) > width:  # one cell that is too long
+            start = " " * (_cells(line[0]) + _GAP)
+            first, *further = fold_line(cell, width - len(start))
+            yield [line[0], first]
+            yield from ([start + text] for text in further)
+            line = []
+    if line:
+        yield line
+
+
+def _joined(*cells: str) -> int:
+    """Return the columns that the cells of a line take."""
+    return sum(map(_cells, cells)) + _GAP * (len(cells) - 1)
 
 
 def _fitted(table: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int] | None:
@@ -112,7 +194,9 @@ def _padded(text: str, width: int) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return the columns that a text takes on a terminal."""
+    """Return the columns that a text takes on a terminal; colors take none."""
+    if "\x1b" in text:
+        text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     if text.isascii():
         return len(text)
     from unicodedata import east_asian_width  # late: few texts have such letters

@@ -1,12 +1,13 @@
 """``tenv host``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tenv.cli.command import command, not_empty
-from tenv.cli.output import Result, Voice, out
+from tenv.cli.output import Result, Voice
+from tenv.cli.table import print_labelled
 
 if TYPE_CHECKING:
     from tenv.checks.host_options import HostOptions
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["from_report_option", "host", "host_options", "pytorch_option", "taken_from_report"]
 
 T = TypeVar("T")
+
+_WIDTH = 13
+"""The columns of a label and the blank after it."""
 
 
 pytorch_option = click.option(
@@ -106,7 +110,7 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
     pasted = asked.given.pasted if asked.given else {}
     notes = [f"note: {clash['item']}: {clash['taken']} counts, not {clash['left']}" for clash in _clashes(pasted)]
     data = {**to_json(found), "pasted": pasted} if pasted else to_json(found)
-    return Result(data, text=lambda: out("\n".join(_lines(found))), summary=notes)
+    return Result(data, text=lambda: _print(found), summary=notes)
 
 
 def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
@@ -116,23 +120,19 @@ def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
     return [row for row in rows if isinstance(row, dict) and {"item", "taken", "left"} <= set(row)]
 
 
-def _lines(report: "HostReport") -> Iterator[str]:
-    """Yield the lines of the report: label, value, origin; further values of a label stand below it."""
+def _print(report: "HostReport") -> None:
+    """Print the report: label, value, origin; further values of a label stand below it."""
     from tenv.host.fields import host_fields
 
     for name, field in host_fields().items():
-        yield from _entry(field.label, getattr(report, name), field.show)
+        for number, line in enumerate(_entry(getattr(report, name), field.show)):
+            print_labelled(field.label if number == 0 else "", _WIDTH, line)
 
 
-def _entry(label: str, answer: "Fact[T] | Missing", show: "Callable[[T], list[str]]") -> Iterator[str]:
+def _entry(answer: "Fact[T] | Missing", show: "Callable[[T], list[str]]") -> list[str]:
     from tenv.host.interface import Missing
 
     if isinstance(answer, Missing):
-        yield f"{label:<12} missing  ({answer.reason})"
-        return
+        return [f"missing  ({answer.reason})"]
     lines = show(answer.value) or ["none"]
-    if len(lines) == 1:
-        yield f"{label:<12} {lines[0]}  ({answer.origin})"
-        return
-    for number, line in enumerate([*lines, f"({answer.origin})"]):
-        yield f"{label if number == 0 else '':<12} {line}"
+    return [f"{lines[0]}  ({answer.origin})"] if len(lines) == 1 else [*lines, f"({answer.origin})"]

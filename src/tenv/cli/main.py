@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -73,6 +74,12 @@ OTHER_WORDS = {
     "upgrade": "`tenv update TARGET` chooses newer versions for the lock, `tenv create TARGET` installs them",
     "ls": "`tenv list` lists the environments, `tenv packages TARGET` the packages of one",
     "search": "`tenv targets` lists the targets, `tenv packages TARGET REGEX` searches the packages of one",
+    "shell-hook": "`tenv activate TARGET` prints the script, `tenv hook bash` the function for your start file",
+    "freeze": "`tenv packages TARGET` lists the packages, `tenv export requirements.txt TARGET` writes them for pip",
+    "python": "`tenv run TARGET -- python` starts the Python of an environment",
+    "pip": "`tenv add TARGET PACKAGE` asks for a package, `tenv run TARGET -- python -m pip` runs pip itself",
+    "cache": "`tenv clean` shows what the caches hold, `tenv clean --all` empties them",
+    "venv": "`tenv create TARGET` makes the environment of a target",
 }
 """Words of other tools, each with the command of tenv that does it."""
 
@@ -103,6 +110,8 @@ def _main(arguments: list[str]) -> None:
     arguments = _in_order(arguments)
     voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
+    if not name and sys.argv[0].endswith("__main__.py") and not {"-V", "--version"} & {*arguments}:
+        _name_other()
     try:
         _program().main(arguments, prog_name="tenv", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -119,6 +128,15 @@ def _main(arguments: list[str]) -> None:
         leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _name_other() -> None:
+    """Name another program called tenv, which is the reason for most to type `python -m tenv`."""
+    from tenv.cli.output import tell  # late: as in the caller
+    from tenv.core.other_programs import note_on_other
+
+    if note := note_on_other(os.environ):
+        tell(note)
 
 
 def _variable_fault(error: Exception) -> Any:
@@ -178,7 +196,7 @@ def _program() -> Any:
             from tenv.core.toml_reader import nearest
 
             if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-                suggestion = nearest(args[0], COMMANDS)
+                suggestion = "" if args[0] in OTHER_WORDS else nearest(args[0], COMMANDS)
                 ctx.fail(f"there is no command `{args[0]}`" + (f": {suggestion}" if suggestion else ""))
             return super().resolve_command(ctx, args)
 

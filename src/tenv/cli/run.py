@@ -84,7 +84,8 @@ def run_program(
 def _forms(target: str, words: Sequence[str], nearest: str) -> str:
     """Return a hint with both forms of the command for a first word that is not a target."""
     typed = shlex.join([target, *words])
-    return f"{nearest}; `tenv run TARGET -- {typed}` names a target, `tenv run -- {typed}` uses the default"
+    forms = f"`tenv run TARGET -- {typed}` names a target, `tenv run -- {typed}` uses the default"
+    return f"{forms}; {nearest}" if nearest.startswith("known targets") else f"{nearest}; {forms}"
 
 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None) -> None:

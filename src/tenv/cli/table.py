@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 
-from tenv.cli.fold import fold_line, fold_table, terminal_width
+from tenv.cli.fold import fold_beside, fold_table, terminal_width
 from tenv.cli.output import out, paint_verdict
 
 __all__ = ["print_labelled", "print_table"]
@@ -19,8 +19,8 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def print_labelled(label: str, width: int, value: str) -> None:
-    """Print a value after its label, which takes `width` columns; on a terminal, folded beside it."""
+    """Print a value after its label, which takes `width` columns; on a terminal, folded beside or below it."""
     columns = terminal_width(sys.stdout)
-    lines = [value] if columns is None else fold_line(value, columns - width)
-    for number, line in enumerate(lines):
-        out(f"{'' if number else label:<{width}}{line}")
+    label = f"{label:<{width}}"
+    for line in [label + value] if columns is None else fold_beside(label, value, columns):
+        out(line)

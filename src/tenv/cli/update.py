@@ -7,6 +7,7 @@ from tenv.cli.diff import outline
 from tenv.cli.lock import each, home_of, locked_result, project_option, user_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import UnknownTargetError
 
 __all__ = ["update"]
 
@@ -42,7 +43,13 @@ def update(
     home = home_of(user=user, project=project)
 
     def one(context: Context, name: str) -> Result:
-        found = context.places.find(name)
+        try:
+            found = context.places.find(name)
+        except UnknownTargetError as error:
+            if packages:
+                raise
+            hint = f"`tenv update TARGET {name}` updates one package of a target; {error.hint}"
+            raise UnknownTargetError(error.message, hint=hint) from error
         if not dry_run:
             require_place(context, found, "tenv update", home)
         locked = lock_target(context, found, upgrade=packages or None, dry_run=dry_run)

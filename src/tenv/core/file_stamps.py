@@ -13,7 +13,7 @@ from pathlib import Path
 from tenv.core.errors import StorageError
 from tenv.core.files import read_regular, write_atomic
 
-__all__ = ["Stamp", "note_stamps", "noted_stamps", "stamp"]
+__all__ = ["Stamp", "note_stamps", "noted_stamps", "stamp", "stamps_folder"]
 
 Stamp = tuple[int, int]
 """The size of a file in bytes and the time of its last change in nanoseconds."""
@@ -25,11 +25,16 @@ def stamp(path: str) -> Stamp:
     return status.st_size, status.st_mtime_ns
 
 
-def _file(key: str) -> Path:
+def stamps_folder() -> Path:
+    """Return the folder of the notes; without it, digests are compared again."""
     from platformdirs import user_cache_path  # late: 19 ms
 
     cache = os.environ.get("TENV_CACHE_DIR")
-    return (Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "stamps" / f"{key}.json"
+    return (Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "stamps"
+
+
+def _file(key: str) -> Path:
+    return stamps_folder() / f"{key}.json"
 
 
 def noted_stamps(key: str) -> dict[str, Stamp]:

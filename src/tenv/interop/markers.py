@@ -12,6 +12,7 @@ from tenv.core.versions import Range
 from tenv.core.wheel_platforms import marker_values
 from tenv.interop.requests import wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
+from tenv.targets.unlockable import WHY, names_source
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
@@ -61,6 +62,8 @@ def add_line(
 ) -> None:
     """Add the request of a PEP 508 line to the tables of the platforms that it applies to.
 
+    A line with an address or a folder is not added.
+
     Args:
         tables: The requests by platform and name.
         line: The line.
@@ -71,9 +74,10 @@ def add_line(
     Raises:
         ValueError: The line is invalid.
     """
+    if names_source(line):  # the index may have another package of that name
+        lost.append(f"`{line[:100]}`: {WHY}")
+        return
     found = wheel_request(line)
-    if found.rest:
-        lost.append(f"of `{found.name}` tenv can't request {found.rest}")
     for platform in platforms:
         counts = holds(found.marker, platform, minor)
         if counts is None:

@@ -140,13 +140,11 @@ class WheelLine:
         name: The normalized name.
         request: The request.
         marker: Where it applies; None for everywhere.
-        rest: What a manifest can't express, except the marker.
     """
 
     name: str
     request: WheelRequest
     marker: "Marker | None" = None
-    rest: str = ""
 
 
 def wheel_request(line: str) -> WheelLine:
@@ -164,7 +162,7 @@ def wheel_request(line: str) -> WheelLine:
         raise ValueError(message) from error
     clauses = sorted((str(clause) for clause in found.specifier), key=lambda clause: (clause[0] == "<", clause))
     request = WheelRequest(_wheel_range(",".join(clauses) or "*"), tuple(sorted(found.extras)))
-    return WheelLine(normalize(found.name), request, found.marker, "its URL" if found.url else "")
+    return WheelLine(normalize(found.name), request, found.marker)
 
 
 def _wheel_range(text: str) -> Range:

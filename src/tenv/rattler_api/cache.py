@@ -19,7 +19,7 @@ from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
-__all__ = ["Content", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder"]
+__all__ = ["Content", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder", "lists_folder"]
 __all__ += ["read_cache", "read_packed"]
 
 _OURS = ("info/paths.json", "info/link.json")
@@ -80,6 +80,11 @@ def cache_folder() -> Path:
 def downloads_folder() -> Path:
     """Return the folder for fetched packages next to the package cache; they are removed once linked."""
     return cache_folder().parent / "tenv-downloads"
+
+
+def lists_folder() -> Path:
+    """Return the folder of the channels' package lists, which rattler and pixi share."""
+    return shared_cache() / "repodata"
 
 
 def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:

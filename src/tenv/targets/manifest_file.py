@@ -43,6 +43,7 @@ from tenv.targets.manifest_keys import (
 )
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.suppliers import check_features, check_single_supplier, conda_package
+from tenv.targets.unlockable import refuse_source
 from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
@@ -259,7 +260,7 @@ def _read_conda(table: Table, key: str) -> CondaRequest:
 def _read_wheel(table: Table, key: str) -> WheelRequest:
     if _is_text(table, key):
         return WheelRequest(_range(table, key))
-    inner = table.table(key)
+    inner = refuse_source(table.table(key))
     inner.only(names(WHEEL))
     extras = inner.strings("extras")
     for extra in extras:

@@ -5,11 +5,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenv.core.files import folder_size, storage_errors
+from tenv.core.file_stamps import stamps_folder
+from tenv.core.files import empty_folder, folder_size, storage_errors
 from tenv.project.context import Context
 from tenv.sources.interface import sources
 
-__all__ = ["Cache", "clean_caches"]
+__all__ = ["NOTES", "Cache", "clean_caches"]
+
+NOTES = "notes on cached files"
+"""The name of the cache with the sizes and times of files in the other caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,14 @@ class Cache:
     freed: bool
 
 
-def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool) -> list[Cache]:
+def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool, notes: bool) -> list[Cache]:
     """Return the size of each cache, and empty the caches of some sources.
 
     Args:
         context: The context of the verb.
         keys: The keys of the sources whose caches are emptied.
         leftovers: Remove the files that interrupted commands left.
+        notes: Remove the notes on the files of all caches.
     """
     rows = []
     for source in sources():
@@ -44,6 +49,9 @@ def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool) ->
             rows.append(Cache(cache.name, cache.path, folder_size(cache.path), freed))
             if freed:
                 cache.clear()
+    rows.append(Cache(NOTES, stamps_folder(), folder_size(stamps_folder()), notes))
+    if notes:
+        empty_folder(stamps_folder())
     for parent in dict.fromkeys((context.places.environments(), context.places.data / "envs")):
         for path in sorted(parent.glob(".*.removed-*")):
             rows.append(Cache("half-removed environment", path, folder_size(path), leftovers))

@@ -2,7 +2,6 @@
 
 import platform
 import re
-import shutil
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -11,10 +10,13 @@ from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import TenvError
+from tenv.core.file_stamps import stamps_folder
+from tenv.core.other_programs import other_programs
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.sources.interface import sources
 from tenv.targets.search import Origin, settings_folder
+from tenv.verbs.clean import NOTES
 from tenv.verbs.settings import Setting, settings_in_use
 
 __all__ = ["About", "describe_installation"]
@@ -77,11 +79,12 @@ def describe_installation(context: Context, commit: str) -> About:
         "environments": str(places.environments()),
         "settings": str(settings_folder()),
         "data": str(places.data),
+        "Pythons (uv)": _pythons(context),
         "built-in": str(built_in),
     }
     return About(
         commit or None, current_platform(), versions, folders, _caches(context),
-        tuple(settings_in_use(context)), _index(context), _others(context),
+        tuple(settings_in_use(context)), _index(context), other_programs(context.environ),
     )  # fmt: skip
 
 
@@ -99,7 +102,16 @@ def _caches(context: Context) -> dict[str, str]:
             found |= {cache.name: str(cache.path) for cache in source.caches(context) if not cache.leftover}
         except TenvError as error:
             found[source.section.kind] = error.message
-    return found
+    return found | {NOTES: str(stamps_folder())}
+
+
+def _pythons(context: Context) -> str | None:
+    """Return the folder of the Pythons that uv downloaded for tenv or for anyone; None for a missing one."""
+    try:
+        folder = context.uv().folder("python")
+    except TenvError:
+        return None
+    return str(folder) if folder.is_dir() else None
 
 
 def _index(context: Context) -> str:
@@ -112,11 +124,3 @@ def _index(context: Context) -> str:
     variables = [found.environment.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")]
     url = next((str(url) for url in (*variables, *named, found.configuration.get("index-url")) if url), "")
     return re.sub(r"//[^/@]*@", "//", url) or "the default of uv"
-
-
-def _others(context: Context) -> tuple[str, ...]:
-    """Return the programs called tenv on PATH that are not this one, in their order."""
-    here = Path(sys.argv[0]).resolve()
-    folders = context.environ.get("PATH", "").split(":" if sys.platform != "win32" else ";")
-    found = [program for folder in folders if folder and (program := shutil.which("tenv", path=folder))]
-    return tuple(dict.fromkeys(program for program in found if Path(program).resolve() != here))

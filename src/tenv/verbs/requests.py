@@ -1,10 +1,12 @@
 """Requests on the command line: ``numpy>=2,<3``, ``cuda-toolkit[nvcc]==13.0.*``, ``conda-forge::cmake``."""
 
 import re
+import shlex
 from dataclasses import dataclass
 
 from tenv.core.errors import UsageError
 from tenv.core.names import normalize
+from tenv.targets.unlockable import WHY, names_source, way_to_install
 
 __all__ = ["TypedRequest", "parse_request"]
 
@@ -37,6 +39,8 @@ def parse_request(text: str) -> TypedRequest:
     Raises:
         UsageError: The text is not a valid request.
     """
+    if names_source(text):
+        raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip())))
     match = _SPEC.fullmatch(text.strip())
     version = (match["version"] or "").strip() if match else ""
     if match is None or version.startswith("@"):

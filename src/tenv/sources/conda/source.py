@@ -64,11 +64,12 @@ class CondaSource(Source):
         return conda_contents(access, lock, state.platform, environment.prefix)
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
-        """Yield rattler's package cache, and the partial downloads."""
-        from tenv.rattler_api.cache import cache_folder, downloads_folder  # late: only for `tenv clean`
+        """Yield rattler's caches of packages and of package lists, and the partial downloads."""
+        from tenv.rattler_api.cache import cache_folder, downloads_folder, lists_folder  # late: only for `tenv clean`
 
         for name, path, leftover in (
             ("conda packages", cache_folder(), False),
+            ("conda package lists", lists_folder(), False),
             ("partial conda downloads", downloads_folder(), True),
         ):
             yield SourceCache(name, path, partial(empty_folder, path), leftover)

@@ -68,7 +68,7 @@ class WheelSource(Source):
     def caches(self, access: Access) -> "Iterator[SourceCache]":
         """Yield uv's cache."""
         uv = access.uv()
-        yield SourceCache("wheels (uv)", uv.cache_folder(), uv.clean_cache)
+        yield SourceCache("wheels (uv)", uv.folder("cache"), uv.clean_cache)
 
     def work(self, job: "Job") -> "WheelWork":
         """Return the work that installs wheels."""

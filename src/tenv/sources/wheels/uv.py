@@ -339,9 +339,9 @@ class Uv:
         if done.status:
             raise self._error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 
-    def cache_folder(self) -> Path:
-        """Return the folder of uv's cache."""
-        return Path(self._run("cache", "dir").stdout.strip())
+    def folder(self, kind: str) -> Path:
+        """Return a folder of uv's: ``cache``, or ``python`` for the Pythons that it downloads."""
+        return Path(self._run(kind, "dir").stdout.strip())
 
     def clean_cache(self) -> None:
         """Empty uv's cache."""

@@ -1,0 +1,109 @@
+"""A release: its version comes from the tag, and its files have the same bytes wherever they are built."""
+
+import os
+import re
+import subprocess
+import tarfile
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scripts.release import build, tagged_version
+from tenv import __version__
+
+ROOT = Path(__file__).parent.parent
+SOURCE = "src/tenv/__init__.py"
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A checkout with what a build needs, in one commit."""
+    folder = tmp_path / "small"
+    for name in ("pyproject.toml", "README.md", "LICENSE", SOURCE, "docs/tenv.schema.json", "docs/rules/TE101.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    for name in ("manifests", "locks"):
+        (folder / name).mkdir()
+        (folder / name / "any").write_text("")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "all")
+    return folder
+
+
+def versions(files: list[Path]) -> set[str]:
+    """Return the versions in the metadata and the source of a wheel and an sdist."""
+    wheel, sdist = files
+    assert (sdist.suffix, wheel.suffix) == (".gz", ".whl")
+    with zipfile.ZipFile(wheel) as file:
+        texts = {
+            name: file.read(name).decode() for name in file.namelist() if name.endswith(("METADATA", "__init__.py"))
+        }
+    with tarfile.open(sdist) as tar:
+        for name in tar.getnames():
+            if name.endswith(("PKG-INFO", SOURCE)):
+                texts[name] = tar.extractfile(name).read().decode()  # type: ignore[union-attr]
+    assert len(texts) == 4
+    pattern = re.compile(r'^(?:Version: |__version__ = ")([^"\n]+)', re.MULTILINE)
+    return {pattern.findall(text)[0] for text in texts.values()}
+
+
+def test_without_a_tag_the_version_is_that_of_the_source(small: Path, tmp_path: Path) -> None:
+    assert tagged_version(small) == ""
+    assert versions(build(small, tmp_path / "dist")) == {__version__}
+
+
+def test_the_version_is_that_of_the_tag(small: Path, tmp_path: Path) -> None:
+    git(small, "tag", "v9.8.7rc1")
+    git(small, "tag", "other")
+    version = tagged_version(small)
+    files = build(small, tmp_path / "dist", version)
+    assert versions(files) == {"9.8.7rc1"}
+    with zipfile.ZipFile(files[0]) as file:
+        (name,) = (name for name in file.namelist() if name.endswith("METADATA"))
+        metadata = HeaderParser().parsestr(file.read(name).decode())
+    assert metadata["Name"] == "torch-tenv"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert f'__version__ = "{__version__}"' in (small / SOURCE).read_text()  # the checkout stays as it was
+
+
+def test_a_tag_is_refused_where_it_is_not_what_would_be_built(small: Path) -> None:
+    git(small, "tag", "v1.0.0")
+    (small / "README.md").write_text("changed")
+    with pytest.raises(SystemExit, match=r"(?s)differ from the tag v1\.0\.0.*README\.md"):
+        tagged_version(small)
+    git(small, "checkout", "-q", "README.md")
+    git(small, "tag", "v1.0.1")
+    with pytest.raises(SystemExit, match="several versions"):
+        tagged_version(small)
+
+
+def test_the_bytes_do_not_depend_on_times_modes_or_the_folder(small: Path, tmp_path: Path) -> None:
+    first = [path.read_bytes() for path in build(small, tmp_path / "dist")]
+    other = tmp_path / "elsewhere" / "again"
+    other.parent.mkdir()
+    small.rename(other)
+    for path in (other / SOURCE, other / "README.md"):
+        os.utime(path, (1, 1))
+        path.chmod(0o600)
+    assert [path.read_bytes() for path in build(other, tmp_path / "more")] == first
+
+
+def test_the_workflow_runs_what_is_here() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    steps = workflow["jobs"]["release"]["steps"]
+    said = "\n".join(step.get("run", "") for step in steps)
+    for script in re.findall(r"python (scripts/\S+)", said):
+        assert (ROOT / script).is_file(), script
+    assert "twine check --strict" in said
+    assert not re.search(r"secrets\.", str(workflow))
+    actions = [step["uses"] for step in steps if "uses" in step]
+    assert actions == [action for action in actions if re.search(r"@[0-9a-f]{40}$", action)]
