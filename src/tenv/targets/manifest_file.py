@@ -67,8 +67,7 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
         ManifestError: The file can't be read, has an unknown key, or contradicts itself.
     """
     table = read_toml(path, ManifestError, shown or str(path))
-    manifest = _complete(_read_chain(name, table, find, (name,)), table)
-    whole = with_features(manifest)
+    whole = with_features(manifest := _complete(_read_chain(name, table, find, (name,)), table))
     for platform in manifest.platforms:
         check_features(manifest, platform, table)
         check_single_supplier(whole.on(platform), platform, table)
