@@ -93,6 +93,12 @@ def test_a_misspelt_name_comes_with_the_nearest_ones(places: SearchPath) -> None
         ("cuda14", "14: `cuda132`"),
         ("cuda115", "11.5: `cuda118`"),
         ("CUDA-130", "13.0: `cuda130`"),
+        ("cu121", "12.1: `cuda121`, `cuda121-archives`"),
+        ("cu12", "12: `cuda129`"),
+        ("cu124-archives", "12.4: `cuda121`, `cuda121-archives`"),
+        ("12.4", "12.4: `cuda121`, `cuda121-archives`"),
+        ("11.7.1", "11.7: `cuda118`"),
+        ("cuda-12.4", "12.4: `cuda121`, `cuda121-archives`"),
     ],
 )
 def test_a_release_of_cuda_is_answered_by_its_number(

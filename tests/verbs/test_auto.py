@@ -316,6 +316,8 @@ def test_off_the_network_what_the_cache_lacks_falls_out(auto: Any, targets: Proj
     assert lines[0].startswith("auto: cuda132, ")
     assert lines[-2].startswith("auto: cuda130, since CUDA 13.0 runs ")
     assert lines[-1].startswith("auto: not cuda132, since `--offline`: ")
+    assert len({*lines}) == len(lines)  # nothing is said twice when a target falls out
+    assert max(map(len, lines)) < 300
     assert not targets.prefix.with_name("cuda132").exists()
 
 

@@ -111,6 +111,34 @@ def mkls() -> list[dict[str, Any]]:
     ]
 
 
+def blases() -> list[dict[str, Any]]:
+    """PyTorch 1.4 and 1.5, the newer of which asks for the build of blas that has MKL."""
+    return [
+        package("pytorch", "1.5.0", "py3.7_0", "blas * mkl", "python >=3.7,<3.8.0a0"),
+        package("pytorch", "1.4.0", "py3.7_0", "python >=3.7,<3.8.0a0"),
+        package("python", "3.7.12"),
+        *(package("blas", "1.0", build) for build in ("mkl", "openblas")),
+    ]
+
+
+def openblases() -> list[dict[str, Any]]:
+    """libopenblas on both sides of 0.3.26, and a scipy that takes the older alone."""
+    return [
+        package("pytorch-base", "2.1.2", "0", "libopenblas >=0.3.27,<1.0a0", "scipy 1.11.*"),
+        package("pytorch-base", "2.0.1", "0", "libopenblas >=0.3.20,<1.0a0", "scipy 1.10.*"),
+        *(package("scipy", v, "0", "libopenblas <0.3.26") for v in ("1.10.1", "1.11.3")),
+        *(package("libopenblas", v) for v in ("0.3.21", "0.3.27")),
+    ]
+
+
+def c_ares() -> list[dict[str, Any]]:
+    """c-ares for glibc 2.28, and an older one for 2.17."""
+    return [
+        package("c-ares", "1.33.0", "ha66036c_0", "__glibc >=2.28,<3.0.a0"),
+        package("c-ares", "1.32.3", "h4bc722e_0", "__glibc >=2.17,<3.0.a0"),
+    ]
+
+
 GLIBC, OLD = "manylinux_2_27_x86_64.manylinux_2_28_x86_64", "manylinux_2_17_x86_64.manylinux2014_x86_64"
 
 CONFLICTS = (
@@ -146,6 +174,28 @@ CONFLICTS = (
         "mkl_fft 1.0.6 requires mkl >=2019.1,<2020.0a0, and mkl 2019.0 is requested",
         mkls,
         thread="github.com/pytorch/pytorch/issues/16188",
+    ),
+    Conflict(
+        "blas-builds",
+        f'{CONDA}\n[dependencies]\nblas = {{ version = "*", build = "openblas" }}\npytorch = "1.5.*"\n',
+        "pytorch 1.5.0 requires blas * mkl, and blas 1.0 openblas is requested",
+        blases,
+        thread="github.com/pytorch/pytorch/issues/37746",
+    ),
+    Conflict(
+        "openblas-scipy",
+        f'{CONDA}\n[dependencies]\npytorch-base = "2.1.*"\n',
+        "pytorch-base 2.1.2 requires scipy 1.11.* and libopenblas >=0.3.27,<1.0a0, and scipy 1.11.3 requires "
+        "libopenblas <0.3.26",
+        openblases,
+        thread="github.com/open-ce/open-ce/issues/1221",
+    ),
+    Conflict(
+        "conda-glibc",
+        f'{CONDA}\n[requirements]\nglibc = "2.17"\n\n[dependencies]\nc-ares = "1.33.*"\n',
+        "packages require glibc 2.28 or newer of the host, and the manifest declares 2.17",
+        c_ares,
+        thread="github.com/idaholab/moose/issues/28517",
     ),
     Conflict(
         "glibc",
@@ -184,6 +234,18 @@ CONFLICTS = (
             ("numpy", "1.16.1", "py3-none-any", ()),
         ),
         thread="github.com/astral-sh/uv/issues/9283",
+    ),
+    Conflict(
+        "numba-numpy",
+        f'{LINUX}python = ">=3.12,<3.13"\n\n[pypi-dependencies]\nnumba = "0.60.0"\nnumpy = ">=2.1"\n',
+        "numba 0.60.0 requires numpy <2.1,>=1.22, and numpy is requested as >=2.1",
+        wheels=(
+            ("numba", "0.60.0", f"cp312-cp312-{OLD}", ("numpy>=1.22,<2.1",)),
+            ("numba", "0.61.0", f"cp312-cp312-{OLD}", ("numpy>=1.24,<2.2",)),
+            ("numpy", "2.1.3", f"cp312-cp312-{OLD}", ()),
+            ("numpy", "2.0.2", f"cp312-cp312-{OLD}", ()),
+        ),
+        thread="github.com/numba/numba/issues/9708",
     ),
     Conflict(
         "pandas-numpy",

@@ -11,6 +11,7 @@ from tenv.checks.judge import Judge, Verdicts
 from tenv.checks.rules.common import cuda_on, takes_toolkit
 from tenv.checks.rules.driver import Verdict
 from tenv.checks.rules.driver_findings import FORWARD
+from tenv.checks.rules.from_machine import LACKING
 from tenv.checks.rules.gpu import TOO_NEW, TOO_OLD
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.checks.rules.judged_driver import driver_of, useless_override
@@ -47,6 +48,8 @@ class Candidate:
         suits: Whether it can be built and run here.
         reason: Why it suits, or why it does not.
         fix: How to fix what is against it, or an empty string.
+        system: Whether the toolkit is the host's.
+        conda: Whether it has conda packages.
     """
 
     target: str
@@ -56,6 +59,8 @@ class Candidate:
     suits: bool
     reason: str
     fix: str = ""
+    system: bool = False
+    conda: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as JSON values."""
@@ -106,13 +111,32 @@ class TargetChoice:
         if place is None:
             return None
         taken = rest[place]
-        return TargetChoice(taken.target, taken.reason, ranking, (*self.better, out, *rest[:place]))
+        revision = self.reason.removeprefix(self.ranking[at].reason)
+        return TargetChoice(taken.target, f"{taken.reason}{revision}", ranking, (*self.better, out, *rest[:place]))
 
     def lines(self) -> Iterator[str]:
-        """Yield the choice as text: why the target was selected and why better ones were not."""
+        """Yield the choice as text: why the target was selected, and why better ones and its sisters were not."""
         yield f"{AUTO}: {self.target}, since {self.reason}"
         for candidate in self.better:
             yield f"{AUTO}: not {candidate.target}, since {candidate.reason}"
+        for candidate, reason in self._sisters():
+            yield f"{AUTO}: not {candidate.target}, since {reason}"
+
+    def _sisters(self) -> Iterator[tuple[Candidate, str]]:
+        """Yield the targets with the same CUDA release that rank lower, each with the reason."""
+        at = next(index for index, candidate in enumerate(self.ranking) if candidate.target == self.target)
+        taken = self.ranking[at]
+        for candidate in self.ranking[at + 1 :]:
+            if taken.cuda is None or candidate.cuda is None or candidate.cuda.major_minor != taken.cuda.major_minor:
+                continue
+            if not candidate.suits:
+                yield candidate, candidate.reason
+            elif candidate.system and not taken.system:
+                yield candidate, f"`{taken.target}` brings the same CUDA, and it uses the host's"
+            elif candidate.conda and not taken.conda:
+                yield candidate, f"`{taken.target}` has the same CUDA without conda, and suits this host"
+            else:
+                yield candidate, f"`{taken.target}` has the same CUDA for newer PyTorch revisions"
 
 
 def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -> TargetChoice:
@@ -203,9 +227,11 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     """Judge one target."""
     cuda, driver = cuda_on(manifest, around.host), judge_target(manifest, around.host, around.facts)
     taken = takes_toolkit(manifest)
-    candidate = partial(Candidate, target.name, cuda, cuda is not None or taken, driver.verdict)
+    system, conda = toolkit_kind(manifest) is ToolkitKind.SYSTEM, bool(manifest.dependencies)
+    has_cuda = cuda is not None or taken
+    candidate = partial(Candidate, target.name, cuda, has_cuda, driver.verdict, system=system, conda=conda)
     words = f"CUDA {cuda}{' of the host' if taken else ''}" if cuda else "the CUDA of the host"
-    if candidate(False, "").gpu and not gpu:
+    if has_cuda and not gpu:
         return candidate(False, f"it has {words}, and {seen}")
     verdicts = _against(target, around)
     if not isinstance(verdicts, Verdicts):
@@ -255,7 +281,8 @@ def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
     """Return the message and the fix of the most severe finding."""
     order = list(Severity)
     found = min(findings, key=lambda finding: order.index(finding.severity))
-    return f"{found.subject}: {found.message} ({found.code})", found.fix
+    has = f": {found.evidence}" if found.code == LACKING else ""  # its message does not say what the host has
+    return f"{found.subject}: {found.message} ({found.code}){has}", found.fix
 
 
 def _none(

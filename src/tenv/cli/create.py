@@ -124,16 +124,27 @@ def _first_that_is_served(
     from tenv.verbs import create as workflow
 
     tell = _teller(progress)
+    said = {*choice.lines()} if choice else set()
     while choice and context.offline:
         try:
             return workflow.create(context, request, tell), choice
         except NetworkError as error:  # nothing was changed: files are fetched before the environment changes
-            following = choice.without(f"`--offline`: {error.message}")
+            following = choice.without(f"`--offline`: {_one_line(error.message)}")
             if following is None:
                 raise
-            progress.say("\n".join(following.lines()))
+            progress.say("\n".join(line for line in following.lines() if line not in said))
+            said.update(following.lines())
             choice, request = following, replace(request, target=following.target)
     return workflow.create(context, request, tell), choice
+
+
+def _one_line(message: str) -> str:
+    """Return the first line of an error and its first cause, cut: with many targets, each is one reason of many."""
+    import textwrap  # late: only a create off the network needs it
+
+    first, *more = [line.strip() for line in message.splitlines()]
+    cause = next((line.removeprefix("cause: ") for line in more if line.startswith("cause: ")), "")
+    return textwrap.shorten(f"{first} {cause}", 200, placeholder=" …")
 
 
 def _teller(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":

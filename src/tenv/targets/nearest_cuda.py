@@ -1,4 +1,4 @@
-"""The target that is meant by a name with a CUDA release for which there is none: ``cuda122``, ``cuda12``."""
+"""The target that is meant by a name with a CUDA release for which there is none: ``cuda122``, ``cu12``, ``12.2``."""
 
 import re
 import sys
@@ -9,7 +9,8 @@ from tenv.core.versions import Version
 
 __all__ = ["HostDriver", "nearest_cuda"]
 
-_NAME = re.compile(r"cuda[-_]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
+_NAME = re.compile(r"cu(?:da)?[-_ ]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?P<major>1\d|[5-9])\.(?P<minor>\d)(?:\.\d+)?")
 _ANY_MINOR = 99
 
 Release = tuple[int, int]
@@ -52,8 +53,8 @@ def nearest_cuda(name: str, names: Sequence[str], has_platform: Callable[[str], 
 
 
 def _release_of(name: str) -> Release | None:
-    """Return the CUDA release in the name of a target: 12.2 for cuda122, any 12.x for cuda12."""
-    match = _NAME.match(name)
+    """Return the CUDA release in the name of a target: 12.2 for cuda122 and cu122, any 12.x for cuda12."""
+    match = _NAME.match(name) or _NUMBER.fullmatch(name)
     return (int(match["major"]), int(match["minor"] or _ANY_MINOR)) if match else None
 
 

@@ -197,7 +197,8 @@ def _clash(inquiry: Inquiry) -> tuple[str, str] | None:
     names = inquiry.core()
     lines = "".join(_line(name, inquiry.requests[name]) for name in names[:_FEW])
     lines += f"\n  … and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    words = inquiry.clash(names) or _first_words(inquiry.reason(names))
+    words = inquiry.clash(names) if len(names) > 1 else inquiry.own_clash(names[0])
+    words = words or _first_words(inquiry.reason(names))
     pins = [pin for name in names if (pin := _nearest_pin(inquiry, name, list(inquiry.requests)))]
     # With a second conflict, no single change resolves the first.
     pins = pins or [pin for name in names if (pin := _nearest_pin(inquiry, name, names))]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 from tenv.core.errors import NoSolutionError
 from tenv.rattler_api.records import Record, fits, spec_fault
@@ -13,6 +14,9 @@ __all__ = ["Exclusion", "Inquiry", "OutOfTimeError", "nearest_first"]
 
 _CHECKED = 8
 """How many differences are solved for, the likeliest first: each takes two solves."""
+
+_HIGHEST = "999999"
+"""A version above all others: those nearest to it are the newest."""
 
 
 class OutOfTimeError(Exception):
@@ -104,6 +108,27 @@ class Inquiry:
         cause = next(sure, next(iter(found), None))
         return cause.words() if cause else ""
 
+    def own_clash(self, name: str) -> str:
+        """Return which needs of one requested package exclude each other; empty if none do directly."""
+        matching = self._matching(name, replace(self.requests[name], channel="").spec(name))
+        newest = next(iter(nearest_first((record.version for record in matching), _HIGHEST)), "")
+        for owner in (record for record in matching if record.version == newest):
+            served = {
+                spec: found for spec in owner.depends if (found := self._matching(spec.split(maxsplit=1)[0], spec))
+            }
+            for spec, other in permutations(served, 2):
+                if against := _against(served[spec], other.split(maxsplit=1)[0], served[other]):
+                    record, needs = against
+                    verb = "constrains" if needs in record.constrains else "requires"
+                    wants = f"{record.name} {record.version} {verb} {needs}"
+                    return f"{owner.name} {owner.version} requires {spec} and {other}, and {wants}"
+        return ""
+
+    def _matching(self, name: str, spec: str) -> list[Record]:
+        """Return the packages of a name that satisfy a specification, of the best channel that has the name."""
+        records = next(iter(self.candidates(name).values()), [])
+        return [record for record in records if fits(spec, record)]
+
     def _differences(self, names: list[str]) -> Iterator["Exclusion"]:
         """Yield each package of one request that does not satisfy what a package of the others needs."""
         for name in names if len(names) > 1 else ():
@@ -118,11 +143,27 @@ class Inquiry:
         """Return whether a difference remains with every version of the two packages."""
         words = dict(zip(("version", "build"), one.spec.split()[1:3], strict=False))
         needed = f"{one.brought.name}[" + ",".join(f'{key}="{value}"' for key, value in words.items()) + "]"
-        exact = f'{one.brought.name}[version="=={one.brought.version}"]'
+        build = f',build="{one.brought.build}"' if one.by_build else ""
+        exact = f'{one.brought.name}[version="=={one.brought.version}"{build}]'
         rest = [name for name in names if name != one.request]
         if spec_fault(needed) or self.with_specs(self.specs([one.request], needed)):
             return False
         return not self.with_specs(self.specs(rest, exact))
+
+
+def _against(records: list[Record], name: str, served: list[Record]) -> tuple[Record, str] | None:
+    """Return the newest package and its need that no package of a name serves, if each package has such a need."""
+    unserved: dict[str, bool] = {}
+    found: dict[str, tuple[Record, str]] = {}
+    for record in records:
+        needs = [spec for spec in (*record.depends, *record.constrains) if spec.split()[:1] == [name]]
+        for spec in needs:
+            if spec not in unserved:
+                unserved[spec] = not any(fits(spec, other) for other in served)
+        if (need := next((spec for spec in needs if unserved[spec]), None)) is None:
+            return None
+        found[record.version] = (record, need)
+    return found[nearest_first(found, _HIGHEST)[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +189,20 @@ class Exclusion:
             return False, further, needs, self.owner.name, self.spec
         return True, needs, further, self.owner.name, self.spec
 
+    @property
+    def by_build(self) -> bool:
+        """Whether the version fits and the build does not: `blas * mkl` and the blas of OpenBLAS."""
+        name, *words = self.spec.split()
+        return bool(words[1:]) and fits(f"{name} {words[0]}", self.brought)
+
     def words(self) -> str:
         """Return the difference in words."""
         verb = "constrains" if self.spec in self.owner.constrains else "requires"
-        wants = " ".join(self.spec.split()[:2])
+        wants = " ".join(self.spec.split()[: 3 if self.by_build else 2])
         requested = self.brought.name == self.request
         other = self.request if requested else f"{self.request} brings {self.brought.name}"
-        end = f"{other} {self.brought.version}{' is requested' if requested else ''}"
+        build = f" {self.brought.build}" if self.by_build else ""
+        end = f"{other} {self.brought.version}{build}{' is requested' if requested else ''}"
         return f"{self.owner.name} {self.owner.version} {verb} {wants}, and {end}"
 
 
