@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tenv.activation.variables import derive
+from tenv.core.progress import Silent
 from tenv.core.versions import Version
 from tenv.host.interface import Fact
 from tenv.host.machine import BuildResources
@@ -135,3 +136,19 @@ def test_nvtoolsext_of_windows_is_named_where_it_is_an_archive_of_its_own(
     values = variables(name, "win-64", found)
     assert values.get("NVTOOLSEXT_PATH") == (str(folder) if there else None)
     assert values["CUDA_PATH"] == values["CUDNN_ROOT"] == str(tmp_path / "env" / "cuda")
+
+
+def test_the_license_is_named_before_nvidia_s_files_are_fetched(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Heard(Silent):
+        def say(self, sentence: str) -> None:
+            said.append(sentence)
+
+    rows = read_lock(ROOT / "locks" / "cuda117.lock", "cuda117").archives["linux-64"]
+    elsewhere = [replace(row, url="https://example.org/a.tar.xz") for row in rows]
+    gather(Context(progress=Heard()), tmp_path, elsewhere)
+    assert said == []
+    gather(Context(progress=Heard()), tmp_path, rows)
+    assert len(said) == 1
+    assert "under its license (https://docs.nvidia.com/cuda/eula/)" in said[0]

@@ -18,6 +18,7 @@ from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetcher
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
 from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.redist import NVIDIA
 from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import Access
@@ -25,6 +26,7 @@ from tenv.sources.interface import Access
 __all__ = ["Gathering", "archive_contents", "fetcher_of", "gather", "remove_gone", "settle_archives"]
 
 _CONNECTIONS = 5
+_LICENSE = "https://docs.nvidia.com/cuda/eula/"
 
 
 def fetcher_of(access: Access) -> Fetcher:
@@ -130,6 +132,8 @@ def gather(
     if missing:
         size = sum(archive.size or 0 for archive in missing)
         noun = "archive" if len(missing) == 1 else "archives"
+        if any(archive.url.startswith(NVIDIA) for archive in missing):
+            progress.say(f"files of NVIDIA, under its license ({_LICENSE}): `tenv show` names each license file")
         progress.step(f"fetching {len(missing)} {noun} ({size / 1e9:.2f} GB) from their servers or the store")
     if isinstance(progress, Joined):
         progress.expected = sum(archive.size or 0 for archive in missing)

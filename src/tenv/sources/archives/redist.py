@@ -15,12 +15,22 @@ from tenv.core.errors import NetworkError
 from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
 
-__all__ = ["NVIDIA_PLATFORMS", "Product", "RedistFile", "RedistManifest", "labels", "parse_manifest", "product"]
+__all__ = [
+    "NVIDIA",
+    "NVIDIA_PLATFORMS",
+    "Product",
+    "RedistFile",
+    "RedistManifest",
+    "labels",
+    "parse_manifest",
+    "product",
+]
 
 NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
 """NVIDIA's names of tenv's platforms. NVIDIA's ``linux-aarch64`` means Tegra, for which PyTorch has no builds."""
 
-_BASE = "https://developer.download.nvidia.com/compute/"
+NVIDIA = "https://developer.download.nvidia.com/compute/"
+"""Where NVIDIA serves its archives, which are under its license."""
 _PATH = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*")
 _CUDA = re.compile(r"cuda(\d{1,3})(\.\d+)?")
 _LABEL = re.compile(r"\d+(\.\d+){0,3}")
@@ -43,7 +53,7 @@ class Product:
     @property
     def base(self) -> str:
         """The base URL of the paths in its manifests."""
-        return f"{_BASE}{self.name}/redist/"
+        return f"{NVIDIA}{self.name}/redist/"
 
     def manifest_url(self, label: str) -> str:
         """Return the URL of the manifest of a release."""
