@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,3 +161,21 @@ def test_settings_that_uv_could_not_write_end_the_create(narrow: Project, monkey
     assert ended.status == 8
     assert "pyvenv.cfg: it is empty" in ended.err
     assert not narrow.state_file.is_file() or narrow.state()["state"] != "ready"
+
+
+def test_a_record_that_uv_could_not_write_is_installed_again(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenv.sources.wheels.uv import Uv
+
+    install, emptied = Uv.install, list[Path]()
+
+    def install_without_record(uv: Uv, python: Path, *words: Any) -> None:
+        install(uv, python, *words)
+        if not emptied:
+            emptied.append(next(narrow.prefix.glob("lib/python3*/site-packages/alpha-*.dist-info/RECORD")))
+            emptied[0].unlink()
+            emptied[0].touch()
+
+    monkeypatch.setattr(Uv, "install", install_without_record)
+    narrow.ok("create", "tiny", "--frozen")
+    assert emptied[0].stat().st_size > 0
+    assert call("verify", "tiny", "--no-probes").status == 0

@@ -33,7 +33,8 @@ def changed_wheels(
     """Return the names of new wheels with files that differ from their ``RECORD``.
 
     A file that is a hard link, as those into the cache are, is compared, unless its size and time are what was noted
-    when its digest was right. A path of several wheels is left to those who decide between them.
+    when its digest was right. A path of several wheels is left to those who decide between them. A ``RECORD`` that
+    lists nothing counts as changed: uv 0.13 does not report that the disk did not take it.
 
     Args:
         there: The wheels of the prefix.
@@ -42,7 +43,7 @@ def changed_wheels(
         old: What `record_stamps` returned before the installation.
     """
     now = record_stamps(there)
-    claims = Counter(row.name for row in rows)
+    claims, listed = Counter(row.name for row in rows), Counter(row.owner for row in rows)
     new = {row.owner for row in rows if row.name in now and now[row.name] != old.get(row.name)}
     files: defaultdict[str, list[Expected]] = defaultdict(list)
     for row in rows:
@@ -51,6 +52,9 @@ def changed_wheels(
     found = []
     for wheel in wheels:
         if wheel.name not in new:
+            continue
+        if listed[wheel.name] == 1:  # the RECORD itself
+            found.append(wheel.name)
             continue
         mine = files[wheel.name]
         key = f"wheel-{wheel.sha256}"
