@@ -349,3 +349,10 @@ def test_what_is_known_to_fail(facts: Facts, part: str, version: str, torch: str
 def test_names_of_gpus_as_lists_and_old_tools_write_them(facts: Facts, name: str, capability: str | None) -> None:
     found = find_by_name(name, facts)
     assert (str(found.capability) if found else None) == capability
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_has_the_day_that_it_was_compiled_on(name: str) -> None:
+    """``tenv facts`` prints it beside the count of rows that no primary source confirms."""
+    date = tomllib.loads((DATA / f"{name}.toml").read_text("utf-8")).get("date", "")
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", date)
