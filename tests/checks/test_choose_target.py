@@ -15,5 +15,6 @@ def test_a_target_of_which_nothing_is_known_about_running_falls_out() -> None:
     assert chosen.target == "cuda132"
     reasons = {row.target: row.reason for row in chosen.ranking}
     assert reasons["cuda-system"] == (
-        "cuda-toolkit: the target resolves cuda-toolkit from the host, but detection failed (TE309)"
+        "cuda-toolkit: the target resolves cuda-toolkit from the host, but detection failed (TE309): "
+        "the report does not say"
     )

@@ -277,6 +277,7 @@ def --env tenv-stored [target: string] { # activate by the stored data of a targ
   let data = (try { open --raw $"($meta)/@DATA@" | from json } catch { null })
   if $data == null { tenv-ask [$target] } else { tenv-activate $data }
 }
+@complete external
 def --env --wrapped tenv [...words: string] {
   let count = ($words | length)
   if $count == 2 and $words.0 == "activate" and $words.1 !~ '^-|/' {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tenv.activation.shells import elvish, fish, xonsh
+from tenv.activation.shells import elvish, fish, nushell, xonsh
 
 __all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
 
@@ -211,6 +211,22 @@ set edit:completion:arg-completer[tenv] = {|@words|
 }
 """
 
+_NUSHELL = r"""
+export-env {
+  let before = $env.config.completions.external.completer?
+  $env.config.completions.external.enable = true
+  $env.config.completions.external.completer = {|spans|
+    if ($spans | get 0? | default "" | path basename) != "tenv" {
+      return (if $before != null { do $before $spans })
+    }
+    let word = ($spans | last)
+    let found = (^sh -c @CORE@ sh ...($spans | skip 1) | lines)
+    if ($found | get 0? | default "") =~ '^:' { return null } # files, which nushell itself completes
+    $found | where {|one| $one | str starts-with $word }
+  }
+}
+"""
+
 _XONSH = r"""
 def _tenv_completion():
     import os
@@ -249,6 +265,10 @@ def _zsh(grammar: Grammar) -> str:
 
 def _elvish(grammar: Grammar) -> str:
     return _with_core(_ELVISH, elvish.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
+
+
+def _nushell(grammar: Grammar) -> str:
+    return _with_core(_NUSHELL, nushell.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
 
 
 def _xonsh(grammar: Grammar) -> str:
@@ -290,6 +310,7 @@ COMPLETIONS: Mapping[str, Callable[[Grammar], str]] = {
     "zsh": _zsh,
     "fish": _fish,
     "elvish": _elvish,
+    "nushell": _nushell,
     "xonsh": _xonsh,
 }
 """The text that makes a shell complete the words of tenv, for each shell that can."""
