@@ -1,4 +1,4 @@
-"""A session of VS Code's compound, driven by the values of the exported files alone: Python and C in one program."""
+"""A session of VS Code's compound, driven by the values of the exported files alone: Python and a C++ extension."""
 
 import os
 import re
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tenv.core.jsonc import read, value_of
 from tenv.debugging.tracing import read_rights, starting
 from tests.integration.bench import Bench, check
 from tests.support.debug_adapter import Adapter, Gdb
+from tests.support.vs_code import read_settings
 
 pytestmark = [
     pytest.mark.real,
@@ -20,14 +20,33 @@ pytestmark = [
     pytest.mark.skipif(starting(read_rights()) is not None, reason="this machine forbids tracing"),
 ]
 
-C = "long add_one(long number) {\n    return number + 1;\n}\n"
+EXTENSION = """\
+#include <Python.h>
+
+static long add_one(long number) {
+    return number + 1;
+}
+
+static PyObject* more(PyObject*, PyObject* number) {
+    return PyLong_FromLong(add_one(PyLong_AsLong(number)));
+}
+
+static PyMethodDef methods[] = {{"more", more, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "one", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+
+PyMODINIT_FUNC PyInit_one() {
+    return PyModule_Create(&module);
+}
+"""
 PYTHON = """\
-import ctypes
-add_one = ctypes.CDLL("./libone.so").add_one
+import one
+
 def more(number):
-    return add_one(number)
+    return one.more(number)
+
 print("result", more(41))
 """
+IN_EXTENSION, IN_PYTHON = 4, 4  # the lines of the breakpoints
 
 
 def test_both_breakpoints_are_hit(bench: Bench, tmp_path: Path) -> None:
@@ -36,10 +55,11 @@ def test_both_breakpoints_are_hit(bench: Bench, tmp_path: Path) -> None:
     bench.tenv("create", "cpu", "--prefix", prefix)
     bench.run(prefix, "python", "-m", "pip", "install", "--quiet", "debugpy")
     bench.tenv("export", "vscode", "cpu", "--prefix", prefix, "--output", work)
-    (work / "one.c").write_text(C)
+    (work / "one.cpp").write_text(EXTENSION)
     (work / "main.py").write_text(PYTHON)
-    check(["gcc", "-O0", "-g", "-shared", "-fPIC", "-o", "libone.so", "one.c"], work)
-    launch, tasks = (value_of(read((work / ".vscode" / f"{name}.json").read_text())) for name in ("launch", "tasks"))
+    headers = bench.run(prefix, "python", "-c", "import sysconfig; print(sysconfig.get_path('include'))")
+    check(["g++", "-O0", "-g", "-shared", "-fPIC", f"-I{headers.strip()}", "-o", "one.so", "one.cpp"], work)
+    launch, tasks = (read_settings(work / ".vscode" / f"{name}.json") for name in ("launch", "tasks"))
     entries = {entry["name"]: entry for entry in launch["configurations"]}
     native, python = (entries[name] for name in launch["compounds"][0]["configurations"])
 
@@ -55,7 +75,7 @@ def test_both_breakpoints_are_hit(bench: Bench, tmp_path: Path) -> None:
             gdb.send(row["text"])
         gdb.send(f"-file-exec-and-symbols {native['program']}")
         gdb.send(f"-exec-arguments {' '.join(map(filled, native['args']))}")
-        gdb.send("-break-insert -f one.c:2")
+        gdb.send(f"-break-insert -f one.cpp:{IN_EXTENSION}")
         gdb.send("-exec-run")
         (task,) = [task for task in tasks["tasks"] if task["label"] == python["preLaunchTask"]]
         subprocess.run([task["command"], *task["args"]], check=True, timeout=120)
@@ -77,7 +97,7 @@ def _stop_in_python(adapter: Adapter, entry: dict[str, Any], filled: Any) -> dic
     mappings = [{key: filled(value) for key, value in row.items()} for row in entry["pathMappings"]]
     adapter.send("attach", {"connect": entry["connect"], "justMyCode": entry["justMyCode"], "pathMappings": mappings})
     adapter.wait("event", "initialized")
-    adapter.send("setBreakpoints", {"source": {"path": filled("${file}")}, "breakpoints": [{"line": 4}]})
+    adapter.send("setBreakpoints", {"source": {"path": filled("${file}")}, "breakpoints": [{"line": IN_PYTHON}]})
     adapter.wait("command", "setBreakpoints")
     adapter.send("configurationDone")
     return adapter.wait("event", "stopped")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tenv.core.jsonc import read, value_of
 from tests.support.projects import Project
+from tests.support.vs_code import PARSER, read_settings
 
 NVCC = (
     "/opt/cuda/bin/nvcc -forward-unknown-to-host-compiler -ccbin=/usr/bin/g++ -DNDEBUG -Xfatbin -compress-all "
@@ -21,7 +21,14 @@ NVCC = (
 
 
 def config(path: str) -> Any:
-    return value_of(read(Path(path).read_text()))
+    return read_settings(Path(path))
+
+
+def test_the_parser_of_vs_code_is_installed_where_all_tests_run() -> None:
+    """`.ci/run` installs it with npm; each file that these tests read is then read by it, too."""
+    assert "jsonc-parser@" in (Path(__file__).parent.parent.parent / ".ci" / "run").read_text()
+    if shutil.which("npm") and os.environ.get("NODE_PATH"):
+        assert PARSER
 
 
 def entry(rows: list[dict[str, Any]], part: str) -> dict[str, Any]:
