@@ -1,6 +1,8 @@
 """The toolkit folder, as CMake's own FindCUDAToolkit takes it."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,3 +128,53 @@ def test_a_program_that_nvcc_alone_links_runs_outside_the_environment(bench: Ben
     source = tmp_path / "alone" / "blas.cu"
     run("nvcc", "-dc", source, "-o", tmp_path / "blas.o")
     run("nvcc", "-dlink", tmp_path / "blas.o", "-o", tmp_path / "linked.o")
+
+
+CLANGD = Path(sys.executable).with_name("clangd")
+KERNEL = """\
+#include <cuda_runtime.h>
+#include <cstdio>
+
+__global__ void twice(float* values, int count) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < count) {
+        values[at] *= 2;
+    }
+}
+
+void start(float* values, int count) {
+    twice<<<1, 32>>>(values, count);
+    std::printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+}
+"""
+PROGRAM = """\
+#include <cudnn.h>
+#include <cstdio>
+
+void start(float* values, int count);
+
+int main() {
+    start(nullptr, 0);
+    std::printf("%zu\\n", cudnnGetVersion());
+}
+"""
+LISTS = """\
+cmake_minimum_required(VERSION 3.24)
+project(two LANGUAGES CXX CUDA)
+add_executable(two main.cpp kernel.cu)
+"""
+
+
+def test_clangd_reads_a_source_in_cpp_and_one_in_cuda(bench: Bench) -> None:
+    folder = bench.work / "two"
+    folder.mkdir()
+    for name, text in (("kernel.cu", KERNEL), ("main.cpp", PROGRAM), ("CMakeLists.txt", LISTS)):
+        (folder / name).write_text(text)
+    settings = ("-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_CUDA_ARCHITECTURES=80")
+    bench.run("cuda130", "cmake", "-S", folder, "-B", folder / "build", "-G", "Ninja", *settings)
+    check([sys.executable, "-m", "tenv", "export", "clangd", "cuda130"], folder, bench.environment)
+    assert str(folder / "build") in (folder / ".clangd").read_text()
+    for name in ("kernel.cu", "main.cpp"):
+        words = [str(CLANGD), "--enable-config", f"--check={name}"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        assert (done.returncode, "All checks completed, 0 errors" in done.stderr) == (0, True), done.stderr

@@ -36,6 +36,10 @@ _ARCH = "sm_80"
 """Known to every clang from 11 on and to every CUDA from 11 on; what is compiled is looked at, not built."""
 
 
+_KNOWN_CUDA = "11.0"
+"""A CUDA that clang knows, from 11 on. Told none, or one that it does not know, clang 22 takes a launch of a kernel for
+that of CUDA before 9.2 and reports `cudaConfigureCall` as undeclared."""
+
 _FALSE_ALARM = "typename_nested_not_found"
 """clangd 14 and 16 report by it, in CUDA sources alone, each constructor of libstdc++ 12 that SFINAE rules out."""
 
@@ -59,6 +63,7 @@ def _export(subject: Subject) -> Exported:
     if site.toolchain.cuda:
         options = ["-xcuda", f"--cuda-path={site.toolchain.cuda}", f"--cuda-gpu-arch={_ARCH}", "-nocudalib"]
         options += ["-Wno-unknown-cuda-version", "-Wno-unknown-warning-option"]
+        options += ["-Xclang", f"-target-sdk-version={_KNOWN_CUDA}"]
         flags = {"Compiler": "clang++", "Remove": ["-x", *_NVCC_OPTIONS], "Add": options}
         silent = {"Suppress": [_FALSE_ALARM]}
         fragments.append({"If": {"PathMatch": r".*\.(cu|cuh)"}, "CompileFlags": flags, "Diagnostics": silent})
