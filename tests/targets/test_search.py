@@ -11,7 +11,7 @@ from tenv.host.machine import current_platform
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.project_folder import find_project
 from tenv.targets.search import Origin, Place, SearchPath
-from tests.support.projects import write_config
+from tests.support.projects import Project, write_config
 
 TEXT = 'platforms = ["linux-64"]\n'
 
@@ -227,3 +227,13 @@ def test_a_target_of_another_platform_is_named_only_where_there_is_no_other(
     with pytest.raises(UnknownTargetError) as error:
         places.find("cuda101")
     assert error.value.hint.startswith("nearest to CUDA 10.1: `cuda117`; ")
+
+
+@pytest.mark.parametrize("parent", ["cu118", "12.4", "CUDA 11.8 and more", "cuda999"])
+def test_a_missing_parent_with_the_name_of_a_cuda_is_reported(project: Project, parent: str) -> None:
+    """The hint looks for the nearest target of that CUDA, which may be the one that asks."""
+    for name in ("cuda118-mine", "cuda124-mine"):
+        (project.folder / "manifests" / f"{name}.toml").write_text(
+            f'extends = "{parent}"\nplatforms = ["linux-64"]\n[requirements]\ncuda = "11.8"\n'
+        )
+    assert f"no manifest `{parent}`" in project.fails(3, "manifest", "show", "cuda118-mine")

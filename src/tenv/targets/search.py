@@ -156,7 +156,8 @@ class SearchPath:
                 f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
-        meant = nearest_cuda(name, names, self._has_platform)
+        # The manifests of targets are not read for a parent that is missing: one of them may be what asks for it.
+        meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True)
         suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
 
