@@ -69,7 +69,8 @@ def test_lines_fit_and_words_are_whole(project: Project, words: tuple[str, ...])
     for width, text in texts.items():
         for line in text.splitlines():
             assert len(line) <= width or len(max(line.split(), key=len)) > width - 20, (width, line)
-        assert whole - set(text.split()) <= {"-"}, width
+        lost = {word for word in whole - set(text.split()) if not re.fullmatch(r"[\d.]+", word)}  # free bytes change
+        assert lost <= {"-"}, width
 
 
 def test_the_manylinux_line_of_audit_folds_beside_its_label(project: Project, tmp_path: Path) -> None:

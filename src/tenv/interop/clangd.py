@@ -37,8 +37,8 @@ _ARCH = "sm_80"
 
 
 _KNOWN_CUDA = "11.0"
-"""A CUDA that clang knows, from 11 on. Told none, or one that it does not know, clang 22 takes a launch of a kernel for
-that of CUDA before 9.2 and reports `cudaConfigureCall` as undeclared."""
+"""A CUDA that clang knows, from 11 on. Without one, or with one that it does not know, clang 22 takes a launch of a
+kernel for that of CUDA before 9.2 and reports `cudaConfigureCall` as undeclared."""
 
 _FALSE_ALARM = "typename_nested_not_found"
 """clangd 14 and 16 report by it, in CUDA sources alone, each constructor of libstdc++ 12 that SFINAE rules out."""
