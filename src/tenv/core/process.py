@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,13 +96,14 @@ def run(
         folder: Its working folder.
         text: Its standard input; empty if None.
         timeout: Seconds after which it is killed.
-        bound: Whether it ends with this process. Threads must not use it, since Python code between fork and exec is
-            unsafe there. An unbound program leads a process group, which is killed with it, since a compiler may be a
-            script that waits for another program.
+        bound: Whether it ends with this process. No program of a thread does, since Python code between fork and exec
+            can wait there forever for a lock of another thread. An unbound program leads a process group, which is
+            killed with it, since a compiler may be a script that waits for another program.
 
     Returns:
         The ended program, or `Missing` if it could not be started or timed out.
     """
+    bound = bound and threading.current_thread() is threading.main_thread()
     leads = not bound and sys.platform != "win32"
     try:
         with _binding(bound=bound) as changes:
