@@ -1,6 +1,7 @@
 """What every test stands on: a home of its own, no network, and a small project with an index of fake wheels."""
 
-import tests.support.bytecode  # noqa: F401 (works by being imported, before all that it is about)
+import tests.support.bytecode
+import tests.support.traced_threads  # noqa: F401 (both work by being imported, before all that they are about)
 
 # isort: split
 import contextlib
