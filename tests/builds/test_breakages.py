@@ -71,6 +71,7 @@ def folder_of_a_tool_that_is_gone(workshop: Workshop, _: pytest.MonkeyPatch) -> 
 def products_of_another_target(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
     notes = workshop.checkout / ".tenv" / "builds"
     notes.mkdir(parents=True)
+    (workshop.checkout / "build").mkdir()
     (notes / "build.configured.json").write_text(json.dumps({"target": "cuda130", "switches": {}}))
 
 
@@ -282,6 +283,13 @@ def check(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, broken: Break, ex
 @pytest.mark.parametrize("broken", QUICK, ids=lambda broken: broken.__name__)
 def test_what_is_broken_is_named(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, broken: Break) -> None:
     check(workshop, monkeypatch, broken, QUICK[broken])
+
+
+def test_a_build_folder_that_was_removed_is_of_no_target(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    products_of_another_target(workshop, monkeypatch)
+    (workshop.checkout / "build").rmdir()
+    python_refused(workshop, monkeypatch)
+    assert workshop.fails() == ("target", ("TE602",))
 
 
 @pytest.mark.long

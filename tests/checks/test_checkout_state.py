@@ -66,6 +66,22 @@ def test_asmjit_where_older_revisions_had_it(tmp_path: Path) -> None:
     assert tree(tmp_path, "third_party/fmt/LICENSE", "third_party/fbgemm/LICENSE", old).broken == ()
 
 
+@pytest.mark.parametrize(
+    "named",
+    [
+        'check_for_files(\n        os.path.join(third_party_path, "fmt", "third_party", "benchmark"), ["x"],\n)',
+        'check_file(os.path.join(third_party_path, "fmt", "third_party", "benchmark", "CMakeLists.txt"))',
+    ],
+)
+def test_what_else_the_check_names(tmp_path: Path, named: str) -> None:
+    whole = ("third_party/fmt/LICENSE", "third_party/fbgemm/LICENSE", ASMJIT)
+    text = f'{SETUP}{named}\ncheck_file(os.path.join(third_party_path, "gloo", "CMakeLists.txt"))\n'
+    assert tree(tmp_path / "without", *whole, setup=text).broken == ("third_party/fmt/third_party/benchmark",)
+    there = "third_party/fmt/third_party/benchmark/CMakeLists.txt"
+    assert tree(tmp_path / "with", *whole, there, setup=text).broken == ()
+    assert tree(tmp_path / "empty", *whole[1:], setup=text).broken == ("third_party/fmt",)
+
+
 @pytest.mark.parametrize(("git", "setup", "brings"), [(True, SETUP, True), (False, SETUP, False), (True, "", False)])
 def test_who_brings_submodules_that_are_all_empty(tmp_path: Path, git: bool, setup: str, brings: bool) -> None:
     if git:

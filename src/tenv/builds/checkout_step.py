@@ -144,7 +144,8 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
     command = f"tenv build {job.target.name} --pytorch {job.checkout} {again}"
     if job.request.fresh or job.request.clean:
         return
-    stamp = job.stamp()
+    there = job.folder.is_dir() or job.found.way is BuildWay.LIBRARIES
+    stamp = job.stamp() if there else {}  # after `rm -rf build` everything is made anew
     if stamp and job.found.products is Products.SOURCE and stamp.get("target") != job.target.name:
         yield build_finding(
             "TE904",

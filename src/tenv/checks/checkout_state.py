@@ -1,7 +1,8 @@
 """What is in a PyTorch checkout beside its sources: the submodules, and the folder of an earlier build.
 
 Whether a submodule is whole is asked as PyTorch's own check asks it (``check_submodules`` of setup.py,
-``cmake/PreBuildSteps.cmake`` from 2.14 on): one of six files must be there, and asmjit's below fbgemm.
+``cmake/PreBuildSteps.cmake`` from 2.14 on): one of six files must be there, and the CMakeLists.txt of those submodules
+of submodules that the check names (asmjit below fbgemm, benchmark or pybind11 below onnx).
 """
 
 import os
@@ -23,6 +24,8 @@ _BRINGS = re.compile(r"(Trying to initialize submodules|Initializing git submodu
 _UNLISTED = tuple(f"third_party/{name}" for name in ("gloo", "cpuinfo", "onnx", "fbgemm", "cutlass"))
 """What the check asks for where there is no .gitmodules."""
 _ASMJIT = tuple(f"third_party/fbgemm/{folder}/asmjit/CMakeLists.txt" for folder in ("external", "third_party"))
+_NESTED = re.compile(r'check_(?:for_)?files?\(\s*os\.path\.join\(\s*third_party_path((?:\s*,\s*"[\w.+-]+")+)')
+"""A folder or file that the check of setup.py names by its parts."""
 _ENTRY = re.compile(r"^([^#/:=\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
 _VERSION = re.compile(r"^__version__\s*=\s*['\"](\d+\.\d+[\w.+]*)['\"]", re.MULTILINE)
 _BUILT = ("build", "torch/lib/build", "torch/lib/tmp_install")
@@ -96,6 +99,11 @@ def read_state(root: Path) -> CheckoutState:
     broken = [path for path in listed if not _is_whole(root / path)]
     if "third_party/fbgemm" in listed and "third_party/fbgemm" not in broken and "asmjit" in checks:
         broken += [_ASMJIT[0].rpartition("/")[0]] if not any((root / file).is_file() for file in _ASMJIT) else []
+    broken += [
+        folder
+        for folder in _nested(checks)
+        if not (root / folder / "CMakeLists.txt").is_file() and not any(folder.startswith(f"{one}/") for one in broken)
+    ]
     empty = bool(listed) and all(_is_empty(root / path) for path in listed)
     return CheckoutState(
         broken=tuple(broken),
@@ -104,6 +112,15 @@ def read_state(root: Path) -> CheckoutState:
         cache=_cache(root),
         built=_built(root),
     )
+
+
+def _nested(checks: str) -> Iterator[str]:
+    """Yield the submodules of submodules, without asmjit, that the check of setup.py names."""
+    for parts in _NESTED.findall(checks):
+        names = re.findall(r'"([^"]+)"', parts)
+        folder = "/".join(names[:-1] if names[-1] == "CMakeLists.txt" else names)
+        if "/" in folder and not folder.endswith("asmjit"):
+            yield f"third_party/{folder}"
 
 
 def _is_whole(folder: Path) -> bool:
