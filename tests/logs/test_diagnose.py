@@ -122,6 +122,18 @@ def test_of_two_steps_that_fail_the_first_decides_and_the_other_is_named(table: 
     assert found.error.number == 2
 
 
+@pytest.mark.parametrize("log", FAILURES, ids=lambda log: log.stem)
+def test_what_is_known_to_be_built_leaves_out_the_causes_of_others(log: Path, table: BuildFailureTable) -> None:
+    rows = {failure.name: failure for failure in table.failures}
+    expected = rows[notes(log)["expected"]]
+    found = diagnose(lines(log), table, of="pytorch").cause
+    if "pytorch" in expected.of:
+        assert found is not None
+        assert found.failure == expected
+    elif found is not None:
+        assert {"pytorch", "extension"} & set(found.failure.of)
+
+
 def test_a_failure_of_unknown_cause_names_its_step_and_its_error(table: BuildFailureTable) -> None:
     log = [
         "[1/9] Building CXX object a.o",

@@ -91,7 +91,7 @@ def _failed(job: BuildJob, said: str, log: Path) -> Finding:
     from tenv.checks.build_log.diagnose import diagnose
 
     lines = [line for line in said.splitlines() if line.strip()]
-    cause = diagnose([*lines, "ERROR: import torch"], job.context.facts().build_failures).cause
+    cause = diagnose([*lines, "ERROR: import torch"], job.context.facts().build_failures, of="pytorch").cause
     if cause is not None:
         return cause.finding()
     last = lines[-1] if lines else "it printed nothing"

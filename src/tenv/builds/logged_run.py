@@ -137,7 +137,7 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable)
     """
     if ran.status == 0 and not ran.reason:
         raise BugError(f"{what} has not failed")
-    found = diagnose([*ran.lines, "ninja: build stopped: subcommand failed."], table)
+    found = diagnose([*ran.lines, "ninja: build stopped: subcommand failed."], table, of="pytorch")
     if ran.reason:
         return build_finding(code, what, f"can't be done: {ran.reason}", str(log), "", f"see {log}")
     if found.cause is not None:

@@ -6,7 +6,7 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tenv.checks.build_log.literals import Sieve
 from tenv.checks.build_log.log_lines import LogLine, clean
@@ -14,6 +14,9 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks
 
 __all__ = ["Cause", "Diagnosis", "diagnose"]
+
+_ANY = "extension"
+"""What a cause is of that any package compiled against torch may have."""
 
 _FAILED = "FAILED: "
 _REPORT = 40
@@ -81,14 +84,25 @@ class Diagnosis:
     others: tuple[Cause, ...]
 
 
-def diagnose(lines: Iterable[str], table: BuildFailureTable) -> Diagnosis:
+def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Diagnosis:
     """Return the diagnosis of a log.
 
     Args:
         lines: The lines of the log.
         table: The known causes.
+        of: What was built, such as ``pytorch``: causes of other packages do not count, and those of any extension only
+            if there is no other. Empty if that is not known.
     """
     log = list(clean(lines))
+    if not of:
+        return _diagnose(log, table)
+    own = tuple(failure for failure in table.failures if of in failure.of)
+    any_ = tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)
+    found = _diagnose(log, replace(table, failures=own))
+    return found if found.cause else _diagnose(log, replace(table, failures=any_))
+
+
+def _diagnose(log: Sequence[LogLine], table: BuildFailureTable) -> Diagnosis:
     marks = table.marks
     end = _last_success(log, marks)
     rest = log[end:]
