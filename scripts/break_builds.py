@@ -282,13 +282,13 @@ def linker_broken(trial: Trial) -> None:
     trial.compiler("-o", 'case "$*" in *" -c "*|*" -E "*|*-dM*) ;; *) echo "ld: cannot find crt1.o" >&2; exit 1;; esac')
 
 
-@breakage("configure", "TE801", "TE932")
+@breakage("configure", "TE801")
 def cmake_file_gone(trial: Trial) -> None:
     """A file of the checkout was removed."""
     trial.remove("cmake/Dependencies.cmake")
 
 
-@breakage("configure", "TE932")
+@breakage("configure", "TE801")
 def cmake_file_cut_short(trial: Trial) -> None:
     """A submodule was edited."""
     trial.edit("third_party/fmt/CMakeLists.txt", "cmake_minimum_required(VERSION", "if(cmake_minimum_required(VERSION")
@@ -317,7 +317,7 @@ def yaml_module_broken(trial: Trial) -> None:
     )
 
 
-@breakage("configure", "TE932")
+@breakage("configure", "TE701")
 def cmake_killed(trial: Trial) -> None:
     """CMake is killed."""
     trial.words = ["--fresh"]
