@@ -361,7 +361,7 @@ def build_file_truncated(trial: Trial) -> None:
 def disk_too_small_for_debugging(trial: Trial) -> None:
     """The disk holds a release build, and no debug build."""
     trial.small_disk("build", "4g")
-    trial.words = ["--debug"]
+    trial.words = ["--debug", "--fresh"]
 
 
 @breakage("canary", "TE961", "TE801")

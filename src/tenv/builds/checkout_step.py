@@ -156,7 +156,8 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
             command,
         )
     elif stamp and stamp.get("switches") != job.switches and job.found.products is Products.SOURCE:
-        yield _stale(job, f"was configured with {_words(stamp.get('switches'))}", str(job.stamp_file), command)
+        reason = f"was configured with {_words(stamp.get('switches'))}, and this build has {_words(job.switches)}"
+        yield _stale(job, reason, str(job.stamp_file), command)
     elif reason := _foreign(job):
         yield _stale(job, reason, str(job.folder / "CMakeCache.txt"), command)
 

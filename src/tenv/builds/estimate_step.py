@@ -53,7 +53,7 @@ def check_estimate(job: BuildJob) -> Done:
     seconds = total_seconds(tasks, architectures, factor) / max(1, min(plan.jobs, machine.cores.value))
     job.estimate = seconds
     need = _disk(tasks, job.request.debug.build_type)
-    free = shutil.disk_usage(job.checkout).free
+    free = shutil.disk_usage(job.folder).free  # it may be a link, or a disk of its own
     findings = list(_short(job, need, free))
     if memory is not None and plan.jobs < machine.cores.value and wanted is None:
         findings.append(_limited(plan.jobs, plan.reason))
@@ -130,7 +130,7 @@ def _short(job: BuildJob, need: int, free: int) -> Iterator[Finding]:
     certain = free < need * (1 - _DOUBT)
     yield build_finding(
         "TE951",
-        str(job.checkout),
+        str(job.folder),
         f"has {format_bytes(free)} free, and the build takes about {format_bytes(need)}",
         f"{job.folder}: {format_bytes(need)} by the number of its objects",
         "src/tenv/builds/task_costs.py: an estimate",
