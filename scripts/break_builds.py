@@ -364,7 +364,7 @@ def disk_too_small_for_debugging(trial: Trial) -> None:
     trial.words = ["--debug", "--fresh"]
 
 
-@breakage("canary", "TE961", "TE801")
+@breakage("canary", "TE801")
 def header_removed(trial: Trial) -> None:
     """A header was removed."""
     trial.remove("c10/macros/Export.h")
