@@ -1,6 +1,7 @@
 """`tenv build` from a checkout to an import, in the ways of all eras, and again with little to do."""
 
 import json
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -128,6 +129,18 @@ def test_a_plan_writes_nothing(workshop: Workshop) -> None:
     steps = json.loads(ended.out)["data"]["steps"]
     assert [row["name"] for row in steps] == ["checkout", "target", "create", "probe", "configure", "estimate", "build"]
     assert set(workshop.project.folder.rglob("*")) == before
+
+
+def test_a_switch_that_changes_reaches_a_build_folder_that_is_configured(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert workshop.build("--only", "c10")["steps"]
+    monkeypatch.setenv("USE_DISTRIBUTED", "0")
+    again = workshop.build("--only", "c10")
+    assert step(again, "configure")["facts"]["changed"] == ["USE_DISTRIBUTED"]
+    log = (workshop.checkout / ".tenv/builds/tiny/configure.log").read_text()
+    assert re.search(r"USE_DISTRIBUTED +: (0|OFF)", log)
+    assert step(workshop.build("--only", "c10"), "configure")["facts"]["skipped"] is True
 
 
 def test_a_plan_that_configures_stops_at_the_estimate(workshop: Workshop) -> None:

@@ -146,6 +146,7 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
         return
     there = job.folder.is_dir() or job.found.way is BuildWay.LIBRARIES
     stamp = job.stamp() if there else {}  # after `rm -rf build` everything is made anew
+    stamp = stamp if "target" in stamp else {}  # a configuration that failed is of no target
     if stamp and job.found.products is Products.SOURCE and stamp.get("target") != job.target.name:
         yield build_finding(
             "TE904",

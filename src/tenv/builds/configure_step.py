@@ -67,15 +67,17 @@ def configure(job: BuildJob) -> Done:
     if job.request.clean:
         _remove(job)
     commands = configure_commands(job)
-    inputs = _inputs(job, commands)
+    variables = _variables(job)
+    inputs = _inputs(job, commands, variables)
     facts = {"folder": str(job.folder), "commands": commands, "skipped": False}
     if not commands:
         return Done(findings, {**facts, "skipped": True}, lines=("this revision configures and compiles in one go",))
     if _is_configured(job, inputs):
         lines = (f"{job.folder} is configured for this already: CMake is not run",)
         return Done(findings, {**facts, "skipped": True}, job.log("configure"), lines)
-    if job.request.fresh:
-        (job.folder / "CMakeCache.txt").unlink(missing_ok=True)
+    changed, cache = _changed(job, variables), job.folder / "CMakeCache.txt"
+    if job.request.fresh or job.stamp():  # setup.py runs no CMake where a cache is, and elsewhere a cached value wins
+        cache.unlink(missing_ok=True)
     make_folder(job.folder)
     write_launcher(job)
     log = job.log("configure")
@@ -90,12 +92,13 @@ def configure(job: BuildJob) -> Done:
             again=index > 0,
         )
         if ran.status:
-            job.stamp_file.unlink(missing_ok=True)
+            write_atomic(job.stamp_file, json.dumps({"variables": variables}, indent=1) + "\n")  # of no target yet
             table = job.context.facts().build_failures
             return Done([*findings, look_up(ran, "TE932", "the configuration", log, table)], facts, log)
-    stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs}
+    stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs, "variables": variables}
     write_atomic(job.stamp_file, json.dumps(stamp, indent=1) + "\n")
-    return Done(findings, facts, log, (f"configured in {job.folder}",))
+    again = f", anew, since {', '.join(changed)} changed" if changed else ""
+    return Done(findings, {**facts, "changed": changed}, log, (f"configured in {job.folder}{again}",))
 
 
 def _remove(job: BuildJob) -> None:
@@ -104,18 +107,30 @@ def _remove(job: BuildJob) -> None:
     job.stamp_file.unlink(missing_ok=True)
 
 
-def _inputs(job: BuildJob, commands: list[list[str]]) -> str:
-    """Return a digest of all that a configuration depends on and CMake itself does not watch."""
-    kept = {
+def _variables(job: BuildJob) -> dict[str, str]:
+    """Return the variables that a configuration depends on."""
+    return {
         name: value
         for name, value in sorted(job.environ.items())
         if name in _SETTLED
         or name in set_switches(job.environ)
         or (name.startswith("CMAKE_") and name not in _VOLATILE)
     }
+
+
+def _inputs(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]) -> str:
+    """Return a digest of all that a configuration depends on and CMake itself does not watch."""
     state = job.environment.state()
-    found: Mapping[str, object] = {"commands": commands, "environ": kept, "python": state.python if state else ""}
+    found: Mapping[str, object] = {"commands": commands, "environ": variables, "python": state.python if state else ""}
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def _changed(job: BuildJob, variables: Mapping[str, str]) -> list[str]:
+    """Return the variables that the last configuration had with another value, or not at all."""
+    before = job.stamp().get("variables")
+    if not isinstance(before, dict):
+        return []
+    return sorted(name for name in {*before, *variables} if before.get(name) != variables.get(name))
 
 
 def _is_configured(job: BuildJob, inputs: str) -> bool:
