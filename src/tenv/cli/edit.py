@@ -10,7 +10,7 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.progress_bar import Terminal
-from tenv.core.errors import TenvError, UsageError
+from tenv.core.errors import UsageError
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
@@ -82,13 +82,9 @@ def _require(context: "Context", verb: str, target: str, packages: Sequence[str]
         return
     if target in context.places.names():
         raise UsageError(f"no package is given after the target {target}", hint=f"`tenv {verb} {target} PACKAGE`")
-    try:
-        default = context.default_target()
-    except TenvError:  # none, or several without a choice
-        default = "TARGET"
     raise UsageError(
         f"`{target}` is no target, and no package is given after it",
-        hint=f"`tenv {verb} {default} {shlex.quote(target)}`: the target comes first",
+        hint=f"`tenv {verb} {context.default_word()} {shlex.quote(target)}`: the target comes first",
     )
 
 
