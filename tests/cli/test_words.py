@@ -10,6 +10,7 @@ from tenv.cli.examples import EXAMPLES
 from tenv.cli.main import COMMANDS
 from tenv.cli.other_words import OTHER_WORDS, SECOND_WORDS
 from tests.cli.test_command_family import command_of
+from tests.support.fakes import MINORS
 from tests.support.projects import Project, call
 
 
@@ -85,6 +86,27 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
         assert words[:2] == ["tenv", name]
         with click.Context(click.Command("tenv")) as above:
             command_of(name).make_context(name, words[2:], parent=above)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("add numpy scipy", 2, "hint: `tenv add tiny numpy scipy`: the target comes first"),
+        ("drop numpy scipy", 2, "hint: `tenv drop tiny numpy scipy`: the target comes first"),
+        ("add tinny numpy", 2, "hint: did you mean `tiny`? (`tenv targets` lists them)"),
+        ("verify other-thing", 2, "hint: `tenv targets` lists the targets, tiny among them"),
+        ("create auot", 2, "hint: did you mean `auto`?"),
+        ("add tiny ./it", 2, "hint: `tenv run tiny -- python -m pip install ./it` installs it"),
+        ("remove tiny", 8, "hint: `tenv list` lists them"),
+        (f"create tiny --python {MINORS[0][:-1]}99", 2, f"hint: `tenv create tiny --python {MINORS[1]}` takes"),
+        ("create tiny --lock-file no.lock", 7, "hint: `tenv lock tiny --lock-file no.lock` writes it"),
+        ("diff no.lock", 7, "there is no lock file no.lock"),
+        ("explain numpy", 2, "`tenv explain TE101`"),
+    ],
+)
+def test_a_hint_can_be_pasted(words: str, status: int, said: str, locked: Project) -> None:
+    ended = call(*shlex.split(words))
+    assert (ended.status, said in ended.err) == (status, True), ended
 
 
 @pytest.mark.parametrize("verb", ["add", "drop"])

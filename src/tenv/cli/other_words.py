@@ -77,6 +77,8 @@ def way_of(name: str, arguments: Sequence[str]) -> str:
     words = [word for word in arguments if not word.startswith("-")]
     way = SECOND_WORDS.get((name, words[0])) if words else None
     way, given = (way, words[1:]) if way else (OTHER_WORDS.get(name, ""), words)
+    if not way:
+        return ""
     if name == "pip" and given[:1] and given[0] in _VERBS:  # `pip install numpy`
         given = given[1:]
     targets = _targets()
@@ -86,7 +88,7 @@ def way_of(name: str, arguments: Sequence[str]) -> str:
     if packages and name in _TAKES_PACKAGE:
         way = re.sub(r"\b(?:PACKAGE|REGEX)\b", lambda _: shlex.join(packages), way)
     for key, value in zip(("KEY", "VALUE"), given, strict=False):
-        way = re.sub(rf"\b{key}\b", lambda _, value=value: shlex.quote(value), way)
+        way = way.replace(key, shlex.quote(value))
     return way
 
 

@@ -86,7 +86,7 @@ def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) 
     """Return a hint with both forms of the command for a first word that is not a target."""
     typed = shlex.join([target, *words])
     forms = f"`tenv run {context.default_word()} -- {typed}` names a target, `tenv run -- {typed}` uses the default"
-    return f"{forms}; {nearest}" if nearest.startswith("known targets") else f"{nearest}; {forms}"
+    return f"{forms}; {nearest}" if nearest.startswith("`tenv targets`") else f"{nearest}; {forms}"
 
 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None) -> None:
