@@ -1,9 +1,10 @@
-"""Draw ten screens of tenv, 80 columns wide, as SVG for a light and a dark page.
+"""Draw screens of tenv, 80 columns wide, as SVG for a light and a dark page.
 
     python scripts/pictures.py FOLDER [NAME …]
 
 Each screen is what a terminal of tmux shows after a real run: of the shipped targets in an empty folder, or of a small
-project whose packages an index on 127.0.0.1 serves. The README shows `check`, which lies in docs/pictures.
+project whose packages an index on 127.0.0.1 serves. `day`, which must be named alone, installs a shipped target of
+2.5 GB from the index and the cache of uv of the user that runs this. `docs/pictures` has `day` and `check`.
 """
 
 import io
@@ -13,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +29,7 @@ sys.path[:0] = [str(CHECKOUT)]
 
 from tests.support.fakes import Index, make_wheel  # noqa: E402 (the checkout is no installed package)
 
-WIDTH, LINES = 80, 400
+WIDTH, LINES = 80, 2000
 SCREENS: Mapping[str, str] = {
     "help": "tenv --help",
     "targets": "tenv targets",
@@ -42,6 +44,14 @@ SCREENS: Mapping[str, str] = {
 }
 """By the name of the picture: what is typed."""
 
+DAY = (
+    "tenv create auto --assume-driver 580.95.05 --assume-gpu 'RTX 4090'",
+    "tenv check cuda132 --assume-driver 535.104.05 --assume-gpu 'RTX 4090'",
+    "tenv diff cuda130 cuda132",
+)
+"""What is typed on the first picture of the README, in a checkout of PyTorch."""
+DAY_LINES = 16
+
 THEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 MOST_LINES = 60
 
@@ -54,15 +64,20 @@ numpy = "*"
 """
 
 
-def draw(name: str, words: str, said: str, folder: Path) -> None:
-    """Write both pictures of a screen."""
+def cut(said: str, most: int = MOST_LINES) -> str:
+    """Return the first lines of an output, and how many there are more."""
     lines = said.rstrip("\n").split("\n")
-    cut = [*lines[:MOST_LINES], f"… {len(lines) - MOST_LINES} lines more"] if len(lines) > MOST_LINES else lines
+    return "\n".join([*lines[:most], f"\x1b[0m… {len(lines) - most} lines more"] if len(lines) > most else lines)
+
+
+def draw(name: str, outputs: Mapping[str, str], folder: Path) -> None:
+    """Write both pictures of a screen: of each command what is typed, and what is printed."""
+    text = "\n\n".join(f"\x1b[1m$ {words}\x1b[0m\n{said}\x1b[0m" for words, said in outputs.items())
     # The template of rich fetches a font from another server; the page's own monospaced font serves as well.
     template = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     for tone, theme in THEMES.items():
         console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor", force_terminal=True)
-        console.print(Text.from_ansi(f"\x1b[1m$ {words}\x1b[0m\n" + "\n".join(cut)))
+        console.print(Text.from_ansi(text))
         target = folder / f"{name}-{tone}.svg"
         target.write_text(console.export_svg(title="", theme=theme, code_format=template, unique_id=f"tenv-{name}"))
 
@@ -101,7 +116,19 @@ class Stage:
             shown = subprocess.run(capture, capture_output=True, text=True, check=True).stdout
         finally:
             subprocess.run([*server, "kill-server"], check=True)
-        return shown.replace(str(self.project.parent), "~").rstrip()
+        return shown.replace(str(self.project.parent), "~").replace(str(CHECKOUT), "~/tenv").rstrip()
+
+    def be_a_day(self) -> dict[str, str]:
+        """Return what the commands of `DAY` print in a checkout of PyTorch, with the packages of the user's index."""
+        (self.project / "torch" / "csrc").mkdir(parents=True)
+        (self.project / "setup.py").touch()
+        (self.project / "version.txt").write_text("2.14.0a0\n")
+        uv = sysconfig.get_path("scripts") + "/uv"
+        cache = subprocess.run([uv, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+        del self.variables["UV_DEFAULT_INDEX"]
+        given = {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
+        self.variables |= {**given, "UV_CACHE_DIR": cache}
+        return {words: cut(self.run(words), DAY_LINES) for words in DAY}
 
     def make_project(self, wheels: Path) -> None:
         """Make a project with a target `mine`, locked."""
@@ -119,6 +146,9 @@ def main(folder: Path, names: list[str]) -> None:
         wheels.mkdir()
         with Index(wheels) as index:
             stage = Stage(Path(name), index.url)
+            if names == ["day"]:
+                draw("day", stage.be_a_day(), folder)
+                return
             for screen, words in SCREENS.items():
                 if screen == "create":
                     stage.make_project(wheels)
@@ -128,7 +158,7 @@ def main(folder: Path, names: list[str]) -> None:
                 if not names or screen in names or screen == "create":
                     said = stage.run(words)
                     if not names or screen in names:
-                        draw(screen, words, said, folder)
+                        draw(screen, {words: cut(said)}, folder)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ def test_explain_tells_what_is_replaced(locked: Project, monkeypatch: pytest.Mon
 
 
 def test_a_bug_is_told_as_one(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fault(*_: object) -> None:
+    def fault(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("tenv.verbs.list.find_environments", fault)

@@ -1,23 +1,63 @@
 """Words of other tools, options before the command, and the examples in the help."""
 
+import json
 import shlex
 
 import click
 import pytest
 
 from tenv.cli.examples import EXAMPLES
-from tenv.cli.main import COMMANDS, OTHER_WORDS
+from tenv.cli.main import COMMANDS
+from tenv.cli.other_words import OTHER_WORDS, SECOND_WORDS
 from tests.cli.test_command_family import command_of
+from tests.support.fakes import MINORS
 from tests.support.projects import Project, call
 
 
-@pytest.mark.parametrize("word", OTHER_WORDS)
-def test_a_word_of_another_tool_leads_to_the_command_of_tenv(word: str) -> None:
-    ended = call(word, "numpy")
-    assert ended.status == 2
-    assert f"hint: {OTHER_WORDS[word]}\n" in ended.err
-    named = {part.split()[1] for part in OTHER_WORDS[word].split("`")[1::2]}
-    assert named <= set(COMMANDS)
+@pytest.mark.parametrize("words", [*((word,) for word in OTHER_WORDS), *SECOND_WORDS], ids="-".join)
+def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, ...]) -> None:
+    ended = call(*words, "numpy")
+    assert (ended.status, f"error[usage]: there is no command `{' '.join(words)}`" in ended.err) == (2, True)
+    hint = ended.err.partition("hint: ")[2]
+    named = [shlex.split(part) for part in hint.split("`")[1::2]]
+    assert named
+    for program, verb, *_ in named:
+        assert (program, verb in COMMANDS) == ("tenv", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("install numpy", "tenv add tiny numpy"),
+        ("install tiny", "tenv create tiny"),
+        ("install 'numpy>=2' scipy", "tenv add tiny 'numpy>=2' scipy"),
+        ("uninstall numpy", "tenv drop tiny numpy"),
+        ("pip install -U numpy", "tenv add tiny numpy"),
+        ("pip freeze", "tenv run tiny -- python -m pip"),
+        ("why alpha", "tenv tree tiny --invert alpha"),
+        ("search 'cu.*'", "tenv packages tiny 'cu.*'"),
+        ("--json sync", "tenv create tiny"),
+        ("env remove other", "tenv remove other"),
+        ("config set sync true", "tenv config sync true"),
+        ("exec other", "tenv run other -- COMMAND"),
+        ("remove numpy", "tenv drop tiny numpy"),
+        ("update numpy", "tenv update tiny numpy"),
+        ("run python -V", "tenv run tiny -- python -V"),
+    ],
+)
+def test_the_hint_has_the_target_and_the_packages(words: str, command: str, project: Project) -> None:
+    """`tiny` is the default, `other` another target."""
+    text = (project.folder / "manifests" / "tiny.toml").read_text()
+    (project.folder / "manifests" / "other.toml").write_text(text)
+    (project.folder / "tenv.toml").write_text('default = "tiny"\n')
+    ended = call(*shlex.split(words))
+    said = json.loads(ended.out)["error"]["hint"] if "--json" in words else ended.err.partition("hint: ")[2]
+    assert (ended.status, f"`{command}`" in said) == (2, True), ended
+
+
+def test_a_target_may_have_the_name_of_a_second_word(created: Project) -> None:
+    (created.folder / "manifests" / "tiny.toml").rename(created.folder / "manifests" / "list.toml")
+    assert call("env", "list").status == 8  # it is asked for, and was not created
 
 
 def test_help_is_a_word_too() -> None:
@@ -48,6 +88,27 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
             command_of(name).make_context(name, words[2:], parent=above)
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("add numpy scipy", 2, "hint: `tenv add tiny numpy scipy`: the target comes first"),
+        ("drop numpy scipy", 2, "hint: `tenv drop tiny numpy scipy`: the target comes first"),
+        ("add tinny numpy", 2, "hint: did you mean `tiny`? (`tenv targets` lists them)"),
+        ("verify other-thing", 2, "hint: `tenv targets` lists the targets, tiny among them"),
+        ("create auot", 2, "hint: did you mean `auto`?"),
+        ("add tiny ./it", 2, "hint: `tenv run tiny -- python -m pip install ./it` installs it"),
+        ("remove tiny", 8, "hint: `tenv list` lists them"),
+        (f"create tiny --python {MINORS[0][:-1]}99", 2, f"hint: `tenv create tiny --python {MINORS[1]}` takes"),
+        ("create tiny --lock-file no.lock", 7, "hint: `tenv lock tiny --lock-file no.lock` writes it"),
+        ("diff no.lock", 7, "there is no lock file no.lock"),
+        ("explain numpy", 2, "`tenv explain TE101`"),
+    ],
+)
+def test_a_hint_can_be_pasted(words: str, status: int, said: str, locked: Project) -> None:
+    ended = call(*shlex.split(words))
+    assert (ended.status, said in ended.err) == (status, True), ended
+
+
 @pytest.mark.parametrize("verb", ["add", "drop"])
 def test_a_package_without_its_target_is_shown_the_whole_command(verb: str, project: Project) -> None:
     ended = call(verb, "numpy>=2")
@@ -57,11 +118,11 @@ def test_a_package_without_its_target_is_shown_the_whole_command(verb: str, proj
 
 
 def test_a_package_in_the_place_of_the_target_of_update_is_named(project: Project) -> None:
-    assert "`tenv update TARGET numpy` updates one package" in call("update", "numpy").err
+    assert "`tenv update tiny numpy` updates one package" in call("update", "numpy").err
     assert "updates one package" not in call("update", "nosuch", "numpy").err
 
 
 def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project) -> None:
     hint = call("run", "python", "-V").err.partition("hint: ")[2]
-    forms = "`tenv run TARGET -- python -V` names a target, `tenv run -- python -V` uses the default; "
+    forms = "`tenv run tiny -- python -V` names a target, `tenv run -- python -V` uses the default; "
     assert hint.startswith(forms)

@@ -132,4 +132,4 @@ def test_remove_says_what_it_removes_and_what_was_meant(project: Project) -> Non
     ended = call("remove", "numpy")
     assert ended.status == 2
     assert "`tenv remove` removes environments" in ended.err
-    assert "hint: `tenv drop TARGET numpy` takes a package out of a target" in ended.err
+    assert "hint: `tenv drop tiny numpy` takes a package out of a target" in ended.err

@@ -170,7 +170,7 @@ REFUSED = [
     (("check", "cuda121", "--target-from-report"), 2, "exclude each other"),
     (("check", "--against", ".", "--target-from-report"), 2, "exclude each other"),
     (("check-driver", "--against", ".", "--target-from-report"), 2, "exclude each other"),
-    (("create",), 2, "Missing argument 'TARGET'"),
+    (("create",), 2, "no TARGET is given"),
     (("create", "auto", "--target-from-report"), 2, "exclude each other"),
 ]
 

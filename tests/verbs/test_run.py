@@ -12,4 +12,4 @@ def test_a_file_that_is_no_program_is_named_as_what_it_is(created: Project) -> N
 
 def test_the_hint_for_a_mistyped_target_begins_with_the_nearest_name(project: Project) -> None:
     said = project.fails(2, "unknown-target", "run", "tinny", "true")
-    assert said.index("`tiny`") < said.index("tenv run TARGET -- tinny true")
+    assert said.index("`tiny`") < said.index("tenv run tiny -- tinny true")

@@ -19,7 +19,19 @@ def config_file() -> Path:
 def test_the_only_manifest_is_the_default_target(created: Project) -> None:
     assert created.ok("default").out == "tiny\n"
     assert created.run("run", "--", "sh", "-c", "echo $TENV_TARGET").out == "tiny\n"
-    assert created.ok("show", "tiny").out
+    assert created.ok("show").out == created.ok("show", "tiny").out
+    created.ok("remove", "tiny")
+    assert created.ok("create", "--json").data["target"] == "tiny"
+
+
+def test_a_default_that_is_no_target_is_named_with_its_file(created: Project) -> None:
+    (created.folder / "tenv.toml").write_text('default = "tiyn"\n')
+    for words in (("run", "--", "true"), ("packages",), ("create",), ("show",), ("default",)):
+        err = created.fails(2, "unknown-target", *words)
+        assert f"{created.folder}/tenv.toml: default: there is no target `tiyn`" in err
+        assert "hint: `tenv default tiny` sets another one" in err
+    created.ok("default", "tiny")
+    created.ok("packages")
 
 
 def test_of_several_manifests_tenv_toml_names_the_default(created: Project) -> None:
@@ -27,7 +39,7 @@ def test_of_several_manifests_tenv_toml_names_the_default(created: Project) -> N
     (created.folder / "tenv.toml").write_text("# ours\nsync = false\n")
     created.ok("create", "other")
     err = created.fails(2, "usage", "default")
-    assert "hint: `tenv default TARGET` sets one for the project" in err
+    assert "hint: `tenv default other` sets one for the project" in err
     created.ok("default", "tiny")
     assert (created.folder / "tenv.toml").read_text() == '# ours\nsync = false\ndefault = "tiny"\n'
     assert created.ok("default", "--json").data == {"target": "tiny", "origin": f"{created.folder}/tenv.toml"}

@@ -54,6 +54,19 @@ def test_a_lock_that_counts_already_is_not_written_again(built_in: Project) -> N
     assert own_lock().exists()
 
 
+def test_an_update_that_finds_nothing_newer_writes_no_copy(built_in: Project) -> None:
+    (built_in.index.folder / "alpha-3.0-py3-none-any.whl").unlink()
+    for words in (
+        ("update", "--user", "tiny"),
+        ("update", "--user", "--dry-run", "tiny"),
+        ("update", "--user", "tiny", "beta"),
+    ):
+        ended = built_in.ok(*words, "--json")
+        assert (ended.data["changed"], ended.data["path"]) == (False, str(built_in.lock))
+        assert f"{built_in.lock} is up to date" in built_in.ok(*words).err
+        assert not own_lock().exists()
+
+
 def test_targets_show_and_create_say_whose_counts(built_in: Project) -> None:
     assert (row()["origin"], row()["lock_origin"]) == ("built-in", "built-in")
     assert "tiny (built-in)" in built_in.ok("show", "tiny").out

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress_bar import Terminal
@@ -29,7 +29,7 @@ __all__ = ["create"]
 
 
 @command("create", short_help="Create or repair the environment of a target.")
-@click.argument("target", required=False)
+@target_argument
 @click.option("--prefix", type=click.Path(path_type=Path), help="The folder to create it in.")
 @click.option(
     "--locked",
@@ -87,19 +87,20 @@ def create(
     If the lock is missing or stale, tenv locks the target first. Before any change, tenv applies the rules of `tenv
     check`: an error about building ends the command with status 4.
 
-    TARGET `auto` selects the best target for this machine and the PyTorch checkout in the working folder.
+    Without TARGET, it is the default target. `auto` selects the best target for this machine and the PyTorch checkout
+    in the working folder.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
     from tenv.targets.search import AUTO  # late: loads what it needs
     from tenv.verbs import create as workflow
 
-    if target is None and not target_from_report:
-        raise click.UsageError("Missing argument 'TARGET'.")
     mode, named = _mode(locked=locked, frozen=frozen), _named(features)
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         options, taken, around, choice = HostOptions(**host), None, None, None
+        if target is None and not target_from_report:
+            target = context.default_target()
         if target_from_report:
             taken = taken_from_report(context, target, options, progress.say)
             options = taken.options

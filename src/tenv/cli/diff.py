@@ -1,5 +1,6 @@
 """``tenv diff``, and the text with which every command reports a change of a lock."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from tenv.locks.package_changes import PackageChange
     from tenv.verbs.diff import Compared
 
-__all__ = ["diff", "outline", "print_difference"]
+__all__ = ["change_text", "diff", "outline", "print_difference"]
 
 _SHOWN = 20
+_DIGITS = 12
 _INDENT = "      "
 _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
@@ -126,7 +128,7 @@ def _tally(difference: "Difference") -> str:
 
 def _values(prefix: str, rows: "Sequence[ValueChange]", everywhere: tuple[str, ...], stream: TextIO) -> list[str]:
     width = max((len(row.title) for row in rows), default=0)
-    return [_beside(f"  {prefix}{row.title.ljust(width)}  ", _change(row, everywhere), stream) for row in rows]
+    return [_beside(f"  {prefix}{row.title.ljust(width)}  ", change_text(row, everywhere), stream) for row in rows]
 
 
 def _beside(label: str, value: str, stream: TextIO | None) -> str:
@@ -137,10 +139,31 @@ def _beside(label: str, value: str, stream: TextIO | None) -> str:
     return "\n".join(fold_beside(label, value, columns))
 
 
-def _change(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
+def change_text(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
+    """Return a changed value as text, with its platforms unless it is for all; different values look different."""
     parts = [f"{word} {', '.join(items)}" for word, items in (("dropped", row.dropped), ("added", row.added)) if items]
-    change = "; ".join(parts) or f"{row.old or 'none'} → {row.new or 'none'}"
+    old, new = (_short(text) for text in (row.old, row.new))
+    if old == new:  # values that differ in what is left out
+        old, new = row.old, row.new
+    change = "; ".join(parts) or f"{old or 'none'} → {new or 'none'}"
     return change + _only(row.platforms, everywhere)
+
+
+def _short(text: str) -> str:
+    """Return a request of a lock, a list of range and details, without empty details; a digest by its beginning."""
+    if re.fullmatch(r"[0-9a-f]{64}", text):
+        return text[:_DIGITS]
+    if not text.startswith("["):
+        return text
+    try:
+        first, *details = json.loads(text) or [""]
+    except (ValueError, RecursionError):
+        return text
+    texts = [one for one in (first, *details) if isinstance(one, str)]
+    if not first or len(texts) != 1 + len(details):
+        return text
+    details = [one for one in details if one]
+    return f"{first} ({', '.join(details)})" if details else str(first)
 
 
 def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
@@ -153,9 +176,12 @@ def _packages(difference: "Difference", stream: TextIO) -> Iterator[str]:
     for row, texts in zip(rows, cells, strict=True):
         sign, color = ("~", _YELLOW) if row.old and row.new else ("+", _GREEN) if row.new else ("-", _RED)
         line = "  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
-        yield f"  {paint(f'{sign} {texts[0] if narrow else line}', color, stream)}"
-        if narrow:
-            pieces = [text for text in texts[1:] if text]
+        pieces = [text for text in texts[1:] if text]
+        if narrow:  # the row that is too wide is folded, the others stay in one line
+            line = "  ".join([texts[0].ljust(widths[0]), *pieces])
+        folded = narrow and len(_INDENT) + len(line) > (columns or 0)
+        yield f"  {paint(f'{sign} {texts[0] if folded else line}', color, stream)}"
+        if folded:
             yield from (_INDENT + one for one in fold_pieces(pieces, (columns or 0) - len(_INDENT)))
 
 
@@ -208,7 +234,7 @@ def _markdown(found: "Compared") -> str:
             lines += [
                 f"| {title} | |",
                 "|---|---|",
-                *(f"| {_cell(row.title)} | {_cell(_change(row, everywhere))} |" for row in rows),
+                *(f"| {_cell(row.title)} | {_cell(change_text(row, everywhere))} |" for row in rows),
                 "",
             ]
     if difference.packages:

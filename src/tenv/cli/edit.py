@@ -10,7 +10,8 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.progress_bar import Terminal
-from tenv.core.errors import TenvError, UsageError
+from tenv.core.errors import UnknownTargetError, UsageError
+from tenv.core.toml_reader import nearest
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
@@ -77,18 +78,18 @@ def drop(voice: Voice, *, target: str, packages: tuple[str, ...], no_create: boo
 
 
 def _require(context: "Context", verb: str, target: str, packages: Sequence[str]) -> None:
-    """Raise UsageError without a package; where the only word is no target, the hint takes it for the package."""
+    """Raise an error without a package, or where the first word is no target: the hint takes it for a package."""
+    names = [*context.places.names()]
     if packages:
-        return
-    if target in context.places.names():
+        if target in names or nearest(target, names):  # else the first package stands in its place
+            return
+        hint = f"`tenv {verb} {context.default_word()} {shlex.join([target, *packages])}`: the target comes first"
+        raise UnknownTargetError(f"there is no target `{target}`", hint=hint)
+    if target in names:
         raise UsageError(f"no package is given after the target {target}", hint=f"`tenv {verb} {target} PACKAGE`")
-    try:
-        default = context.default_target()
-    except TenvError:  # none, or several without a choice
-        default = "TARGET"
     raise UsageError(
         f"`{target}` is no target, and no package is given after it",
-        hint=f"`tenv {verb} {default} {shlex.quote(target)}`: the target comes first",
+        hint=f"`tenv {verb} {context.default_word()} {shlex.quote(target)}`: the target comes first",
     )
 
 

@@ -26,7 +26,7 @@ def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (
     from tenv.project.context import Context
     from tenv.verbs.list import find_environments
 
-    found = find_environments(Context())
+    found = find_environments(Context(), reread=check)
     unfit = [row for row in found if not row.fit]
     return Result(
         [row.to_json() for row in found],

@@ -66,22 +66,8 @@ GROUPS = {
 COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 """Every command: its module below ``tenv.cli`` and its name there."""
 
-
-OTHER_WORDS = {
-    "install": "`tenv create TARGET` makes the environment of a target, `tenv add TARGET PACKAGE` asks for a package",
-    "sync": "`tenv create TARGET` brings an environment up to date with its lock; `tenv run --sync` does so first",
-    "uninstall": "`tenv remove TARGET` removes an environment, `tenv drop TARGET PACKAGE` takes a package out of it",
-    "upgrade": "`tenv update TARGET` chooses newer versions for the lock, `tenv create TARGET` installs them",
-    "ls": "`tenv list` lists the environments, `tenv packages TARGET` the packages of one",
-    "search": "`tenv targets` lists the targets, `tenv packages TARGET REGEX` searches the packages of one",
-    "shell-hook": "`tenv activate TARGET` prints the script, `tenv hook bash` the function for your start file",
-    "freeze": "`tenv packages TARGET` lists the packages, `tenv export requirements.txt TARGET` writes them for pip",
-    "python": "`tenv run TARGET -- python` starts the Python of an environment",
-    "pip": "`tenv add TARGET PACKAGE` asks for a package, `tenv run TARGET -- python -m pip` runs pip itself",
-    "cache": "`tenv clean` shows what the caches hold, `tenv clean --all` empties them",
-    "venv": "`tenv create TARGET` makes the environment of a target",
-}
-"""Words of other tools, each with the command of tenv that does it."""
+_FIRST_OF_TWO = ("env", "config")
+"""The commands that begin commands of two words elsewhere, such as conda's ``env list``."""
 
 _EARLY = ("--json", "--quiet", "-q")
 
@@ -120,14 +106,21 @@ def _main(arguments: list[str]) -> None:
     except click.ClickException as error:
         if fault := _variable_fault(error):
             leave(voice.fail(name, fault))
-        command = f"tenv {name}" if name in COMMANDS else "tenv"
-        hint = OTHER_WORDS.get(name) or f"`{command} --help` shows what it takes"
-        leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=hint)))
+        leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=_hint_for(name, arguments))))
     except OSError as error:  # the help could not be written
         hush()
         leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _hint_for(name: str, arguments: list[str]) -> str:
+    """Return the hint for words that tenv does not take: the command for a word of another tool, else the help."""
+    from tenv.cli.other_words import way_of  # late: as in the caller
+
+    way = way_of(name, arguments[arguments.index(name) + 1 :]) if name else ""
+    command = f"tenv {name}" if name in COMMANDS else "tenv"
+    return way or f"`{command} --help` shows what it takes"
 
 
 def _name_other() -> None:
@@ -193,9 +186,15 @@ def _program() -> Any:
         def resolve_command(
             self, ctx: click.Context, args: list[str]
         ) -> tuple[str | None, click.Command | None, list[str]]:
-            from tenv.core.toml_reader import nearest
+            if args[:1] and args[0] in _FIRST_OF_TWO:
+                from tenv.cli.other_words import is_pair
 
+                if is_pair(args):
+                    ctx.fail(f"there is no command `{' '.join(args[:2])}`")
             if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+                from tenv.cli.other_words import OTHER_WORDS
+                from tenv.core.toml_reader import nearest
+
                 suggestion = "" if args[0] in OTHER_WORDS else nearest(args[0], COMMANDS)
                 ctx.fail(f"there is no command `{args[0]}`" + (f": {suggestion}" if suggestion else ""))
             return super().resolve_command(ctx, args)

@@ -1,5 +1,6 @@
 """``tenv remove``."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -24,12 +25,14 @@ def remove(voice: Voice, *, target: str, prefix: Path | None, no_wait: bool, dry
     from tenv.project.context import Context
     from tenv.verbs.remove import remove_environment
 
+    context = Context()
     try:
-        removed = remove_environment(Context(), target, prefix, wait=not no_wait, say=voice.say, dry_run=dry_run)
+        removed = remove_environment(context, target, prefix, wait=not no_wait, say=voice.say, dry_run=dry_run)
     except UnknownTargetError as error:
         raise UnknownTargetError(
             f"{error.message}: `tenv remove` removes environments",
-            hint=f"`tenv drop TARGET {target}` takes a package out of a target; {error.hint}",
+            hint=f"`tenv drop {context.default_word()} {shlex.quote(target)}` takes a package out of a target; "
+            f"{error.hint}",
         ) from error
     data = {
         "target": target,

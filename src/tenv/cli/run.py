@@ -62,7 +62,8 @@ def run_program(
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
     if not words:
         raise UsageError(
-            "no command is given", hint=f"`tenv run {target or 'TARGET'} -- cmake --version` is an example"
+            "no command is given",
+            hint=f"`tenv run {target or Context().default_word()} -- cmake --version` is an example",
         )
     if arguments[0] in ("--prefix", "--json", "--quiet"):
         raise UsageError(
@@ -77,15 +78,15 @@ def run_program(
     except UnknownTargetError as error:
         if not target:  # the default one, which tenv.toml names
             raise
-        raise UnknownTargetError(error.message, hint=_forms(target, words, error.hint)) from error
+        raise UnknownTargetError(error.message, hint=_forms(context, target, words, error.hint)) from error
     return begin(voice, context, plan)
 
 
-def _forms(target: str, words: Sequence[str], nearest: str) -> str:
+def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) -> str:
     """Return a hint with both forms of the command for a first word that is not a target."""
     typed = shlex.join([target, *words])
-    forms = f"`tenv run TARGET -- {typed}` names a target, `tenv run -- {typed}` uses the default"
-    return f"{forms}; {nearest}" if nearest.startswith("known targets") else f"{nearest}; {forms}"
+    forms = f"`tenv run {context.default_word()} -- {typed}` names a target, `tenv run -- {typed}` uses the default"
+    return f"{forms}; {nearest}" if nearest.startswith("`tenv targets`") else f"{nearest}; {forms}"
 
 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None) -> None:

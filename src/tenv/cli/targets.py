@@ -18,8 +18,8 @@ def targets(voice: Voice) -> Result:
 
     KIND is the source of the toolkit: conda packages, NVIDIA's archives, wheels, or the system. CREATED has
     the platforms, each with its system, on which an environment was created from the built-in lock; on those
-    of RESOLVED the files are locked, and no environment was created. MANIFEST and LOCK say whose counts: that
-    of the project, yours (in your configuration folder), or the built-in one.
+    of RESOLVED the files are locked, and no environment was created. ORIGIN says whose manifest and lock count:
+    those of the project, yours (in your configuration folder), or the built-in ones.
     """
     from tenv.core.errors import ManifestError
     from tenv.project.context import Context
@@ -40,6 +40,7 @@ def targets(voice: Voice) -> Result:
                 "description": target.manifest.description,
                 "origin": target.origin.value,
                 "lock_origin": target.lock_origin.value if target.lock_origin else None,
+                "owners": target.owners if target.lock_origin else f"{target.owners}, not locked",
                 "kind": toolkit_kind(target.manifest).value,
                 "platforms": list(target.manifest.platforms),
                 "created": created,
@@ -66,10 +67,8 @@ def _created(target: "Target", places: "SearchPath") -> dict[str, str]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from tenv.targets.search import Origin
-
     print_table(
-        ("TARGET", "FOR PYTORCH", "KIND", "CREATED", "RESOLVED", "MANIFEST", "LOCK", "DESCRIPTION"),
+        ("TARGET", "FOR PYTORCH", "KIND", "CREATED", "RESOLVED", "ORIGIN", "DESCRIPTION"),
         [
             (
                 row["name"],
@@ -77,8 +76,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
                 row["kind"],
                 ", ".join(f"{platform} ({place})" for platform, place in row["created"].items()) or "-",
                 ", ".join(row["resolved"]) or "-",
-                Origin(row["origin"]).owner,
-                Origin(row["lock_origin"]).owner if row["lock_origin"] else "not locked",
+                row["owners"],
                 row["description"],
             )
             for row in rows

@@ -48,7 +48,7 @@ def update(
         except UnknownTargetError as error:
             if packages:
                 raise
-            hint = f"`tenv update TARGET {name}` updates one package of a target; {error.hint}"
+            hint = f"`tenv update {context.default_word()} {name}` updates one package of a target; {error.hint}"
             raise UnknownTargetError(error.message, hint=hint) from error
         if not dry_run:
             require_place(context, found, "tenv update", home)

@@ -21,14 +21,17 @@ def choose_python(
 ) -> "Interpreter":
     """Return the Python to use: the requested one, the environment's, the best of the host, or a downloaded one."""
     minors = lock.python_minors(platform) or target.manifest.python_minors()
+    hint = f"`tenv create {target.name} --python {max(minors, key=Version)}` takes the newest of them" if minors else ""
     if wanted and (Path(wanted).is_file() or "/" in wanted):
         found = uv.inspect(Path(wanted).absolute())
         if found is None or found.version.major_minor not in minors:
             have = f"is Python {found.version}" if found else "is not a working Python"
-            raise UsageError(f"`--python {wanted}` {have}; the lock of {target.name} serves {', '.join(minors)}")
+            raise UsageError(
+                f"`--python {wanted}` {have}; the lock of {target.name} serves {', '.join(minors)}", hint=hint
+            )
         return found
     if wanted and wanted not in minors:
-        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}")
+        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}", hint=hint)
     preferred = wanted or (old.python if old and old.python in minors else "")
     here = uv.interpreters([preferred] if preferred else minors)
     if here:

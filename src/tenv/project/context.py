@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from tenv.core.errors import UsageError
+from tenv.core.errors import TenvError, UnknownTargetError, UsageError
 from tenv.core.progress import Progress, Silent
 from tenv.core.truth_words import is_true
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
@@ -136,10 +136,12 @@ class Context:
 
         Raises:
             UsageError: There is no environment, or more than one.
+            UnknownTargetError: There is no target of the name in ``tenv.toml``.
         """
-        if name := self.project_settings().default:
-            return name
         own = self.places.project_targets()
+        if name := self.project_settings().default:
+            known = name in own or name in self.places.names() or (self.places.environments() / name).is_dir()
+            return name if known else self._refuse_default(name, own)
         if len(own) == 1:
             return own[0]
         from tenv.environment.state import environments_in  # late: commands that only judge read no environment
@@ -149,10 +151,24 @@ class Context:
             return names[0]
         if names or own:
             several = f"several environments: {', '.join(names)}" if names else f"several targets: {', '.join(own)}"
-            raise UsageError(
-                f"no TARGET is given, and there are {several}", hint="`tenv default TARGET` sets one for the project"
-            )
+            in_project = f"`tenv default {(own or names)[0]}` sets one for the project"
+            hint = in_project if self.places.project else "`tenv list` lists them"
+            raise UsageError(f"no TARGET is given, and there are {several}", hint=hint)
         raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
+
+    def default_word(self) -> str:
+        """Return the default target for a hint; ``TARGET`` where there is none."""
+        try:
+            return shlex.quote(self.default_target())
+        except TenvError:
+            return "TARGET"
+
+    def _refuse_default(self, name: str, own: list[str]) -> NoReturn:
+        from tenv.targets.config import PROJECT_FILE
+
+        hint = f"`tenv default {own[0]}` sets another one" if own else "`tenv default --unset` takes it out"
+        file = self.places.project / PROJECT_FILE if self.places.project else PROJECT_FILE
+        raise UnknownTargetError(f"{file}: default: there is no target `{name}`", hint=hint)
 
     def registry(self) -> "Registry":
         """Return the marks of this user's environments."""

@@ -32,6 +32,9 @@ __all__ = [
 AUTO = "auto"
 """The word for the best target of the host, so no target can have this name."""
 
+_NAMED = 8
+"""The most targets of a project that an error names."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _PARENT = re.compile(r"_?[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 """Longer names make no file: a file system takes 255 bytes."""
@@ -158,8 +161,11 @@ class SearchPath:
             )
         # The manifests of targets are not read for a parent that is missing: one of them may be what asks for it.
         meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True)
-        suggestion = meant or nearest(name, names) or f"known targets: {', '.join(names) or 'none'}"
-        raise UnknownTargetError(f"there is no target `{name}`", hint=f"{suggestion} (`tenv targets` lists them)")
+        suggestion = meant or nearest(name, [*names, AUTO])
+        own = [known for known in names if known in self.project_targets()]
+        some = f", {', '.join(own)} among them" if own and len(own) <= _NAMED else ""
+        hint = f"{suggestion} (`tenv targets` lists them)" if suggestion else f"`tenv targets` lists the targets{some}"
+        raise UnknownTargetError(f"there is no target `{name}`", hint=hint)
 
     def _has_platform(self, name: str) -> bool:
         from tenv.host.machine import current_platform  # late: only a name without a target needs it

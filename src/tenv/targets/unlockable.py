@@ -25,9 +25,9 @@ def names_source(text: str) -> bool:
     return bool(_SOURCE.match(text.strip()))
 
 
-def way_to_install(words: str) -> str:
+def way_to_install(words: str, target: str = "TARGET") -> str:
     """Return the hint with the command that installs such a package into an environment, as an unmanaged one."""
-    return f"`tenv run TARGET -- python -m pip install {words}` installs it, and `tenv create` keeps it"
+    return f"`tenv run {target} -- python -m pip install {words}` installs it, and `tenv create` keeps it"
 
 
 def refuse_source(table: Table) -> Table:

@@ -1,6 +1,7 @@
 """Create an environment from its lock, finish an interrupted one, or find that it is up to date."""
 
 import os
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, UsageError
+from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.toml_reader import nearest
 from tenv.environment.made_files import add_scripts, lacks_scripts
@@ -181,6 +182,9 @@ def _catch_up(job: Creation, request: CreateRequest) -> None:
 def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
     target = context.places.find(request.target)
     if request.lock_file is not None:
+        if not request.lock_file.exists():
+            hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
+            raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
         target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
     _check_features(target, request.features or ())
     return Creation(

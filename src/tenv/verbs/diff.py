@@ -86,7 +86,11 @@ def _read(context: Context, name: str) -> tuple[str, Lock]:
 
 def _past(context: Context, name: str, revision: str) -> tuple[str, Lock]:
     """Return the lock file NAME, or the lock of target NAME, of a git revision."""
-    file = Path(name) if Path(name).is_file() else context.places.find(name).lock_file
+    file = Path(name)
+    if not file.is_file():
+        if "/" in name or name.endswith(".lock"):
+            raise LockMissingError(f"there is no lock file {name}")
+        file = context.places.find(name).lock_file
     try:
         repository = find_repository(file.resolve().parent, context.environ)
     except TenvError as error:

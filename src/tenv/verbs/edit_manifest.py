@@ -69,7 +69,7 @@ def add(
         NoSolutionError: No set of files satisfies the new manifest, which is then not written.
     """
     target = _own(context, name)
-    requests = [parse_request(spec) for spec in specs]
+    requests = [parse_request(spec, name) for spec in specs]
     section = _NAMES[key or _kind(target.manifest, requests)]
     document = _document(target)
     lines = tuple(_put(document, section, request) for request in requests)

@@ -38,7 +38,7 @@ def explain(code: str) -> Page:
     """Return the page of a rule; raises UsageError for an unknown code."""
     pages = {page.stem: page for page in sorted(_folder().glob("TE*.md"))}
     if code.upper() not in pages:
-        hint = nearest(code.upper(), pages) or f"the rules are {', '.join(pages)}"
+        hint = nearest(code.upper(), pages) or f"the rules are {min(pages)} to {max(pages)}: `tenv explain TE101`"
         raise UsageError(f"there is no rule `{code}`", hint=hint)
     text = pages[code.upper()].read_text(encoding="utf-8")
     title = text.splitlines()[0].removeprefix("#").strip().removeprefix(f"{code.upper()}:").strip()

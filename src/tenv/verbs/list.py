@@ -70,13 +70,18 @@ def state_word(state: State, standing: LockStanding, fault: Fault | None) -> str
     return Standing.STALE.value if standing.word is Standing.STALE else state.status.value
 
 
-def find_environments(context: Context) -> list[ListedEnvironment]:
-    """Return the environments of the project, then those of the user's data folder."""
+def find_environments(context: Context, *, reread: bool = False) -> list[ListedEnvironment]:
+    """Return the environments of the project, then those of the user's data folder.
+
+    Args:
+        context: What every verb is given.
+        reread: Read every lock even if its size and time are those that were noted.
+    """
     folders = dict.fromkeys((context.places.environments(), context.places.data / "envs"))
-    return [row for folder in folders for found in environments_in(folder) for row in _look(context, found)]
+    return [row for folder in folders for found in environments_in(folder) for row in _look(context, found, reread)]
 
 
-def _look(context: Context, environment: Environment) -> Iterator[ListedEnvironment]:
+def _look(context: Context, environment: Environment, reread: bool) -> Iterator[ListedEnvironment]:
     unknown = State(Status.BROKEN, environment.prefix.name)
     try:
         fault = context.fault_of(environment)
@@ -85,6 +90,6 @@ def _look(context: Context, environment: Environment) -> Iterator[ListedEnvironm
         yield ListedEnvironment(environment, unknown, LockStanding(Standing.UNKNOWN, error.message, error.hint))
         return
     if state:
-        standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state)
+        standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state, reread=reread)
         torch = None if fault else built_torch(environment.prefix)
         yield ListedEnvironment(environment, state, standing, fault, torch)

@@ -96,8 +96,9 @@ def lock_target(
     if judged is None and start is None:
         judged = judge_lock(target, path=home if home.is_file() else None)
     old, stale = _old(judged) if judged else (start, ["all files are selected anew"])
-    if old and not stale and upgrade == () and path is None and context.places.project is None:
-        return Locked(old, target.lock_file, changed=False, before=old)  # a copy would hide newer built-in locks
+    outside = path is None and context.places.project is None  # there, a copy would hide newer built-in locks
+    if old and not stale and upgrade == () and outside:
+        return Locked(old, target.lock_file, changed=False, before=old)
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
@@ -106,6 +107,8 @@ def lock_target(
         _, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
         lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
+    if outside and old and old.text == text and not path.exists():
+        return Locked(old, target.lock_file, changed=False, findings=findings, before=old)
     changed = _is_changed(path, text, judged)
     if changed and not dry_run:
         project = context.places.project

@@ -57,11 +57,12 @@ class LockStanding:
                 return f"whether the environment `{target}` is stale is unknown: {self.reason}; {self.hint}"
 
 
-def standing_of(context: Context, environment: Environment, state: State) -> LockStanding:
+def standing_of(context: Context, environment: Environment, state: State, *, reread: bool = False) -> LockStanding:
     """Compare an environment with its lock. One that is not ready counts as current, since its state reports that.
 
     The lock is read only where its size or time differ from those that were noted, and then its digest from that in
-    the state.
+    the state. With `reread` and with `locked` it is always read: copies that keep times, such as those of rsync and of
+    layers of containers, can replace a lock by one of the same size and time.
     """
     if state.status is not Status.READY:
         return LockStanding(Standing.CURRENT)
@@ -70,10 +71,12 @@ def standing_of(context: Context, environment: Environment, state: State) -> Loc
     except TenvError as error:
         return _unknown(error.message, "`tenv targets` lists the targets")
     note = read_note_of_lock(environment)
-    if note and note.holds(lock, nearer, environment.meta / LOCK_NOTE) and not note.sentence:
+    noted = note.sentence if note and note.holds(lock, nearer, environment.meta / LOCK_NOTE) else None
+    if noted == "" and not reread and not context.locked:
         return LockStanding(Standing.CURRENT, lock=lock)
     found = _look(context, environment, state, lock)
-    _note(environment, found, state.target, nearer)
+    if found.sentence(state.target) != noted:
+        _note(environment, found, state.target, nearer)
     return found
 
 
@@ -102,7 +105,12 @@ def note_current(context: Context, environment: Environment, state: State, lock:
 
 
 def report_standing(
-    context: Context, environment: Environment, state: State, say: Callable[[str], None] | None
+    context: Context,
+    environment: Environment,
+    state: State,
+    say: Callable[[str], None] | None,
+    *,
+    reread: bool = False,
 ) -> LockStanding:
     """Report a stale environment in one line.
 
@@ -111,11 +119,12 @@ def report_standing(
         environment: The environment.
         state: Its state.
         say: Takes the line; None where nothing is to be said.
+        reread: Read the lock even if its size and time are those that were noted.
 
     Raises:
         EnvironmentStaleError: It is stale, or that is unknown, and `locked` was asked for.
     """
-    found = standing_of(context, environment, state)
+    found = standing_of(context, environment, state, reread=reread)
     if found.word is Standing.CURRENT:
         return found
     if context.locked:

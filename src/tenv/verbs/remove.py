@@ -62,7 +62,9 @@ def remove_environment(
         ForeignFolderError: tenv did not create the folder.
     """
     environment = context.environment(target, prefix)
-    missing = EnvironmentMissingError(f"there is no environment `{target}` ({environment.prefix})")
+    missing = EnvironmentMissingError(
+        f"there is no environment `{target}` ({environment.prefix})", hint="`tenv list` lists them"
+    )
     if not environment.prefix.is_dir():
         if prefix is None:
             context.places.find(target)  # reports a misspelled name as such

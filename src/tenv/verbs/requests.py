@@ -33,14 +33,14 @@ class TypedRequest:
     channel: str = ""
 
 
-def parse_request(text: str) -> TypedRequest:
-    """Return a request.
+def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
+    """Return a request of a target.
 
     Raises:
         UsageError: The text is not a valid request.
     """
     if names_source(text):
-        raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip())))
+        raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip()), target))
     match = _SPEC.fullmatch(text.strip())
     version = (match["version"] or "").strip() if match else ""
     if match is None or version.startswith("@"):

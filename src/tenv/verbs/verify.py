@@ -114,7 +114,7 @@ def verify(
     name, environment = find_environment(context, target, prefix, gutted=True)
     fault = context.fault_of(environment, name)
     state = environment.require_ready(name)
-    standing = report_standing(context, environment, state, None)
+    standing = report_standing(context, environment, state, None, reread=True)
     context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
     if deep:

@@ -1,0 +1,23 @@
+"""How `tenv diff` writes values of locks for people."""
+
+import pytest
+
+from tenv.cli.diff import change_text
+from tenv.locks.difference import ValueChange
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("", '["*", "", ""]', "none → *"),
+        ('[">=3.27,<4", "", ""]', '[">=3.31", "conda-forge", ""]', ">=3.27,<4 → >=3.31 (conda-forge)"),
+        ('["13.0.3.*", "crt", "cublas"]', "", "13.0.3.* (crt, cublas) → none"),
+        ('["*"]', '["*", "", ""]', '["*"] → ["*", "", ""]'),  # different values are never shown as equal
+        ("a" * 64, "b" * 64, f"{'a' * 12} → {'b' * 12}"),
+        ("a" * 64, "a" * 63 + "b", f"{'a' * 64} → {'a' * 63}b"),
+        ("[1, 2]", "[", "[1, 2] → ["),
+        ("[" * 5000, "[]", f"{'[' * 5000} → []"),
+    ],
+)
+def test_a_request_is_shown_as_it_is_written(old: str, new: str, shown: str) -> None:
+    assert change_text(ValueChange("request", "request", old, new), ()) == shown
