@@ -33,7 +33,10 @@ export CONDA_BUILD_SYSROOT="$CONDA_PREFIX/x86_64-conda-linux-gnu/sysroot" CONDA_
 export _CONDA_PYTHON_SYSCONFIGDATA_NAME=_sysconfigdata_x86_64_conda_cos6_linux_gnu
 export CMAKE_PREFIX_PATH="$CONDA_PREFIX:$CONDA_PREFIX/x86_64-conda-linux-gnu/sysroot/usr"
 """
-NVCC = 'export NVCC_PREPEND_FLAGS="${NVCC_PREPEND_FLAGS-} -ccbin=$CXX"\nexport LDFLAGS="$LDFLAGS -L$CONDA_PREFIX/t"\n'
+NVCC = """\
+export NVCC_PREPEND_FLAGS_BACKUP=UNSET NVCC_PREPEND_FLAGS="${NVCC_PREPEND_FLAGS-} -ccbin=$CXX"
+export LDFLAGS="$LDFLAGS -L$CONDA_PREFIX/t"
+"""
 
 
 def has_seccomp() -> bool:
@@ -184,6 +187,7 @@ def test_what_conda_forges_compilers_set_is_kept_where_it_serves(prefix: Path) -
     assert got["AR"] == f"{prefix}/bin/x86_64-conda-linux-gnu-cc-ar"
     assert got["CONDA_BUILD_SYSROOT"] == f"{prefix}/x86_64-conda-linux-gnu/sysroot"
     assert got["NVCC_PREPEND_FLAGS"] == f"-ccbin={prefix}/bin/x86_64-conda-linux-gnu-c++"
+    assert "NVCC_PREPEND_FLAGS_BACKUP" not in got  # for the deactivation of conda itself
     library = f"{prefix}/lib"
     assert got["LDFLAGS"] == f"-Wl,-rpath,{library} -Wl,-rpath-link,{library} -L{library} -L{prefix}/t"
     assert got["CMAKE_PREFIX_PATH"] == str(prefix)

@@ -102,13 +102,15 @@ class Spoken:
         """Return the text that takes a snapshot."""
         return self.snapshot.format(f"{_MARK}={name}") + "\n"
 
-    def run(self, folder: Path, steps: Sequence[str], environment: Mapping[str, str]) -> tuple[Snapshots, str]:
-        """Run steps one after the other; return the snapshots, and what was said."""
+    def run(
+        self, folder: Path, steps: Sequence[str], environment: Mapping[str, str], before: Sequence[str] = ()
+    ) -> tuple[Snapshots, str]:
+        """Run steps one after the other, by the program `before` if any; return the snapshots, and what was said."""
         file = folder / f"steps.{self.module.SCRIPT.rpartition('.')[2]}"
         file.write_bytes("".join(steps).encode("utf-8", "surrogateescape"))
         assert self.program
         done = subprocess.run(
-            [self.program, *self.words, str(file)],
+            [*before, self.program, *self.words, str(file)],
             env={os.fsencode(name): os.fsencode(value) for name, value in environment.items()},
             capture_output=True,
             check=False,

@@ -25,7 +25,10 @@ _MOST = 4 << 20
 """Maximum bytes of a script's variables."""
 
 _FOLDER = "etc/conda/activate.d"
-_UNSAID = re.compile(r"_|SHLVL|PWD|OLDPWD|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)")
+_UNSAID = re.compile(
+    r"_|SHLVL|PWD|OLDPWD|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)"
+    r"|(NVCC_(PREPEND|APPEND)_FLAGS|CUDAARCHS|NVCC_GENCODE)_BACKUP"
+)
 """What bash changes by itself, and what only conda's own activation needs."""
 
 

@@ -21,7 +21,8 @@ __all__ = ["completion"]
 def completion(voice: Voice, *, shell_name: str) -> Result:  # noqa: ARG001 (every command has a voice)
     """Print a script that completes commands, options, targets, platforms, codes and packages in SHELL.
 
-    The script is complete in itself: Tab does not start tenv. Shells: bash, zsh, fish, elvish, nushell, xonsh.
+    The script is complete in itself: Tab does not start tenv. Shells: bash, zsh, fish, elvish, nushell, xonsh,
+    powershell (not run by the tests).
     """
     from tenv.activation.shells.tab_words import COMPLETIONS
     from tenv.project.context import Context

@@ -1,6 +1,8 @@
 """The hook of each installed shell activates without running a program, except where it needs one."""
 
 import os
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,6 +80,26 @@ def test_outside_a_project_the_user_s_own_are_found(shell: Spoken, tmp_path: Pat
     assert (seen["inner"][b"TENV_TARGET"], seen["inner"][b"TENV_LEVEL"]) == (b"gpu", b"2")
     assert (seen["outer"][b"TENV_TARGET"], seen["outer"][b"TENV_LEVEL"]) == (b"cpu", b"1")
     assert seen["after"] == seen["before"]
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_through_the_hook_no_program_of_tenv_s_starts(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    strace = shutil.which("strace")
+    assert strace, "strace is not installed"
+    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA)
+    steps = [load(shell, tmp_path), shell.shot("before"), "tenv activate cpu\n", shell.shot("active")]
+    steps += ["tenv deactivate\n", shell.shot("after")]
+    trace = tmp_path / "trace"
+    # A file for each process: in one file, a call that another interrupts stands in two pieces.
+    before = (strace, "-ff", "-qq", "-ttt", "-e", "trace=execve", "-o", str(trace))
+    seen, said = shell.run(tmp_path, steps, PATH, before)
+    assert (said, told.read_text(), seen["active"][b"TENV_TARGET"]) == ("", "", b"cpu")
+    lines = sorted(line for file in tmp_path.glob("trace.*") for line in file.read_text().splitlines())
+    started = [found[1] for line in lines if (found := re.search(r'execve\("([^"]+)".* = 0$', line))]
+    between = started[started.index("/usr/bin/env") :]
+    assert between.count("/usr/bin/env") == len(seen)
+    # fish and elvish have no `test` of their own, and nushell starts `tput` by itself.
+    assert {Path(name).name for name in between} <= {"env", "wc", "test", "tput"}
 
 
 @pytest.mark.parametrize("shell", AT_HAND)

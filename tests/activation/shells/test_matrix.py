@@ -73,6 +73,49 @@ def test_hostile_values_come_and_go_byte_for_byte(shell: Spoken, tmp_path: Path)
     assert len(seen["before"]) > 190
 
 
+SETTINGS = [
+    ("bash", "set -o posix -o noclobber -o pipefail -o allexport; IFS=/; shopt -s nullglob failglob nocasematch\n"),
+    ("bash", "cd() { :; }; printf() { :; }; test() { false; }; alias cat=x wc=x; trap x=1 DEBUG; declare -u x\n"),
+    ("dash", "set -C -f -a; IFS=/; alias cd=x printf=x test=x; cat() { :; }\n"),
+    ("ksh", "set -o noclobber -o allexport -f; IFS=/; alias cd=x printf=x test=x\n"),
+    ("mksh", "set -o noclobber -o posix; IFS=:abc\n"),
+    ("zsh", "setopt glob_subst null_glob extended_glob rc_expand_param ignore_braces c_bases\n"),
+    ("zsh", "setopt ksh_arrays sh_word_split no_clobber no_glob all_export; typeset -U path PATH\n"),
+    ("zsh", "setopt warn_create_global warn_nested_var posix_builtins ksh_typeset; alias -g L='|x' G='|y' N=/z\n"),
+    ("zsh", "emulate ksh\n"),
+    ("fish", "function cd; end; function ls; end; function wc; end; set -x --path OLD_018 a b; set -g IFS\n"),
+    ("elvish", "fn cd {|@x| fail x }; fn ls {|@x| fail x }; fn test {|@x| fail x }; var name = x\n"),
+    (
+        "xonsh",
+        "str = 1; list = 2; len = 3; dict = 4; open = 5; filter = 6; all = map = int = bool = print = os = 7\n",
+    ),
+    ("nu", "alias ls = eza; alias cat = bat; alias open = code; alias cd = zoxide\n"),
+]
+"""What users set in a shell's start file, and names that they define."""
+
+
+@pytest.mark.parametrize(
+    ("shell", "settings"),
+    [
+        pytest.param(spoken, text, id=f"{name}-{number}")
+        for number, (name, text) in enumerate(SETTINGS)
+        for spoken in SPOKEN
+        if spoken.name == name and spoken.program
+    ],
+)
+def test_settings_of_the_user_change_nothing(shell: Spoken, settings: str, tmp_path: Path) -> None:
+    changes = hostile_changes(shell)
+    script, undo = store(shell, tmp_path, "cuda130", *changes), shell.module.render_deactivation()
+    steps = [settings, shell.shot("before"), script, shell.shot("active"), undo, shell.shot("after")]
+    seen, said = shell.run(tmp_path, steps, crowd(shell))
+    assert said == ""
+    wanted = expected(changes, seen["before"])
+    assert {change.name: seen["active"].get(os.fsencode(change.name)) for change in changes} == {
+        change.name: wanted.get(os.fsencode(change.name)) for change in changes
+    }
+    assert seen["after"] == seen["before"]
+
+
 @pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.unholdable])
 def test_a_value_that_a_shell_cannot_hold_is_refused_by_name(shell: Spoken, tmp_path: Path) -> None:
     assert refused(shell.module, Activation("t", tmp_path, hostile_changes(shell))) == ()

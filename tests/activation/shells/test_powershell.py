@@ -14,6 +14,7 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import powershell
+from tests.support.projects import call
 from tests.support.shells import HOSTILE
 
 PROGRAM = r"""
@@ -88,3 +89,15 @@ def test_a_value_that_is_no_utf_8_is_refused_by_name() -> None:
     text = powershell.render_activation(activation(Change("BAD", Action.SET, "\udcff", "")))
     assert "can''t hold the value of BAD" in text
     assert "Update-Tenv" not in text
+
+
+@parsed
+def test_completion_is_whole_and_its_script_one_literal(tmp_path: Path) -> None:
+    text = call("completion", "powershell").out
+    found = read(tmp_path, text)
+    assert found["faults"] == []
+    assert {"Register-ArgumentCompleter", "sh"} <= set(found["commands"])
+    (core,) = (literal for literal in found["literals"] if "_tenv_candidates()" in literal)
+    script = core[1:-1].replace("''", "'") + "'export' ''"
+    done = subprocess.run(["sh", "-s"], input=script, capture_output=True, text=True, check=True)
+    assert {"pixi", "dockerfile"} <= set(done.stdout.splitlines())

@@ -148,7 +148,7 @@ def --env tenv-pop [] { # undo the innermost activation
 def tenv-same [file: string, stamp: string]: nothing -> bool { # whether a file is there and as old as it was
   if not ($file | path exists) { return false }
   if not ($stamp | path exists) { return true }
-  (ls --directory $file | get 0.modified) == (ls --directory $stamp | get 0.modified)
+  (try { (ls --directory $file | get 0.modified) == (ls --directory $stamp | get 0.modified) } catch { true })
 }
 def --env tenv-activate [activation: record] {
   let now = (tenv-now)
@@ -272,7 +272,8 @@ def --env tenv-stored [target: string] { # activate by the stored data of a targ
   let prefix = $"($home)/($target)"
   let meta = $"($prefix)/@META@"
   let above = if ($prefix | str starts-with $"($folder)/.tenv/") { $folder } else { $home }
-  if not (tenv-is-ready $above $prefix) { tenv-ask [$target]; return }
+  # A user's own `ls` may answer something else.
+  if not (try { tenv-is-ready $above $prefix } catch { false }) { tenv-ask [$target]; return }
   if not (tenv-noted $"($meta)/@NOTE@") { tenv-ask [$target]; return }
   let data = (try { open --raw $"($meta)/@DATA@" | from json } catch { null })
   if $data == null { tenv-ask [$target] } else { tenv-activate $data }

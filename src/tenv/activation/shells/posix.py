@@ -31,7 +31,8 @@ NAMES = ("bash", "zsh", "sh", "dash", "ksh", "mksh")
 SCRIPT = "activate.sh"
 
 # Saved values begin with `=` where the variable was exported, with `+` where it was the shell's alone, and are `-`
-# where it was not set. What was put in front or at the back begins with its separator.
+# where it was not set. What was put in front or at the back begins with its separator. In zsh the functions run by its
+# usual options: with glob_subst and rc_expand_param of the user an `eval` would take a value for a pattern.
 _FUNCTIONS = r"""
 _tenv_push() { # NAME: save a variable at the present level, once
     eval "if [ -n \"\${_TENV_SAVED_${TENV_LEVEL}_$1+x}\" ]; then return 0; fi"
@@ -43,18 +44,22 @@ _tenv_push() { # NAME: save a variable at the present level, once
     eval "export _TENV_SAVED_${TENV_LEVEL}_$1; _TENV_NAMES_${TENV_LEVEL}=\"\${_TENV_NAMES_${TENV_LEVEL}-} $1\""
 }
 _tenv_set() { # NAME VALUE
+    if [ -n "${ZSH_VERSION-}" ]; then emulate -LR zsh; fi
     _tenv_push "$1"
     eval "$1=\$2; export $1"
 }
 _tenv_prepend() { # NAME VALUE SEPARATOR
+    if [ -n "${ZSH_VERSION-}" ]; then emulate -LR zsh; fi
     _tenv_push "$1"
     eval "$1=\$2\${$1:+\$3\$$1}; export $1; _TENV_FRONT_${TENV_LEVEL}_$1=\$3\$2; export _TENV_FRONT_${TENV_LEVEL}_$1"
 }
 _tenv_append() { # NAME VALUE SEPARATOR
+    if [ -n "${ZSH_VERSION-}" ]; then emulate -LR zsh; fi
     _tenv_push "$1"
     eval "$1=\${$1:+\$$1\$3}\$2; export $1; _TENV_BACK_${TENV_LEVEL}_$1=\$3\$2; export _TENV_BACK_${TENV_LEVEL}_$1"
 }
 _tenv_unset() { # NAME
+    if [ -n "${ZSH_VERSION-}" ]; then emulate -LR zsh; fi
     _tenv_push "$1"
     unset "$1"
 }
@@ -100,6 +105,7 @@ _tenv_restore() { # NAME: put one variable of the present level back
     unset "_TENV_SAVED_${TENV_LEVEL}_$1" "_TENV_FRONT_${TENV_LEVEL}_$1" "_TENV_BACK_${TENV_LEVEL}_$1"
 }
 _tenv_pop() { # undo the innermost activation
+    if [ -n "${ZSH_VERSION-}" ]; then emulate -LR zsh; fi
     case ${TENV_LEVEL:-0} in
         0 | *[!0-9]*)
             echo "tenv: no environment is active" >&2

@@ -8,6 +8,7 @@ __all__ = ["HOOK"]
 
 HOOK = r"""
 tenv() {
+    if [ -n "${ZSH_VERSION-}" ]; then emulate -LR zsh; fi
     case "${1-}:$#" in
         activate:2)
             case $2 in

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tenv.activation.shells import elvish, fish, nushell, xonsh
+from tenv.activation.shells import elvish, fish, nushell, powershell, xonsh
 
 __all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
 
@@ -250,6 +250,32 @@ _tenv_completion()
 del _tenv_completion
 """
 
+# The script goes through standard input: PowerShell before 7.3 loses quotes and empty words of a program's arguments.
+_POWERSHELL = r"""
+Register-ArgumentCompleter -Native -CommandName tenv -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+    if (-not (Get-Command sh -CommandType Application -ErrorAction SilentlyContinue)) { return }
+    $words = @()
+    foreach ($element in $commandAst.CommandElements) {
+        if ($element.Extent.EndOffset -ge $cursorPosition) { break }
+        if ($element -is [System.Management.Automation.Language.StringConstantExpressionAst]) {
+            $words += $element.Value
+        } else {
+            $words += $element.Extent.Text
+        }
+    }
+    $asked = @($words | Select-Object -Skip 1) + "$wordToComplete"
+    $quoted = $asked | ForEach-Object { "'" + $_.Replace("'", "'\''") + "'" }
+    $found = @((@CORE@ + ($quoted -join ' ')) | sh -s)
+    if ($found.Count -and $found[0].StartsWith(':')) { return } # files, which PowerShell itself completes
+    foreach ($one in $found) {
+        if ($one.StartsWith($wordToComplete, [StringComparison]::Ordinal)) {
+            [System.Management.Automation.CompletionResult]::new($one, $one, 'ParameterValue', $one)
+        }
+    }
+}
+"""
+
 
 def _with_core(template: str, quoted: str) -> str:
     return template.replace("@CORE@", quoted).lstrip("\n")
@@ -273,6 +299,10 @@ def _nushell(grammar: Grammar) -> str:
 
 def _xonsh(grammar: Grammar) -> str:
     return _with_core(_XONSH, xonsh.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
+
+
+def _powershell(grammar: Grammar) -> str:
+    return _with_core(_POWERSHELL, powershell.quote(f"{_core(grammar)}_tenv_candidates "))
 
 
 _FISH = r"""
@@ -312,5 +342,6 @@ COMPLETIONS: Mapping[str, Callable[[Grammar], str]] = {
     "elvish": _elvish,
     "nushell": _nushell,
     "xonsh": _xonsh,
+    "powershell": _powershell,
 }
 """The text that makes a shell complete the words of tenv, for each shell that can."""

@@ -35,6 +35,8 @@ def _tenv_tools():
     import os
     import re
     import sys
+    # A user's own variables may have these names.
+    from builtins import all, bool, dict, filter, int, print, str
     from xonsh.built_ins import XSH
 
     environment = XSH.env
@@ -188,6 +190,7 @@ def _tenv_hook(tools):
     import re
     import subprocess
     import sys
+    from builtins import any, bool, len, list, map, open, print, str
     from xonsh.built_ins import XSH
     from xonsh.tools import unthreadable
 
