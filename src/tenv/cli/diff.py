@@ -12,6 +12,7 @@ from tenv.cli.command import command
 from tenv.cli.fold import fold_beside, fold_pieces, terminal_width
 from tenv.cli.output import Result, Voice, format_bytes, out, paint
 from tenv.core.errors import Exit
+from tenv.core.names import is_sha256
 
 if TYPE_CHECKING:
     from tenv.locks.difference import Difference, ValueChange
@@ -151,7 +152,7 @@ def change_text(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
 
 def _short(text: str) -> str:
     """Return a request of a lock, a list of range and details, without empty details; a digest by its beginning."""
-    if re.fullmatch(r"[0-9a-f]{64}", text):
+    if is_sha256(text):
         return text[:_DIGITS]
     if not text.startswith("["):
         return text
