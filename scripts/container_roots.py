@@ -62,7 +62,7 @@ def export(format_name: str, target: str, folder: Path) -> str:
 
 def trial(target: str) -> tuple[str, str]:
     """Return a command that shows that the target is ready and compiles, and its standard input."""
-    toolkit = "cpu" not in target
+    toolkit = target.startswith("cuda")
     source = (CHECKOUT / "examples" / "saxpy.cu").read_text() if toolkit else CPU
     compile_it = TRIALS[".cu" if toolkit else ".cpp"]
     ready = f"cd /opt/tenv && tenv verify {target} && id -un"

@@ -91,6 +91,7 @@ def test_parents_are_carried_too(empty_project: Path) -> None:
         ("cuda130", "debian:12", "python3-venv g++ "),
         ("cuda118-archives", "debian:12", "g++-11 "),
         ("cuda121", "debian:12", "python3-venv "),
+        ("pydebug", "debian:12", "python3-venv python3-dbg g++ "),
     ],
 )
 def test_the_image_fits_the_target(empty_project: Path, target: str, base: str, packages: str) -> None:

@@ -12,6 +12,7 @@ from tenv.core.errors import FormatError
 from tenv.core.versions import Version
 from tenv.interop.interface import Subject
 from tenv.interop.own_wheel import constraints, own_wheel
+from tenv.targets.manifest import DEBUG_PYTHON
 
 __all__ = ["CONTEXT", "USER", "WORK", "Recipe", "header", "make_recipe"]
 
@@ -29,6 +30,12 @@ CONSTRAINTS = "constraints.txt"
 
 _PROGRAM = "/opt/tenv-program"
 _PYTHON = ("python3", "python3-dev", "python3-venv")
+_DEBUG_PYTHON = "python3-dbg"
+"""The package of Debian and Ubuntu with the debug build of their Python."""
+
+_INSTALLED = frozenset({"gcc", "gdb", DEBUG_PYTHON})
+"""What a container installs of a target's requests to the system."""
+
 _TENV_PYTHON = Version("3.11")
 """The oldest Python that runs tenv (`requires-python`)."""
 
@@ -166,13 +173,14 @@ def make_recipe(subject: Subject) -> Recipe:
     gcc = "" if compilers else _gcc(subject, found)
     wheel, raw = own_wheel()
     cuda = manifest.requirements.cuda
+    debug = (_DEBUG_PYTHON,) if DEBUG_PYTHON in manifest.wanted("system") and not builder else ()
     compiler = () if compilers else (f"g++-{gcc}" if gcc else "g++",)
     return Recipe(
         target=manifest.name,
         base=base,
         builder=builder,
         files={**subject.carried, wheel: raw, CONSTRAINTS: constraints()},
-        packages=("ca-certificates", "git", "gdb", *(() if builder else _PYTHON), *compiler),
+        packages=("ca-certificates", "git", "gdb", *(() if builder else _PYTHON), *debug, *compiler),
         variables=_variables(gcc, cuda=cuda is not None),
         cuda=str(cuda or ""),
     )
@@ -187,7 +195,7 @@ def _choose(subject: Subject, platform: str) -> str:
         python = bool(subject.lock.conda_python(platform)) or (
             base.python in minors and Version(base.python) >= _TENV_PYTHON
         )
-        if fits and python and not manifest.wanted("system").keys() - {"gcc"}:
+        if fits and python and not manifest.wanted("system").keys() - _INSTALLED:
             return name
     asked = f"Python {', '.join(minors)}" if minors else "this"
     system = ", ".join(manifest.wanted("system"))
