@@ -334,7 +334,7 @@ def openmp_not_found(trial: Trial) -> None:
 @breakage("summary", "TE941")
 def mkl_turned_off(trial: Trial) -> None:
     """Another BLAS is chosen by a variable of CMake."""
-    trial.words = ["-D", "BLAS=Generic", "--fresh"]
+    trial.words = ["-D", "BLAS=Eigen", "--fresh"]
 
 
 @breakage("summary", "TE941")
@@ -397,28 +397,30 @@ def memory_limit_of_the_shell(trial: Trial) -> None:
     trial.compiler(".cpp", f'ulimit -v 250000; exec {shutil.which("g++")} "$@"')
 
 
+LIBRARY = ["--only", "lib/libfmt.a"]
+"""A small library that the canary does not build."""
+
+
 @breakage("build", "TE961")
-def function_removed(trial: Trial) -> None:
+def source_of_a_library_wrong(trial: Trial) -> None:
     """A source was edited, which is compiled late."""
-    trial.edit("torch/csrc/Generator.cpp", "THPGenerator_initDefaultGenerator(", "THPGenerator_initAnother(")
-    trial.words = ["--only", "caffe2/torch/CMakeFiles/torch_python.dir/csrc/Generator.cpp.o"]
+    trial.edit("third_party/fmt/src/format.cc", "FMT_BEGIN_NAMESPACE", 'int wrong = "a";\nFMT_BEGIN_NAMESPACE')
+    trial.words = LIBRARY
 
 
 @breakage("build", "TE702")
 def disk_full_while_compiling(trial: Trial) -> None:
     """The disk is full."""
-    trial.compiler(
-        "csrc/Generator.cpp",
-        'echo "cc1plus: fatal error: error writing to /tmp/x.s: No space left on device" >&2; exit 1',
-    )
-    trial.words = ["--only", "caffe2/torch/CMakeFiles/torch_python.dir/csrc/Generator.cpp.o"]
+    full = "cc1plus: fatal error: error writing to /tmp/x.s: No space left on device"
+    trial.compiler("src/format.cc", f'echo "{full}" >&2; exit 1')
+    trial.words = LIBRARY
 
 
-@breakage("build", "TE961", "TE806", "TE807")
+@breakage("build", "TE961")
 def compiler_ends_without_a_word(trial: Trial) -> None:
     """The compiler ends without a word."""
-    trial.compiler("csrc/Generator.cpp", "exec false")
-    trial.words = ["--only", "caffe2/torch/CMakeFiles/torch_python.dir/csrc/Generator.cpp.o"]
+    trial.compiler("src/format.cc", "exec false")
+    trial.words = LIBRARY
 
 
 def play(tree: Path, target: str, name: str, tenv: str, place: Path) -> dict[str, object]:
