@@ -188,10 +188,26 @@ def test_an_environment_outside_the_project_has_a_lock_outside_it(
 
 def test_run_brings_it_up_to_date_on_request(created: Project) -> None:
     newer(created)
-    shown = ("tiny", "--", "sh", "-c", "python -c 'import alpha; print(alpha.VERSION)'")
+    shown = ("tiny", "--", "sh", "-c", "python -B -c 'import alpha; print(alpha.VERSION)'")
     assert created.run("run", *shown).out == "1.0\n"
     assert created.run("run", "--sync", *shown).out == "3.0\n"
     assert state_of(created) == "ready"
+
+
+def test_an_update_of_the_same_size_and_second_runs_the_new_module(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"):
+        monkeypatch.delenv(name, raising=False)
+    newer(created)
+    shown = ("tiny", "--", "python", "-c", "import alpha; print(alpha.VERSION)")
+    assert created.run("run", *shown).out == "1.0\n"
+    module = created.site() / "alpha.py"
+    before = module.stat()
+    created.ok("create", "tiny")
+    assert module.stat().st_size == before.st_size
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert created.run("run", *shown).out == "3.0\n"
 
 
 @pytest.mark.parametrize("where", ["project", "user"])
@@ -201,7 +217,7 @@ def test_the_project_or_the_user_can_ask_for_that_always(created: Project, where
         (created.folder / "tenv.toml").write_text("sync = true\n")
     else:
         write_config("sync = true\n")
-    shown = ("tiny", "--", "sh", "-c", "python -c 'import alpha; print(alpha.VERSION)'")
+    shown = ("tiny", "--", "sh", "-c", "python -B -c 'import alpha; print(alpha.VERSION)'")
     assert created.run("run", "--no-sync", *shown).out == "1.0\n"
     assert created.run("run", *shown).out == "3.0\n"
 

@@ -12,6 +12,7 @@ from tenv.locks.lock import Lock, LockedFile
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
+from tenv.sources.wheels.old_bytecode import remove_old_bytecode
 from tenv.sources.wheels.planted_files import own_files_guarded
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest
@@ -138,7 +139,9 @@ class WheelWork(Work):
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
-        self._settle_shared(wheels, self._replace_changed(wheels, records))
+        files = self._replace_changed(wheels, records)
+        self._settle_shared(wheels, files)
+        remove_old_bytecode(job.prefix, self._before, files)
         installed = there.versions()
         wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
         if wrong:
