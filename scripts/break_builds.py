@@ -317,7 +317,7 @@ def yaml_module_broken(trial: Trial) -> None:
     )
 
 
-@breakage("configure", "TE701")
+@breakage("configure", "TE932")
 def cmake_killed(trial: Trial) -> None:
     """CMake is killed."""
     trial.words = ["--fresh"]

@@ -147,7 +147,11 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable)
         fix = "`dmesg | tail` tells whether memory ran out; `MAX_JOBS=1 tenv build` takes the least of it"
         return build_finding(code, what, message, str(log), SIGNAL_SOURCE, fix)
     error = found.error or found.step
-    tail = " | ".join(line for line in ran.lines[-_TAIL:] if line)
-    said = f"line {error.number}: {error.text.strip()}" if error else f"the last lines: {tail}"
+    if error is None or error.number > len(ran.lines):  # the last line is not the program's own
+        tail = " | ".join([line.strip() for line in ran.lines if line.strip()][-_TAIL:])
+        message = f"ended with status {ran.status} and printed no error, as a program that was killed does"
+        fix = f"`dmesg | tail` tells whether memory ran out; else read {log}, then run the same command again"
+        return build_finding(code, what, message, f"{log}: the last lines: {tail}", SIGNAL_SOURCE, fix)
     message = f"ended with status {ran.status}; tenv does not know the cause"
+    said = f"line {error.number}: {error.text.strip()}"
     return build_finding(code, what, message, f"{log}: {said}", "", f"read {log}, then run the same command again")
