@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.checks.gpu_verdicts import GpuVerdict, about_gpus, per_gpu, settled
-from tenv.checks.host_options import HostOptions, report
+from tenv.checks.host_options import HostOptions, read, report, with_driver
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.common import cuda_on, takes_toolkit
 from tenv.checks.rules.compressed_code import nvcc_flags
@@ -146,7 +146,9 @@ def check(context: Context, name: str | None, options: HostOptions | None = None
         options: Which host is meant, where it is not this one.
     """
     if options and options != HostOptions():
-        return _judge_all(context, report(context, options), find_targets(context, name), user_facts(context), not name)
+        options = read(options)
+        targets = find_targets(with_driver(context, options), name)
+        return _judge_all(context, report(context, options), targets, user_facts(context), not name)
     # nvcc runs while the manifests are read: one of the targets uses the host's toolkit.
     asked = None if name else ahead(partial(toolkits.probe, Places(environ=context.environ)))
     targets, facts = find_targets(context, name), user_facts(context)

@@ -1,6 +1,7 @@
 """Read the host report of this machine, or of a host that a file or assumptions describe."""
 
 import re
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -8,16 +9,17 @@ from tenv.core.errors import UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.cuda_api import override
-from tenv.host.interface import Missing
+from tenv.host.interface import Fact, Missing
 from tenv.host.places import Places
 from tenv.host.report import Gpu, HostReport
 from tenv.project.context import Context
+from tenv.targets.nearest_cuda import HostDriver
 
 if TYPE_CHECKING:
     from tenv.host.assume import Lookup
     from tenv.host.report_file import Given
 
-__all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report"]
+__all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report", "with_driver"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,27 @@ def report(context: Context, options: HostOptions, lookup: "Lookup | None" = Non
     if options.assume_gpu:
         found = assume_gpu(found, options.assume_gpu, lookup or find_gpu)
     return name_gpus(found)
+
+
+def with_driver(context: Context, options: HostOptions) -> Context:
+    """Return a context whose suggestions are targets that the driver of the judged host runs.
+
+    Raises:
+        HostReportError: The report can't be read.
+        UsageError: The driver can't be assumed.
+    """
+    from tenv.checks.rules.judged_driver import of_windows  # late: `create` judges nothing where nothing is to do
+
+    assumed, given = _version(options.assume_driver), read(options).given
+    found = given.report if given else None
+    windows = of_windows(found) if found else sys.platform == "win32"
+    if assumed is not None:
+        driver = HostDriver(assumed, windows, "(assumed)")
+    elif found and isinstance(found.driver, Fact):
+        driver = HostDriver(found.driver.value, windows, "of the reported host")
+    else:
+        return context
+    return replace(context, places=replace(context.places, driver=driver))
 
 
 def _version(text: str) -> Version | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.checks.gpu_verdicts import GpuFindings, GpuVerdict, about_gpus, per_gpu, settled
-from tenv.checks.host_options import HostOptions, report
+from tenv.checks.host_options import HostOptions, read, report, with_driver
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
 from tenv.checks.rules.arch_list import VARIABLE, named_archs
 from tenv.checks.rules.catalogue import RULES
@@ -201,7 +201,8 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
         UsageError: There is no such target or no such PyTorch.
         HostReportError: The host report can't be read.
     """
-    target = context.find_target(name)
+    options = read(options)
+    target = with_driver(context, options).find_target(name)
     facts = user_facts(context)
     source = find_source(pytorch, facts)
     host = report(context, options)

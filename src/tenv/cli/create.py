@@ -90,7 +90,7 @@ def create(
     Without TARGET, it is the default target. `auto` selects the best target for this machine and the PyTorch checkout
     in the working folder.
     """
-    from tenv.checks.host_options import HostOptions
+    from tenv.checks.host_options import HostOptions, read, with_driver
     from tenv.project.context import Context
     from tenv.targets.search import AUTO  # late: loads what it needs
     from tenv.verbs import create as workflow
@@ -104,6 +104,9 @@ def create(
         if target_from_report:
             taken = taken_from_report(context, target, options, progress.say)
             options = taken.options
+        if options != HostOptions():
+            options = read(options)
+            context = with_driver(context, options)
         if target == AUTO or pytorch or options != HostOptions():
             around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
         if choice:

@@ -16,8 +16,13 @@ _ANY_MINOR = 99
 Release = tuple[int, int]
 
 
-def nearest_cuda(name: str, names: Sequence[str], has_platform: Callable[[str], bool] = lambda _: True) -> str:
-    """Return a suggestion for a name with a CUDA release: the nearest release that this host's driver runs.
+def nearest_cuda(
+    name: str,
+    names: Sequence[str],
+    has_platform: Callable[[str], bool] = lambda _: True,
+    driver: "HostDriver | None" = None,
+) -> str:
+    """Return a suggestion for a name with a CUDA release: the nearest release that the host's driver runs.
 
     The nearest is the newest one of the same major that is not newer, else the next one. On a host without a driver,
     and where the driver runs no known release, every release counts.
@@ -26,6 +31,7 @@ def nearest_cuda(name: str, names: Sequence[str], has_platform: Callable[[str], 
         name: The name that no target has.
         names: The names of all targets.
         has_platform: Returns whether a target is for the platform of this host; others count only without such.
+        driver: The driver of the host that is judged; None for that of this host.
 
     Returns:
         The suggestion; empty if the name has no CUDA release.
@@ -35,7 +41,7 @@ def nearest_cuda(name: str, names: Sequence[str], has_platform: Callable[[str], 
     if not wanted or not known:
         return ""
     known = {other: found for other, found in known.items() if has_platform(other)} or known
-    driver = HostDriver.detect()
+    driver = driver or HostDriver.detect()
     fitting = {found for found in known.values() if driver and driver.runs(found)}
     nearest, best = _nearest(wanted, {*known.values()}), _nearest(wanted, fitting or {*known.values()})
     listed = ", ".join(f"`{other}`" for other, found in sorted(known.items()) if found == best)
@@ -43,12 +49,12 @@ def nearest_cuda(name: str, names: Sequence[str], has_platform: Callable[[str], 
     if driver is None:
         return f"nearest to CUDA {number}: {listed}; `auto` selects the newest that this host's driver runs"
     if not fitting:
-        return f"nearest to CUDA {number}: {listed}, which driver {driver.version} of this host does not run"
+        return f"nearest to CUDA {number}: {listed}, which driver {driver.version} {driver.whose} does not run"
     if best == nearest:
-        return f"nearest to CUDA {number}: {listed}, which driver {driver.version} of this host runs"
+        return f"nearest to CUDA {number}: {listed}, which driver {driver.version} {driver.whose} runs"
     passed = ".".join(map(str, nearest))
     return (
-        f"nearest to CUDA {number} that driver {driver.version} of this host runs: {listed}; it does not run {passed}"
+        f"nearest to CUDA {number} that driver {driver.version} {driver.whose} runs: {listed}; it does not run {passed}"
     )
 
 
@@ -66,15 +72,17 @@ def _nearest(wanted: Release, releases: set[Release]) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class HostDriver:
-    """The driver of this host.
+    """The driver of this host, or of the one that is judged in its place.
 
     Attributes:
         version: Its version.
         windows: Whether that is the version of a Windows driver, as under WSL.
+        whose: Whose it is, in words.
     """
 
     version: Version
     windows: bool
+    whose: str = "of this host"
 
     @classmethod
     def detect(cls) -> "HostDriver | None":

@@ -13,7 +13,7 @@ from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
-from tenv.targets.nearest_cuda import nearest_cuda
+from tenv.targets.nearest_cuda import HostDriver, nearest_cuda
 from tenv.targets.project_folder import find_checkout, find_project
 
 __all__ = [
@@ -131,6 +131,7 @@ class SearchPath:
         data: The user's data folder, for environments outside a project.
         refused: A folder that would be the project, were it not another user's; None mostly.
         checkout: The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly.
+        driver: The driver of the host that is judged in place of this one; suggestions are targets that it runs.
     """
 
     project: Path | None
@@ -138,6 +139,7 @@ class SearchPath:
     data: Path
     refused: Path | None = None
     checkout: Path | None = None
+    driver: HostDriver | None = None
 
     def outside(self) -> "SearchPath":
         """Return the search path outside a project: the user's and the built-in targets."""
@@ -160,7 +162,7 @@ class SearchPath:
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
         # The manifests of targets are not read for a parent that is missing: one of them may be what asks for it.
-        meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True)
+        meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver)
         suggestion = meant or nearest(name, [*names, AUTO])
         own = [known for known in names if known in self.project_targets()]
         some = f", {', '.join(own)} among them" if own and len(own) <= _NAMED else ""
