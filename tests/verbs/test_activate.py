@@ -47,6 +47,21 @@ def test_an_environment_elsewhere_is_named_by_its_folder(locked: Project, tmp_pa
     assert data == {"target": "tiny", "script": str(prefix / "tenv-meta" / "activate.sh")}
 
 
+@pytest.mark.parametrize("words", [("run", "tiny", "--", "true"), ("activate", "tiny"), ("shell", "tiny")])
+def test_the_active_environment_of_that_name_elsewhere_is_named_and_not_taken(
+    locked: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    elsewhere = tmp_path / "some where" / "tiny"
+    locked.ok("create", "tiny", "--prefix", str(elsewhere))
+    monkeypatch.setenv("TENV_TARGET", "tiny")
+    monkeypatch.setenv("TENV_PREFIX", str(elsewhere))
+    err = locked.fails(8, "environment-missing", *words)
+    assert f"`--prefix '{elsewhere}'` takes it" in err
+    assert locked.run("run", "--prefix", str(elsewhere), "--", "true").status == 0
+    monkeypatch.setenv("TENV_TARGET", "cpu")
+    assert "--prefix" not in locked.fails(8, "environment-missing", *words)
+
+
 def test_run_becomes_the_program_with_its_status(created: Project) -> None:
     ended = created.run("run", "tiny", "--", "sh", "-c", 'echo "$TENV_TARGET $VIRTUAL_ENV"; exit 7')
     assert (ended.status, ended.out) == (7, f"tiny {created.prefix}\n")

@@ -1,11 +1,12 @@
 """Find the activation of an environment."""
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError
 from tenv.environment.state import Environment
 from tenv.environment.trust import Reason
 from tenv.project.context import Context
@@ -44,9 +45,24 @@ def find_environment(
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # reports a misspelled name as such
+        _refer_to_active(context, environment, name)
     check(environment, name)
     environment.require_ready(name)
     return name, environment
+
+
+def _refer_to_active(context: Context, environment: Environment, name: str) -> None:
+    """Raise EnvironmentMissingError if the environment of a target is not here, and the active one is elsewhere.
+
+    It is not taken instead: in another project, the target of that name is another one.
+    """
+    active = context.environ.get("TENV_PREFIX", "")
+    if active and context.environ.get("TENV_TARGET") == name and Path(active) != environment.prefix:
+        raise EnvironmentMissingError(
+            f"there is no environment `{name}` ({environment.prefix})",
+            hint=f"the active one lies elsewhere: `--prefix {shlex.quote(active)}` takes it; "
+            f"`tenv create {name}` creates one here",
+        )
 
 
 def _report(
