@@ -259,7 +259,7 @@ SLOW: dict[Break, tuple[str, set[str]]] = {
     disk_full: ("estimate", {"TE951"}),
     disk_too_small_for_debug: ("estimate", {"TE951"}),
     build_file_truncated: ("estimate", {"TE953"}),
-    header_removed: ("canary", {"TE961"}),
+    header_removed: ("canary", {"TE801"}),
     first_library_wrong: ("canary", {"TE961"}),
     compiler_killed: ("canary", {"TE701"}),
     compiler_crashed: ("canary", {"TE814"}),
