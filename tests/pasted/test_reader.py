@@ -166,7 +166,17 @@ AROUND = [
     lambda line: f"&gt; {line}",
     lambda line: f"- **{line.replace(':', ':**', 1)}",
     lambda line: f"| {line.replace(':', ' |', 1)} |",
+    lambda line: f"2024-08-01T10:00:00.1234567Z {line}",
+    lambda line: f"[2024-08-01 10:00:00,123] {line}",
 ]
+
+
+@pytest.mark.parametrize("mark", ["{:4d}  {}", "{}: {}", "{:>3} | {}"])
+def test_the_line_numbers_of_a_viewer_do_not_count(mark: str) -> None:
+    text = "\n".join(mark.format(number, line) for number, line in enumerate(COLLECT_ENV.splitlines(), 17))
+    host = report(text)
+    assert (str(value(host.driver)), str(value(host.libc))) == ("550.54.15", "2.35")
+    assert [gpu.name for gpu in value(host.gpus)] == ["NVIDIA A100-SXM4-40GB"]
 
 
 @pytest.mark.parametrize("around", AROUND)
@@ -175,6 +185,7 @@ def test_what_stands_around_lines_does_not_count(around: Any) -> None:
     host = report(text)
     assert (str(value(host.driver)), str(value(host.libc))) == ("550.54.15", "2.35")
     assert value(host.platform) == "linux-64"
+    assert [gpu.name for gpu in value(host.gpus)] == ["NVIDIA A100-SXM4-40GB"]
 
 
 def test_labels_that_a_forum_joined_are_read_apart() -> None:
@@ -259,6 +270,8 @@ NAMES = [
     ("GPU: AMD Radeon RX 7900", None),
     ("GPU: yes", None),
     ("GPU 0,1,2: Tesla T4", ["Tesla T4"] * 3),
+    ("GPU 0: NVIDIA A10G GPU 1: NVIDIA A10G", ["NVIDIA A10G"] * 2),
+    ("**GPU 0:** NVIDIA L4\n**GPU 1:** NVIDIA L4", ["NVIDIA L4"] * 2),
     ('Device 0: "Orin"\n  CUDA Capability Major/Minor version number:    8.7', ["Orin"]),
     (
         "name, driver_version, memory.total [MiB]\nTesla T4, 450.80.02, 15109 MiB\nTesla T4, 450.80.02, 15109 MiB",

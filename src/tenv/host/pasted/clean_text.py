@@ -3,6 +3,7 @@
 import codecs
 import re
 import unicodedata
+from itertools import pairwise
 
 from tenv.host.pasted.interface import Line
 
@@ -27,6 +28,12 @@ _FULL_WIDTH = str.maketrans({chr(0xFF01 + number): chr(0x21 + number) for number
 _ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&quot;", '"'), ("&#39;", "'"), ("&amp;", "&"))
 _DIGIT = re.compile(r"\d")
 """A digit of any script; numbers are converted to ASCII digits."""
+
+_STAMP = re.compile(r"^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: |$)")
+_NUMBER = re.compile(r"^\s*(?P<number>\d{1,5})(?:[:|]|(?=[ ]|$)) ?")
+_ENOUGH = 4
+"""How many lines with something in front of them make it the work of a log or a viewer."""
+_MOSTLY = 0.8
 
 _QUOTED = re.compile(r"^(?:\s*>)+ ?")
 
@@ -56,4 +63,17 @@ def lines(text: str) -> list[Line]:
         if not plain.isascii():
             plain = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), unicodedata.normalize("NFC", plain))
         found.append(Line(number, _QUOTED.sub("", plain).rstrip()))
+    return _without_fronts(found)
+
+
+def _without_fronts(found: list[Line]) -> list[Line]:
+    """Return lines without the time stamp or the line number that a log or a viewer puts in front of most of them."""
+    full = [line for line in found if line.text]
+    stamped = sum(_STAMP.match(line.text) is not None for line in full)
+    if stamped >= max(_ENOUGH, _MOSTLY * len(full)):
+        return [Line(line.number, _STAMP.sub("", line.text)) for line in found]
+    numbers = [int(match["number"]) if (match := _NUMBER.match(line.text)) else -1 for line in full]
+    counted = sum(after == before + 1 for before, after in pairwise(numbers))
+    if counted >= max(_ENOUGH, _MOSTLY * (len(full) - 1)):
+        return [Line(line.number, _NUMBER.sub("", line.text)) for line in found]
     return found

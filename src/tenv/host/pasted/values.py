@@ -44,7 +44,12 @@ _ARCHITECTURES = {
 }
 _MACHINE = re.compile(r"(?<![A-Za-z0-9])(x86_64|amd64|aarch64|arm64|ppc64le)(?![A-Za-z0-9])", re.IGNORECASE)
 _ASIDE = r"(?:\s*\((?!tensorflow)[^()]{0,40}\))?"
-_GPU = re.compile(r"^\s*(?:[-*]\s+)?\[?GPU\s*#?(?P<numbers>\d{1,3}(?:\s*,\s*\d{1,3})*)\]?\s*[:=]\s*(?P<name>\S.*)$")
+_GPU = re.compile(
+    r"^[\s|]*(?:[-*]\s+)?\**\[?GPU\s*#?(?P<numbers>\d{1,3}(?:\s*,\s*\d{1,3})*)\]?\s*(?:[:=]|\|(?=\s*[A-Za-z]))\**\s*"
+    r"(?P<name>\S.*)$"
+)
+_NEXT_GPU = re.compile(r"(?<=\S)\s+(?=GPU\s*#?\d{1,3}\s*:\s*\S)")
+"""Where a forum has joined the lines of a list."""
 _MIG = re.compile(r"^\s*MIG\s+(?P<profile>\d+[cg]\.\S+)\s+Device\s+\d+\s*:")
 _APART = 3
 """How many lines may separate the GPUs of one list."""
@@ -176,7 +181,8 @@ def gpu_lines(lines: Sequence[Line]) -> Iterator[Said]:
     block: list[PastedGpu] = []
     first, before = 0, -9
     numbers: set[int] = set()
-    for line in lines:
+    apart = (Line(whole.number, part) for whole in lines for part in _NEXT_GPU.split(whole.text))
+    for line in apart:
         if match := _GPU.match(line.text):
             own = [int(number) for number in match["numbers"].split(",")]
             if block and (line.number - before > _APART or numbers.intersection(own)):
@@ -195,4 +201,4 @@ def gpu_lines(lines: Sequence[Line]) -> Iterator[Said]:
 
 def _gpu(words: str) -> PastedGpu:
     arch = re.search(r"\(arch=(\d{1,2}\.\d)\)", words)
-    return PastedGpu(_UUID.sub("", words).strip(" `\"'"), capability=arch[1] if arch else "")
+    return PastedGpu(_UUID.sub("", words).strip(" `\"'|*"), capability=arch[1] if arch else "")
