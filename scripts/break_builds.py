@@ -2,10 +2,11 @@
 
     python scripts/break_builds.py TREE TARGET JOURNAL [--only NAME] [--tenv PROGRAM]
 
-TREE is a checkout of PyTorch that `tenv build TARGET` configures and whose environment is created. Each breakage works
-in a copy of it, always in the same folder, with the environment and the configured build folder linked in. JOURNAL gets
-a line for each breakage, and what it holds already is not done again. A breakage counts as found when the steps before
-are ok, and the failing step and one of its codes are the expected ones. Status 1 if one is not found.
+TREE is a checkout of PyTorch that `tenv build TARGET` configures. A copy of it beside JOURNAL is configured once; each
+breakage works in a copy of that, in the same folder, since environments and build folders know where they are. JOURNAL
+gets a line for each breakage, and what it holds already is not done again. A breakage counts as found when the steps
+before are ok, and the failing step and one of its codes are the expected ones. Status 1 if one is not found. Small
+disks are mounted, which takes root.
 
 The switches of the build (USE_CUDA=0 ...) are those of the caller's environment. Nothing is written to TREE.
 """
@@ -24,7 +25,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STEPS = ("checkout", "target", "create", "probe", "configure", "summary", "estimate", "canary", "build", "import")
 PROGRAMS = {name: shutil.which(name) or name for name in ("cp", "mount", "umount")}
 LATE = ("estimate", "canary", "build")
 """The steps whose breakages start from a configured build folder."""
@@ -423,18 +423,35 @@ def compiler_ends_without_a_word(trial: Trial) -> None:
     trial.words = LIBRARY
 
 
-def play(tree: Path, target: str, name: str, tenv: str, place: Path) -> dict[str, object]:
+def prepare(tree: Path, target: str, tenv: str, place: Path) -> Path:
+    """Return a copy of the tree that is configured, with its environment; it was made where the trials are."""
+    base, copy = place / "base", place / "tree"
+    if not base.exists():
+        _remove(copy)
+        _copy_sources(tree, copy)
+        subprocess.run([tenv, "plan", target, "--configure"], cwd=copy, check=True)
+        copy.rename(base)
+    return base
+
+
+def _copy_sources(tree: Path, copy: Path) -> None:
+    own = ("build", ".tenv")
+    shutil.copytree(tree, copy, symlinks=True, ignore=lambda folder, _: own if Path(folder) == tree else ())
+
+
+def play(base: Path, target: str, name: str, tenv: str, place: Path) -> dict[str, object]:
     """Break a copy of the tree and build it; return what was found."""
     step, codes, does = BREAKAGES[name]
     copy = place / "tree"
     _remove(copy)
-    own = ("build", ".tenv")
-    shutil.copytree(tree, copy, symlinks=True, ignore=lambda folder, _: own if Path(folder) == tree else ())
-    _link(tree / ".tenv", copy / ".tenv")
+    _copy_sources(base, copy)
+    (copy / ".tenv").mkdir()
+    subprocess.run(
+        [PROGRAMS["cp"], "-al", base / ".tenv/envs", copy / ".tenv/envs"], check=True
+    )  # a gigabyte, as links
     if step in LATE:
-        _link(tree / "build", copy / "build")
-    else:
-        shutil.rmtree(copy / ".tenv/builds", ignore_errors=True)
+        for folder in ("build", ".tenv/builds"):  # Ninja and tenv write into these
+            shutil.copytree(base / folder, copy / folder, symlinks=True)
     environ = {**os.environ, "MAX_JOBS": os.environ.get("MAX_JOBS", "2")}
     trial = Trial(copy, target, environ)
     does(trial)
@@ -464,11 +481,6 @@ def play(tree: Path, target: str, name: str, tenv: str, place: Path) -> dict[str
     }
 
 
-def _link(there: Path, here: Path) -> None:
-    """Copy a folder as links to the same files."""
-    subprocess.run([PROGRAMS["cp"], "-al", there, here], check=True)
-
-
 def _remove(copy: Path) -> None:
     """Remove a copy, and take the disks in it away first."""
     for line in reversed(Path("/proc/mounts").read_text(encoding="utf-8").splitlines()):
@@ -490,11 +502,12 @@ def main() -> int:
     lines = given.journal.read_text(encoding="utf-8").splitlines() if given.journal.exists() else []
     done = {row["name"]: row for row in map(json.loads, lines)}
     place = given.journal.parent / "trial"
-    place.mkdir(exist_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
+    base = prepare(given.tree.resolve(), given.target, given.tenv, place)
     for name in BREAKAGES if given.only is None else [given.only]:
         if name in done and not given.only:
             continue
-        done[name] = play(given.tree.resolve(), given.target, name, given.tenv, place)
+        done[name] = play(base, given.target, name, given.tenv, place)
         with given.journal.open("a", encoding="utf-8") as file:
             file.write(json.dumps(done[name]) + "\n")
         print(json.dumps(done[name]), flush=True)
