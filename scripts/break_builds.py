@@ -8,8 +8,8 @@ gets a line for each breakage, and what it holds already is not done again. A br
 before are ok, and the failing step and one of its codes are the expected ones. Status 1 if one is not found. Small
 disks are mounted, which takes root.
 
-The breakages of the step `import` need a TREE that is built; without a build they are left out. Since its environment
-and libraries know where they are, TREE is set aside for the time of such a trial, and a copy by hard links stands in its
+The breakages of the step `import` need a TREE that is built; without a build they are left out. Its environment and its
+libraries know where they are: TREE is set aside for the time of such a trial, and a copy by hard links stands in its
 place.
 
 The switches of the build (USE_CUDA=0 ...) are those of the caller's environment. Nothing is written to TREE.
