@@ -1,4 +1,4 @@
-"""Debug `torch.randn` of a torch that was built with `--debug-files`, as VS Code does and by `tenv gdb`, and print both.
+"""Debug `torch.randn` of a torch that was built with `--debug-files`, as VS Code does and by `tenv gdb`.
 
     python scripts/debug_torch.py TREE TARGET [--tenv PROGRAM]
 
