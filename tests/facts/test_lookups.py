@@ -302,7 +302,8 @@ def test_magma(facts: Facts) -> None:
     assert (package.name, str(package.version)) == ("magma-cuda115", "2.6.1")
     assert facts.magma.conda_for(Version("12.8")) is None
     assert facts.magma.has_tarball(Version("13.0.2"))
-    assert not facts.magma.has_tarball(Version("12.8"))
+    assert facts.magma.has_tarball(Version("12.8"))
+    assert not facts.magma.has_tarball(Version("12.5"))
 
 
 def test_doubt() -> None:

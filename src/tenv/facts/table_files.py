@@ -91,6 +91,7 @@ LAYOUTS: Mapping[str, Layout] = {
             "glibc_header_conflict": Section(
                 ("toolkit_from", "fails_from_glibc"), ("toolkit_to", "platform", "functions", "types")
             ),
+            "last_for_system": Section(("system",), ("glibc", "last_toolkit")),
         },
     ),
     "created_targets": Layout(
