@@ -219,7 +219,7 @@ def _compilers(case: Case) -> Iterator[dict[str, Any]]:
         default = compiler.get("default", at == 0)
         yield {
             "kind": kind,
-            "path": f"/usr/bin/{kind}-{version.partition('.')[0]}",
+            "path": compiler.get("path", f"/usr/bin/{kind}-{version.partition('.')[0]}"),
             "version": version,
             "default": default,
             "glibcxx": case.get("linked_libstdcxx") if default else None,
