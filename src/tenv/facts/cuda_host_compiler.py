@@ -68,7 +68,7 @@ class GccBreak:
         snapshot: A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none.
         snapshot_glibc: The glibc of that distribution.
         certain: Whether every such GCC fails; otherwise some distributions have fixed theirs.
-        certain_below_glibc: A distribution's own GCC surely fails where its glibc is older than this; None if none does.
+        certain_below_glibc: A distribution's own GCC surely fails beside a glibc older than this; None if none does.
         what: What fails, for messages.
         basis: How certain this is.
     """
