@@ -68,6 +68,7 @@ class GccBreak:
         snapshot: A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none.
         snapshot_glibc: The glibc of that distribution.
         certain: Whether every such GCC fails; otherwise some distributions have fixed theirs.
+        certain_below_glibc: A distribution's own GCC surely fails beside a glibc older than this; None if none does.
         what: What fails, for messages.
         basis: How certain this is.
     """
@@ -79,6 +80,7 @@ class GccBreak:
     snapshot: Version | None
     snapshot_glibc: Version | None
     certain: bool
+    certain_below_glibc: Version | None
     what: str
     basis: Basis
 
@@ -93,6 +95,7 @@ class GccBreak:
             snapshot=optional_version(row, "snapshot_gcc"),
             snapshot_glibc=optional_version(row, "snapshot_glibc"),
             certain=row.flag("certain"),
+            certain_below_glibc=optional_version(row, "certain_below_glibc"),
             what=row.required_text("what"),
             basis=Basis.read(row, sources),
         )
@@ -107,6 +110,14 @@ class GccBreak:
         if self.since <= gcc < self.before:
             return True
         return glibc is not None and gcc == self.snapshot and glibc == self.snapshot_glibc
+
+    def surely(self, glibc: Version | None) -> bool:
+        """Return whether a GCC that it hits is known to be unfixed.
+
+        Args:
+            glibc: The glibc of its distribution; None for a GCC that is not from a distribution.
+        """
+        return self.certain or bool(glibc and self.certain_below_glibc and glibc < self.certain_below_glibc)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ LAYOUTS: Mapping[str, Layout] = {
         },
     ),
     "pytorch_tried": Layout(
-        "which CUDA, Python, CMake and driver a revision of PyTorch is known to fail with",
+        "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},
     ),
     "cusparselt": Layout(
