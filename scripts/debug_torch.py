@@ -4,8 +4,8 @@
 
 TREE is a checkout in which `tenv build TARGET --debug-files aten/src/ATen/native/TensorFactories.cpp` was done. One
 session reads the files that `tenv export vscode` writes, drives debugpy and gdb by their values alone, and stops at a
-breakpoint in Python and at one in TensorFactories.cpp. The other stops at the same line under `tenv gdb`, and prints the
-frames of C++ and of Python, and the size that was asked for.
+breakpoint in Python and at one in TensorFactories.cpp. The other stops at the same line under `tenv gdb`, and prints
+the frames of C++ and of Python, and the size that was asked for.
 """
 
 import argparse
