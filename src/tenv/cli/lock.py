@@ -1,5 +1,6 @@
 """``tenv lock``."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
-from tenv.core.errors import TenvError
+from tenv.core.errors import LockMissingError, LockStaleError, TenvError
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -74,11 +75,14 @@ def lock(
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: loads what it needs
+    from tenv.verbs.kept_locks import keeping_variable
     from tenv.verbs.lock_place import keep_project, leaves_checkout, place_of, replaces_built_in, require_place
 
     if target is None and (lock_file or reset):
         raise click.UsageError("--lock-file and --reset need a TARGET")
     home = home_of(user=user, project=project)
+    kept = "" if check else keeping_variable()
+    check = check or bool(kept)
     limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
 
     def one(context: "Context", name: str) -> Result:
@@ -94,6 +98,8 @@ def lock(
         except TenvError as error:
             if verbose and error.detail:
                 voice.say(error.detail)
+            if kept and isinstance(error, LockMissingError | LockStaleError):
+                error.hint = f"`{kept}=0 tenv lock {shlex.quote(name)}` writes it"
             raise
         if locked.changed and not check:
             keep_project(context)
