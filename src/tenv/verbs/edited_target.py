@@ -17,7 +17,7 @@ __all__ = ["EditedTarget", "edited_target"]
 
 @dataclass(frozen=True, slots=True)
 class EditedTarget:
-    """The words of `tenv add` or `tenv drop`, told apart.
+    """What the words of `tenv add` or `tenv drop` name.
 
     Attributes:
         name: The target.
