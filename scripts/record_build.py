@@ -31,7 +31,8 @@ from typing import Any
 
 PROGRAMS = {name: shutil.which(name) or name for name in ("git", "bash")}
 EDITED = "aten/src/ATen/native/TensorFactories.cpp"
-DEBUGPYS = ("debugpy==1.8.9", "debugpy==1.8.14")
+DEBUGPYS = ("1.8.9", "1.8.14")
+FEATURE = "\n[feature.debug.pypi-dependencies]\ndebugpy = "
 SHOWN = 40
 """How many outputs of Ninja a line of the journal names."""
 
@@ -103,14 +104,15 @@ def recorded(name: str, tree: Tree, words: Sequence[str]) -> dict[str, Any]:
         "command": shlex.join(words),
     }
     done = subprocess.run(words, cwd=tree.folder, stdout=subprocess.PIPE, text=True, check=False)
-    answer = json.loads(done.stdout)
+    said = json.loads(done.stdout)
+    answer = said.get("data") or {}
     made = [line.split("\t")[3] for line in tree.ninja_log()[len(log) :] if "\t" in line]
     row |= {
         "status": done.returncode,
         "seconds": round(time.monotonic() - begun, 1),
         "steps": {step["name"]: [step["ok"], step["seconds"]] for step in answer.get("steps", ())},
         "facts": {step["name"]: _short(step["facts"]) for step in answer.get("steps", ())},
-        "error": answer.get("error"),
+        "error": said.get("error"),
         "torch": answer.get("torch"),
         "made": len(made),
         "objects": sum(name.endswith(".o") for name in made),
@@ -148,8 +150,11 @@ def trial_again(tree: Tree, _: Path) -> dict[str, Any]:
 def trial_day(tree: Tree, _: Path) -> dict[str, Any]:
     """Do what people do between two builds, then build."""
     tenv, target = shlex.quote(tree.tenv), tree.target
-    for debugpy in DEBUGPYS:
-        tree.shell(f"{tenv} add {target} {debugpy}")
+    manifest = tree.folder / "manifests" / f"{target}.toml"
+    for version in DEBUGPYS:
+        text = manifest.read_text(encoding="utf-8").partition(FEATURE)[0]
+        manifest.write_text(f'{text}{FEATURE}"{version}"\n', encoding="utf-8")
+        tree.shell(f"{tenv} lock {target} && {tenv} create {target} --with debug")
     tree.shell(
         f'eval "$({tenv} activate {target} --shell bash)" && {tenv} create {target} && python -c "import debugpy"'
     )
