@@ -114,6 +114,32 @@ def test_a_define_and_debug_reach_cmake(workshop: Workshop) -> None:
     assert step(again, "summary")["facts"]["rows"]["Build type"] == "Release"
 
 
+@pytest.mark.long
+def test_debug_files_compile_these_files_anew_and_no_others(workshop: Workshop) -> None:
+    workshop.build()
+    objects = {path: path.stat().st_mtime_ns for path in (workshop.checkout / "build").rglob("*.o")}
+    source = "aten/src/ATen/native/BinaryOps.cpp"
+    for words, changed in (
+        (["--debug-files", source], ["USE_CUSTOM_DEBINFO"]),
+        ([], ["USE_CUSTOM_DEBINFO"]),
+    ):
+        data = workshop.build(*words)
+        assert step(data, "configure")["facts"]["changed"] == changed
+        times = {path: path.stat().st_mtime_ns for path in objects}
+        assert [path.name for path in objects if times[path] != objects[path]] == ["BinaryOps.cpp.o"]
+        (compiled,) = [path for path in objects if times[path] != objects[path]]
+        assert (b".debug_info" in compiled.read_bytes()) is bool(words)
+        objects = times
+
+
+def test_a_fix_repeats_the_options_of_the_build(workshop: Workshop) -> None:
+    workshop.build("--only", "c10")
+    ended = workshop.run("--debug", "--debug-files", "c10/a.cpp,c10/b.cpp", "-D", "USE_NUMPY=OFF", "--only", "c10")
+    (finding,) = json.loads(ended.out)["data"]["steps"][-1]["findings"]
+    words = "--debug --debug-files c10/a.cpp,c10/b.cpp -D USE_NUMPY=OFF --fresh"
+    assert finding["fix"] == f"tenv build tiny --pytorch {workshop.checkout} {words}"
+
+
 def test_an_unread_switch_is_named_with_the_one_that_was_meant(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

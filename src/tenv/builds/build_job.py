@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from tenv.targets.search import Target
     from tenv.toolchain.discover import Toolchain
 
-__all__ = ["BuildJob", "BuildRequest", "DebugKind", "allowed"]
+__all__ = ["DEBUG_FILES", "BuildJob", "BuildRequest", "DebugKind", "allowed"]
+
+DEBUG_FILES = "USE_CUSTOM_DEBINFO"
+"""The switch that names the sources to compile with debug information; no other source is compiled in another way."""
 
 _OWN = ".tenv"
 
@@ -72,6 +75,13 @@ class BuildRequest:
     debug: DebugKind = DebugKind.NONE
     debug_files: tuple[str, ...] = ()
 
+    @property
+    def options(self) -> list[str]:
+        """The options that make this build what it is, for a command that is to be typed."""
+        words = [] if self.debug is DebugKind.NONE else [f"--{self.debug.value}"]
+        words += ["--debug-files", ",".join(self.debug_files)] if self.debug_files else []
+        return words + [word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")]
+
 
 @dataclass(slots=True)
 class BuildJob:
@@ -118,7 +128,7 @@ class BuildJob:
     def switches(self) -> dict[str, str]:
         """The options of the build beyond the target; they name the build folder if there may be several."""
         request = self.request
-        extra = {"USE_CUSTOM_DEBINFO": ";".join(request.debug_files)} if request.debug_files else {}
+        extra = {DEBUG_FILES: ";".join(request.debug_files)} if request.debug_files else {}
         return {**request.debug.variables(), **extra, **request.defines}
 
     @property

@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.builds.build_job import BuildJob
+from tenv.builds.build_job import DEBUG_FILES, BuildJob
 from tenv.builds.build_way import BuildWay, Products, find_way
 from tenv.builds.cmake_cache import read_cache
 from tenv.builds.step_report import Done, build_finding
@@ -141,7 +142,8 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
     What tenv configured itself says from what; of another one CMake's cache tells where it was made.
     """
     again = "--fresh" if job.found.way is not BuildWay.LIBRARIES else "--clean"
-    command = f"tenv build {job.target.name} --pytorch {job.checkout} {again}"
+    words = ["tenv", "build", job.target.name, "--pytorch", str(job.checkout), *job.request.options, again]
+    command = shlex.join(words)
     if job.request.fresh or job.request.clean:
         return
     there = job.folder.is_dir() or job.found.way is BuildWay.LIBRARIES
@@ -156,11 +158,17 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
             f"{job.found.evidence}: the build folder is `{job.folder.name}`",
             command,
         )
-    elif stamp and stamp.get("switches") != job.switches and job.found.products is Products.SOURCE:
+    elif stamp and _recompiles(stamp.get("switches"), job.switches) and job.found.products is Products.SOURCE:
         reason = f"was configured with {_words(stamp.get('switches'))}, and this build has {_words(job.switches)}"
         yield _stale(job, reason, str(job.stamp_file), command)
     elif reason := _foreign(job):
         yield _stale(job, reason, str(job.folder / "CMakeCache.txt"), command)
+
+
+def _recompiles(before: object, now: dict[str, str]) -> bool:
+    """Tell whether other switches make everything anew; `DEBUG_FILES` is there to compile some files alone."""
+    old = before if isinstance(before, dict) else {}
+    return {**old, DEBUG_FILES: ""} != {**now, DEBUG_FILES: ""}
 
 
 def _words(switches: object) -> str:
