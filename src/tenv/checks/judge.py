@@ -21,6 +21,7 @@ from tenv.checks.rules.pytorch import unfit_pythons
 from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
 from tenv.environment.state import Environment, digests_of
+from tenv.facts.pytorch_tried import nightly_day
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
@@ -288,7 +289,7 @@ def _release(version: str, facts: Facts) -> SourceTree:
         raise UsageError(f"what PyTorch {version} asks for is not known", hint=f"the tables start with {oldest}")
     origin = f"PyTorch {release.version}: {release.basis.source}"
     try:
-        return from_release(version, release.asked(), origin)
+        return from_release(version, release.asked(nightly_day(version)), origin)
     except ValueError as error:  # a row of the user's facts
         raise FactsError(f"{origin}: {error}") from error
 

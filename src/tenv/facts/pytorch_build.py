@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
@@ -23,6 +24,8 @@ class Release:
     Attributes:
         version: Its version.
         requires_python: The Python versions that it takes, as its metadata says (``>=3.10``).
+        python_before: Those that the trunk took before `python_day`, while it had the number of this release.
+        python_day: The day on which the trunk changed that; None if it took the same all along.
         cmake_min: The oldest CMake.
         cmake_min_confirmed: Whether that was read in the release itself.
         cuda_min: The oldest CUDA that ``cmake/public/cuda.cmake`` does not reject.
@@ -44,6 +47,8 @@ class Release:
 
     version: Version
     requires_python: str
+    python_before: str
+    python_day: date | None
     cmake_min: Version | None
     cmake_min_confirmed: bool
     cuda_min: Version | None
@@ -69,6 +74,8 @@ class Release:
         return cls(
             version=version,
             requires_python=row.text("requires_python"),
+            python_before=row.text("python_before"),
+            python_day=row.parsed("python_day", date.fromisoformat, None),
             cmake_min=optional_version(row, "cmake_min"),
             cmake_min_confirmed=row.flag("cmake_min_confirmed"),
             cuda_min=optional_version(row, "cuda_min_enforced"),
@@ -103,10 +110,15 @@ class Release:
         """Return the cuDNN that its release notes name for a CUDA minor version, None if they name none."""
         return next((version for named, version in self.cudnn if named.major_minor == cuda.major_minor), None)
 
-    def asked(self) -> dict[str, str]:
-        """Return what it asks for by the names that `tenv.checks.pytorch_source` takes, without what is not known."""
+    def asked(self, day: date | None = None) -> dict[str, str]:
+        """Return what it asks for by the names that `tenv.checks.pytorch_source` takes, without what is not known.
+
+        Args:
+            day: The day of the trunk's revision, while the trunk has the number of this release.
+        """
+        before = day is not None and self.python_day is not None and day < self.python_day
         values = {
-            "python": self.requires_python,
+            "python": self.python_before if before else self.requires_python,
             "cmake_min": str(self.cmake_min or ""),
             "gcc_min": str(self.gcc_min or ""),
             "clang_min": str(self.clang_min_header or ""),

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tenv.checks.checkout_day import commit_day
+from tenv.checks.judge import find_source
 from tenv.checks.pytorch_ci import CiBuilds, read_tested
 from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.core.versions import Range, Version
-from tests.checks.rules.cases import case, found, release
+from tests.checks.rules.cases import case, facts, found, release
 
 MATRIX = """\
 CUDA_ARCHES = ["12.6", "12.8"]
@@ -84,6 +85,25 @@ def test_a_python_that_is_too_new_is_a_note_where_the_target_takes_others() -> N
 def test_the_day_of_a_nightly_tells_whether_a_python_is_too_new(day: str, severity: str | None) -> None:
     findings = found("TE602", trunk(f"2.9.0.dev{day}", python="3.14.*"))
     assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("nightly", "python", "severity"),
+    [
+        ("2.0.0.dev20221201", "3.7.*", None),
+        ("2.0.0.dev20230215", "3.7.*", "error"),
+        ("2.9.0.dev20250801", "3.9.*", None),
+        ("2.9.0.dev20250801", "3.8.*", "error"),
+        ("2.10.0.dev20250915", "3.9.*", None),
+        ("2.10.0.dev20251001", "3.9.*", "error"),
+        ("2.9.1", "3.9.*", "error"),
+    ],
+)
+def test_the_day_of_a_nightly_tells_which_pythons_it_still_takes(
+    nightly: str, python: str, severity: str | None
+) -> None:
+    asked = replace(case("12.8", manifest={"python": Range(python)}), source=find_source(nightly, facts()))
+    assert [str(finding.severity) for finding in found("TE602", asked)] == ([severity] if severity else [])
 
 
 @pytest.mark.parametrize(
