@@ -80,7 +80,8 @@ def _lines(
 ) -> Iterator[str]:
     words = ", ".join(f"{counts[kind]} {kind.value}" for kind in TaskKind if counts[kind])
     basis = "corrected by compiles on this machine" if factor else "by a table; the canary corrects it"
-    yield f"{sum(counts.values())} tasks ({words or 'nothing to do'})"
+    total = sum(counts.values())
+    yield f"{total} task{'' if total == 1 else 's'} ({words or 'nothing to do'})"
     yield f"about {duration(seconds)} with {plan.jobs} job{'s' if plan.jobs > 1 else ''} ({plan.reason}), {basis}"
     yield f"{format_bytes(need)} of disk, {format_bytes(free)} free"
 
