@@ -8,6 +8,10 @@ gets a line for each breakage, and what it holds already is not done again. A br
 before are ok, and the failing step and one of its codes are the expected ones. Status 1 if one is not found. Small
 disks are mounted, which takes root.
 
+The breakages of the step `import` need a TREE that is built; without a build they are left out. Its environment and its
+libraries know where they are: TREE is set aside for the time of such a trial, and a copy by hard links stands in its
+place.
+
 The switches of the build (USE_CUDA=0 ...) are those of the caller's environment. Nothing is written to TREE.
 """
 
@@ -21,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -423,6 +427,45 @@ def compiler_ends_without_a_word(trial: Trial) -> None:
     trial.words = LIBRARY
 
 
+@breakage("import", "TE971")
+def python_source_wrong(trial: Trial) -> None:
+    """A Python source asks for a module that nobody has."""
+    trial.edit("torch/_tensor.py", "import copyreg", "import copyreg\nimport no_such_module_anywhere")
+
+
+@breakage("import", "TE971")
+def requirement_broken(trial: Trial) -> None:
+    """A package that torch imports is there and does not work."""
+    pattern = f".tenv/envs/{trial.target}/lib/python3*/site-packages/typing_extensions.py"
+    trial.write(_one_line(trial.tree, pattern), "raise ImportError('damaged')\n")
+
+
+@breakage("import", "TE972")
+def another_torch_first(trial: Trial) -> None:
+    """Another torch comes first on the path of the environment's Python."""
+    other = trial.tree.parent / "other-torch"
+    (other / "torch").mkdir(parents=True, exist_ok=True)
+    fake = "class T(list):\n    __matmul__ = lambda self, _: T([[2.0, 2.0]] * 2)\n    tolist = list\n\n\n"
+    (other / "torch/__init__.py").write_text(f"__version__ = '2.0.1'\n{fake}ones = lambda *_: T()\n")
+    site = Path(_one_line(trial.tree, f".tenv/envs/{trial.target}/lib/python3*/site-packages"))
+    trial.write(str(site / "0-first.pth"), f"import sys; sys.path.insert(0, {str(other)!r})\n")
+
+
+@breakage("import", "TE973")
+def arithmetic_wrong(trial: Trial) -> None:
+    """The product of two matrices is wrong."""
+    source = (trial.tree / "torch/__init__.py").read_text(encoding="utf-8")
+    wrong = "_ones = ones\ndef ones(*sizes, **more):\n    return 3 * _ones(*sizes, **more)\n"
+    trial.write("torch/__init__.py", f"{source}\n{wrong}")
+
+
+@breakage("import", "TE971")
+def killed_while_importing(trial: Trial) -> None:
+    """Python is killed while it imports torch."""
+    source = (trial.tree / "torch/__init__.py").read_text(encoding="utf-8")
+    trial.write("torch/__init__.py", f"{source}\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+
+
 def prepare(tree: Path, target: str, tenv: str, place: Path) -> Path:
     """Return a copy of the tree that is configured, with its environment; it was made where the trials are."""
     base, copy = place / "base", place / "tree"
@@ -439,9 +482,33 @@ def _copy_sources(tree: Path, copy: Path) -> None:
     shutil.copytree(tree, copy, symlinks=True, ignore=lambda folder, _: own if Path(folder) == tree else ())
 
 
+@contextlib.contextmanager
+def _set_aside(tree: Path) -> Iterator[Path]:
+    """Put a copy by hard links in the place of a tree that is built, and put the tree back afterwards."""
+    held = tree.with_name(f"{tree.name}.held")
+    tree.rename(held)
+    try:
+        subprocess.run([PROGRAMS["cp"], "-al", held, tree], check=True)
+        # Ninja and tenv write into these files; all else is replaced.
+        for path in [*held.glob("build/.ninja_*"), *held.glob(".tenv/builds/*/*")]:
+            copied = tree / path.relative_to(held)
+            copied.unlink()
+            shutil.copy2(path, copied)
+        yield tree
+    finally:
+        _remove(tree)
+        held.rename(tree)
+
+
+def play_built(tree: Path, target: str, name: str, tenv: str, place: Path) -> dict[str, object]:
+    """Break a tree that is built, and build it; return what was found."""
+    with _set_aside(tree) as copy:
+        return _played(name, Trial(copy, target, _environ()), tenv, place)
+
+
 def play(base: Path, target: str, name: str, tenv: str, place: Path) -> dict[str, object]:
     """Break a copy of the tree and build it; return what was found."""
-    step, codes, does = BREAKAGES[name]
+    step, *_ = BREAKAGES[name]
     copy = place / "tree"
     _remove(copy)
     _copy_sources(base, copy)
@@ -452,14 +519,21 @@ def play(base: Path, target: str, name: str, tenv: str, place: Path) -> dict[str
     if step in LATE:
         for folder in ("build", ".tenv/builds"):  # Ninja and tenv write into these
             shutil.copytree(base / folder, copy / folder, symlinks=True)
-    environ = {**os.environ, "MAX_JOBS": os.environ.get("MAX_JOBS", "2")}
-    trial = Trial(copy, target, environ)
+    return _played(name, Trial(copy, target, _environ()), tenv, place)
+
+
+def _environ() -> dict[str, str]:
+    return {**os.environ, "MAX_JOBS": os.environ.get("MAX_JOBS", "2")}
+
+
+def _played(name: str, trial: Trial, tenv: str, place: Path) -> dict[str, object]:
+    step, codes, does = BREAKAGES[name]
     does(trial)
     begun = time.monotonic()
     words = [tenv, "build", trial.target, "--json", *trial.words]
     output = place / "output.json"
     with output.open("wb") as file, (place / "errors.txt").open("wb") as errors:
-        build = subprocess.Popen(words, cwd=copy, env=trial.environ, stdout=file, stderr=errors)
+        build = subprocess.Popen(words, cwd=trial.tree, env=trial.environ, stdout=file, stderr=errors)
         if trial.during:
             threading.Thread(target=trial.during, args=(build,), daemon=True).start()
         status = build.wait(timeout=1800)
@@ -503,11 +577,19 @@ def main() -> int:
     done = {row["name"]: row for row in map(json.loads, lines)}
     place = given.journal.parent / "trial"
     place.mkdir(parents=True, exist_ok=True)
-    base = prepare(given.tree.resolve(), given.target, given.tenv, place)
+    tree = given.tree.resolve()
+    built = any(tree.glob("torch/lib/libtorch_python.*"))
     for name in BREAKAGES if given.only is None else [given.only]:
         if name in done and not given.only:
             continue
-        done[name] = play(base, given.target, name, given.tenv, place)
+        if BREAKAGES[name][0] == "import":
+            if not built:
+                print(f"{name}: left out, since {tree} is not built")
+                continue
+            done[name] = play_built(tree, given.target, name, given.tenv, place)
+        else:
+            base = prepare(tree, given.target, given.tenv, place)
+            done[name] = play(base, given.target, name, given.tenv, place)
         with given.journal.open("a", encoding="utf-8") as file:
             file.write(json.dumps(done[name]) + "\n")
         print(json.dumps(done[name]), flush=True)

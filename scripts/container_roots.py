@@ -55,9 +55,10 @@ def call(words: Sequence[str], folder: Path, given: str = "", env: Mapping[str, 
     return done.stdout
 
 
-def export(format_name: str, target: str, folder: Path) -> str:
-    """Export a container file and return what `tenv export` printed."""
-    return call([sys.executable, "-P", "-m", "tenv", "export", format_name, target, "--output", str(folder)], CHECKOUT)
+def export(format_name: str, target: str, folder: Path, *more: str, project: Path = CHECKOUT) -> str:
+    """Export a container file of a project's target and return what `tenv export` printed."""
+    words = [sys.executable, "-P", "-m", "tenv", "export", format_name, target, "--output", str(folder), *more]
+    return call(words, project)
 
 
 def trial(target: str) -> tuple[str, str]:
@@ -86,20 +87,26 @@ class Buildah:
         """Run one command of buildah."""
         return call([*self.words, *words], self.folder, given)
 
-    def base(self, root: Path) -> None:
-        """Make the base image from a folder."""
+    def base(self, root: Path, name: str = BASE) -> None:
+        """Make a base image from a folder."""
         made = self("from", "scratch").strip()
         self("add", "--quiet", made, str(root), "/")
-        self("commit", "--quiet", "--rm", made, BASE)
+        self("commit", "--quiet", "--rm", made, name)
 
-    def build(self, printed: str) -> str:
-        """Build as the printed line says; return the image's name."""
+    def build(self, printed: str, *images: str) -> str:
+        """Build as the printed line says; return the image's name.
+
+        Args:
+            printed: What `tenv export` printed.
+            images: What the images of the Dockerfile are here, each as `NAME=IMAGE`; the only one unless given.
+        """
         line = re.search(r"^build: docker build (.*)$", printed, re.MULTILINE)
         if line is None:
             raise SystemExit("`tenv export` printed no build line")
         words = shlex.split(line[1])
-        said = self("bud", "--isolation", "chroot", "--build-arg", f"BASE={BASE}", *words)
-        show(f"buildah bud --isolation chroot --build-arg BASE={BASE} {line[1]}", said, 14)
+        arguments = [word for image in images or (f"BASE={BASE}",) for word in ("--build-arg", image)]
+        said = self("bud", "--isolation", "chroot", *arguments, *words)
+        show(f"buildah bud --isolation chroot {' '.join(arguments)} {line[1]}", said, 14)
         return words[words.index("-t") + 1]
 
     def run(self, image: str, command: str, given: str) -> str:
@@ -130,7 +137,7 @@ class Root:
     def _copy(source: Path, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, place)
+            shutil.copytree(source, place, symlinks=True)
         else:
             shutil.copy2(source, place)
 

@@ -63,6 +63,8 @@ def build(checkout: Path, folder: Path, version: str = "", kinds: tuple[str, ...
         source = tree / "src" / "tenv" / "__init__.py"
         if version:
             source.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', source.read_text()))
+        if commit := _git(checkout, "rev-parse", "HEAD").strip():
+            (source.parent / "commit.txt").write_text(f"{commit}\n", encoding="ascii")
         words = [sys.executable, "-m", "hatchling", "build", "-d", str(made)]
         words += [word for kind in kinds for word in ("-t", kind)]
         epoch = _git(checkout, "log", "-1", "--format=%ct").strip() or "1580601600"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tenv import __version__
+from tenv.quick.source_commit import source_commit
 from tests.activation.test_conda_scripts import has_landlock
 
 ROOT = Path(__file__).parent.parent
@@ -26,6 +28,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as file:
         file.extractall(folder / "site")
     return folder / "site"
+
+
+def test_it_names_the_commit_of_the_checkout_and_starts_no_git(site: Path, tmp_path: Path) -> None:
+    git = tmp_path / "git"
+    git.write_text(f"#!/bin/sh\n: >{tmp_path}/started\n")
+    git.chmod(0o755)
+    python = [sys.executable, "-S", "-m", "tenv", "--version"]
+    done = run(*python, PYTHONPATH=str(site), PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    commit = source_commit(str(SOURCE))
+    assert done.stdout == (f"tenv {__version__} ({commit[:12]})\n" if commit else f"tenv {__version__}\n")
+    assert not (tmp_path / "started").exists()
 
 
 def run(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:

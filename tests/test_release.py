@@ -3,8 +3,10 @@
 import os
 import re
 import subprocess
+import sys
 import tarfile
 import zipfile
+from collections.abc import Iterable
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tenv import __version__
 
 ROOT = Path(__file__).parent.parent
 SOURCE = "src/tenv/__init__.py"
+HOOK = ("scripts/note_commit.py", "src/tenv/quick/source_commit.py")
 
 
 def git(folder: Path, *words: str) -> None:
@@ -27,7 +30,8 @@ def git(folder: Path, *words: str) -> None:
 def small(tmp_path: Path) -> Path:
     """A checkout with what a build needs, in one commit."""
     folder = tmp_path / "small"
-    for name in ("pyproject.toml", "README.md", "LICENSE", SOURCE, "docs/tenv.schema.json", "docs/rules/TE101.md"):
+    pages = ("README.md", "LICENSE", "docs/tenv.schema.json", "docs/rules/TE101.md")
+    for name in ("pyproject.toml", SOURCE, *HOOK, *pages):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes((ROOT / name).read_bytes())
     for name in ("manifests", "locks"):
@@ -59,6 +63,45 @@ def versions(files: list[Path]) -> set[str]:
 def test_without_a_tag_the_version_is_that_of_the_source(small: Path, tmp_path: Path) -> None:
     assert tagged_version(small) == ""
     assert versions(build(small, tmp_path / "dist")) == {__version__}
+
+
+def commits(files: Iterable[Path]) -> set[str]:
+    """Return the commits that wheels and sdists note."""
+    found = set()
+    for path in files:
+        if path.suffix == ".whl":
+            with zipfile.ZipFile(path) as file:
+                found.add(file.read("tenv/commit.txt").decode())
+        else:
+            with tarfile.open(path) as tar:
+                (name,) = [name for name in tar.getnames() if name.endswith("/src/tenv/commit.txt")]
+                found.add(tar.extractfile(name).read().decode())  # type: ignore[union-attr]
+    return found
+
+
+def hatch(folder: Path, *words: str) -> None:
+    subprocess.run([sys.executable, "-m", "hatchling", "build", *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_wheel_and_sdist_note_their_commit_however_they_are_built(small: Path, tmp_path: Path) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=small, check=True, capture_output=True, text=True).stdout
+    assert len(head) == 41
+    assert commits(build(small, tmp_path / "release")) == {head}
+    hatch(small, "-d", str(tmp_path / "plain"))
+    assert commits((tmp_path / "plain").iterdir()) == {head}
+    assert not (small / "src" / "tenv" / "commit.txt").exists()
+    with tarfile.open(next((tmp_path / "plain").glob("*.tar.gz"))) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("torch_tenv-*")
+    hatch(unpacked, "-t", "wheel", "-d", str(tmp_path / "again"))
+    assert commits((tmp_path / "again").iterdir()) == {head}
+
+
+def test_without_git_there_is_no_commit_to_note(small: Path, tmp_path: Path) -> None:
+    (small / ".git").rename(tmp_path / "put-aside")
+    hatch(small, "-t", "wheel", "-d", str(tmp_path / "dist"))
+    with zipfile.ZipFile(next((tmp_path / "dist").iterdir())) as file:
+        assert "tenv/commit.txt" not in file.namelist()
 
 
 def test_the_version_is_that_of_the_tag(small: Path, tmp_path: Path) -> None:

@@ -323,3 +323,12 @@ def test_what_is_allowed_does_not_end_the_build(workshop: Workshop, monkeypatch:
     monkeypatch.setenv("USE_CUDA", "1")
     data = workshop.build("--allow", "USE_CUDA", "--only", "c10")
     assert [row["ok"] for row in data["steps"]] == [True] * 9
+
+
+@pytest.mark.long
+def test_a_signal_that_ends_the_import_is_named(workshop: Workshop) -> None:
+    killed = "import os\nprint('warning: no such package', flush=True)\nos.kill(os.getpid(), 9)\nfrom torch import _C"
+    edit(workshop.checkout / "torch/__init__.py", "from torch import _C", killed)
+    (finding,) = json.loads(workshop.run().out)["data"]["steps"][-1]["findings"]
+    assert finding["code"] == "TE971"
+    assert finding["message"] == "does not import: Python ended by signal 9 (Killed)"

@@ -91,9 +91,8 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        ("add numpy scipy", 2, "hint: `tenv add tiny numpy scipy`: the target comes first"),
-        ("drop numpy scipy", 2, "hint: `tenv drop tiny numpy scipy`: the target comes first"),
-        ("add tinny numpy", 2, "hint: did you mean `tiny`? (`tenv targets` lists them)"),
+        ("drop numpy scipy", 2, "note: tiny is the default target"),
+        ("add tinny numpy", 2, "hint: did you mean `tiny`? `tenv add tiny tinny numpy` takes it as a package"),
         ("verify other-thing", 2, "hint: `tenv targets` lists the targets, tiny among them"),
         ("create auot", 2, "hint: did you mean `auto`?"),
         ("add tiny ./it", 2, "hint: `tenv run tiny -- python -m pip install ./it` installs it"),
@@ -107,14 +106,6 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
 def test_a_hint_can_be_pasted(words: str, status: int, said: str, locked: Project) -> None:
     ended = call(*shlex.split(words))
     assert (ended.status, said in ended.err) == (status, True), ended
-
-
-@pytest.mark.parametrize("verb", ["add", "drop"])
-def test_a_package_without_its_target_is_shown_the_whole_command(verb: str, project: Project) -> None:
-    ended = call(verb, "numpy>=2")
-    assert ended.status == 2
-    assert f"hint: `tenv {verb} tiny 'numpy>=2'`" in ended.err  # the only target of the project
-    assert f"hint: `tenv {verb} tiny PACKAGE`" in call(verb, "tiny").err
 
 
 def test_a_package_in_the_place_of_the_target_of_update_is_named(project: Project) -> None:

@@ -167,6 +167,25 @@ def test_gcc_that_passes_and_fails(facts: Facts, cuda: str, gcc: str, glibc: str
     assert (found is not None) is fails
 
 
+@pytest.mark.parametrize(
+    ("cuda", "gcc", "glibc", "surely"),
+    [
+        ("11.2", "10.3.1", "2.32", True),  # Fedora 33
+        ("11.2", "10.3.0", "2.31", True),  # Ubuntu 20.04
+        ("11.2", "10.3.0", "2.35", False),  # Ubuntu 22.04 has a later snapshot
+        ("11.2", "10.3.0", None, False),  # EasyBuild's is patched
+        ("11.5", "11.4.0", None, True),
+    ],
+)
+def test_a_gcc_of_a_distribution_that_is_known_to_be_unfixed(
+    facts: Facts, cuda: str, gcc: str, glibc: str | None, surely: bool
+) -> None:
+    own = Version(glibc) if glibc else None
+    found = facts.cuda_host_compiler.broken_by(Version(cuda), Version(gcc), own)
+    assert found
+    assert found.surely(own) is surely
+
+
 def test_what_was_inferred_about_glibc_is_not_confirmed(facts: Facts) -> None:
     rows = {cuda: facts.cuda_host_compiler.glibc_conflict(Version(cuda), Version("2.41")) for cuda in ("11.6", "11.7")}
     assert {cuda: row and row.basis.confirmed for cuda, row in rows.items()} == {"11.6": False, "11.7": True}
@@ -302,7 +321,8 @@ def test_magma(facts: Facts) -> None:
     assert (package.name, str(package.version)) == ("magma-cuda115", "2.6.1")
     assert facts.magma.conda_for(Version("12.8")) is None
     assert facts.magma.has_tarball(Version("13.0.2"))
-    assert not facts.magma.has_tarball(Version("12.8"))
+    assert facts.magma.has_tarball(Version("12.8"))
+    assert not facts.magma.has_tarball(Version("12.5"))
 
 
 def test_doubt() -> None:

@@ -16,7 +16,7 @@ from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.toolkit_headers import FUNCTIONS
 
-__all__ = ["CASES", "FRESH", "INDEPENDENT", "LATER", "Case", "cases", "host_report", "manifest", "project"]
+__all__ = ["CASES", "FRESH", "INDEPENDENT", "LATER", "NOVEMBER", "Case", "cases", "host_report", "manifest", "project"]
 
 Case = dict[str, Any]
 
@@ -27,6 +27,8 @@ FRESH = Path(__file__).parent / "fresh"
 """The last machines, gathered in batches after some of the rules had been read."""
 INDEPENDENT = Path(__file__).parent / "independent"
 """Machines that were gathered after that by someone who had not read the rules."""
+NOVEMBER = Path(__file__).parent / "november"
+"""Machines over all causes that were gathered when the rules had been mended on all others."""
 UNSTATED = "the thread does not say"
 
 _TARGET = "machine"
@@ -217,7 +219,7 @@ def _compilers(case: Case) -> Iterator[dict[str, Any]]:
         default = compiler.get("default", at == 0)
         yield {
             "kind": kind,
-            "path": f"/usr/bin/{kind}-{version.partition('.')[0]}",
+            "path": compiler.get("path", f"/usr/bin/{kind}-{version.partition('.')[0]}"),
             "version": version,
             "default": default,
             "glibcxx": case.get("linked_libstdcxx") if default else None,

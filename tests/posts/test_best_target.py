@@ -48,6 +48,13 @@ def answer(host: str, driver: str, gpu: str, pytorch: str) -> dict[str, str]:
         ),
         (
             ("stories/ubuntu-18.04", "535.104.12", "GTX 1660 Ti", "2.4"),
+            "cuda121",
+            "cuda124",
+            "PyTorch 2.4 calls CUDA 12.4 experimental, and NVIDIA packages none after 12.1 for Ubuntu 18.04 (glibc "
+            "2.27)",
+        ),
+        (
+            ("stories/ubuntu-18.04", "535.104.12", "GTX 1660 Ti", "2.5"),  # which calls 12.4 stable
             "cuda124",
             "cuda124-archives",
             f"gcc: {OF_THE_HOST}/usr/bin/x86_64-linux-gnu-g++-7: 7.5.0 is not >=9.4,<14",

@@ -58,6 +58,21 @@ def test_an_installation_from_git_has_the_noted_one(name: str, tmp_path: Path) -
     assert source_commit(str(package)) == ""
 
 
+@pytest.mark.parametrize("folder", ["site-packages", "src"])
+def test_a_wheel_and_an_sdist_have_the_noted_one(folder: str, tmp_path: Path) -> None:
+    package = tmp_path / folder / "tenv"
+    package.mkdir(parents=True)
+    (package / "commit.txt").write_text("cd" * 20 + "\n")
+    assert source_commit(str(package)) == "cd" * 20
+    (package / "commit.txt").write_text("no commit\n")
+    assert source_commit(str(package)) == ""
+
+
+def test_a_checkout_counts_more_than_a_note(checkout: Path) -> None:
+    (checkout / "commit.txt").write_text("cd" * 20 + "\n")
+    assert source_commit(str(checkout)) == head(checkout)
+
+
 @pytest.mark.parametrize("text", ["", "ref: refs/heads/none", "ref: ../../../etc/passwd", "no commit", "\udcff"])
 def test_what_is_no_commit_is_not_printed(text: str, checkout: Path) -> None:
     (checkout.parents[1] / ".git" / "HEAD").write_bytes(text.encode(errors="surrogateescape"))

@@ -16,8 +16,8 @@ _SECONDS = 60
 class Adapter:
     """A client of debugpy (https://microsoft.github.io/debug-adapter-protocol)."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.socket = socket.create_connection((host, port), _SECONDS)
+    def __init__(self, host: str, port: int, seconds: float = _SECONDS) -> None:
+        self.socket = socket.create_connection((host, port), seconds)
         self.stream = self.socket.makefile("rwb")
         self.sent = 0
 
@@ -49,7 +49,8 @@ class Adapter:
 class Gdb:
     """A gdb that is driven by its machine interface."""
 
-    def __init__(self, program: str, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, program: str, folder: Path, environment: Mapping[str, str], seconds: float = _SECONDS) -> None:
+        self.seconds = seconds
         self.lines: list[str] = []
         self._more = threading.Condition()
         self.process = subprocess.Popen(
@@ -78,7 +79,7 @@ class Gdb:
     def wait(self, true: Callable[[str], bool]) -> str:
         """Return the first line of which something is true."""
         with self._more:
-            assert self._more.wait_for(lambda: any(map(true, self.lines)), _SECONDS), self.lines
+            assert self._more.wait_for(lambda: any(map(true, self.lines)), self.seconds), self.lines
             return next(filter(true, self.lines))
 
     def __enter__(self) -> Self:

@@ -183,6 +183,42 @@ def test_trust_on_first_use_is_asked_for_and_marked(project: Project, served: Se
     assert rows(project)["linux-64"] == [row]
 
 
+def test_an_optional_archive_is_offered_and_added_alone(project: Project, served: Server) -> None:
+    address = f"{served.url}/magma-cuda121-2.6.1-1.tar.bz2"
+    ask(project, 'cusparselt = "0.5.2.1"')
+    project.ok("lock", "tiny", "--offline")
+    without = project.lock.read_bytes()
+    ask(project, f'cusparselt = "0.5.2.1"\nmagma = {{ optional = true, url = "{address}" }}')
+    project.ok("lock", "tiny", "--check")
+    hint = "`tenv lock tiny --trust-first-use` adds it"
+    assert f"magma: optional; {hint}" in project.ok("show", "tiny").out
+    project.ok("update", "tiny", "--offline")
+    assert project.lock.read_bytes() == without
+    project.lock.unlink()
+    assert f"magma: {address} is optional, and left out; {hint}" in project.ok("lock", "tiny").err
+    assert project.lock.read_bytes() == without
+    assert "was trusted on first use: sha256 " in project.ok("lock", "tiny", "--trust-first-use").err
+    first, added = rows(project)["linux-64"]
+    assert (first["name"], added["name"], added["trust"]) == ("cusparselt", "magma", "first-use")
+    assert len(project.lock.read_text().splitlines()) == len(without.decode().splitlines()) + 3 * 7
+    assert "optional;" not in project.ok("show", "tiny").out
+    served.files["/magma-cuda121-2.6.1-1.tar.bz2"] = b"other bytes"  # are not asked for
+    with_it = project.lock.read_bytes()
+    for words in (("lock", "--trust-first-use"), ("lock",), ("update", "--offline")):
+        project.ok(words[0], "tiny", *words[1:])
+        assert project.lock.read_bytes() == with_it
+
+
+def test_an_optional_archive_with_a_sha256_is_not_trusted_blindly(project: Project, served: Server) -> None:
+    address, digest = f"{served.url}/magma-cuda121-2.6.1-1.tar.bz2", "a" * 64
+    ask(project, f'magma = {{ optional = true, url = "{address}", sha256 = "{digest}" }}')
+    project.ok("lock", "tiny", "--trust-first-use")
+    magma = next(row for row in rows(project)["linux-64"] if row["name"] == "magma")
+    assert (magma["sha256"], magma["trust"]) == (digest, "manifest")
+    ask(project, 'cusparselt = { optional = true, version = "0.5.2.1" }')
+    assert "only a request by `url` can be optional" in project.fails(3, "manifest", "lock", "tiny")
+
+
 @pytest.mark.parametrize("named", [[], ["magma"]])
 def test_an_update_keeps_what_was_trusted_on_first_use(project: Project, served: Server, named: list[str]) -> None:
     address = "/magma-cuda121-2.6.1-1.tar.bz2"

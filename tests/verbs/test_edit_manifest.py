@@ -133,3 +133,74 @@ def test_remove_says_what_it_removes_and_what_was_meant(project: Project) -> Non
     assert ended.status == 2
     assert "`tenv remove` removes environments" in ended.err
     assert "hint: `tenv drop tiny numpy` takes a package out of a target" in ended.err
+
+
+def test_without_a_target_the_default_one_is_edited(locked: Project) -> None:
+    ended = locked.ok("add", "gamma>=1")
+    assert "note: tiny is the default target\n" in ended.err
+    assert 'gamma = ">=1"' in locked.manifest.read_text()
+    assert locked.ok("drop", "Gamma", "--json").data["target"] == "tiny"
+    assert "gamma" not in locked.manifest.read_text()
+    err = locked.fails(2, "usage", "drop", "alhpa")
+    assert "has no request for `alhpa`" in err
+    assert "did you mean `alpha`?" in err
+    for verb in ("add", "drop"):
+        assert f"`tenv {verb} tiny PACKAGE`" in locked.fails(2, "usage", verb)
+        assert "no package is given after the target tiny" in locked.fails(2, "usage", verb, "tiny")
+
+
+def test_the_name_of_a_target_wins_over_a_package(locked: Project) -> None:
+    (locked.folder / "manifests" / "alpha.toml").write_text(locked.manifest.read_text())
+    (locked.folder / "tenv.toml").write_text('default = "tiny"\n')
+    locked.ok("lock", "alpha")
+    before = locked.manifest.read_bytes()
+    ended = locked.ok("add", "alpha", "gamma")
+    assert "note: `alpha` is taken as the target; `tenv add tiny alpha gamma` takes it as a package\n" in ended.err
+    assert "gamma" in (locked.folder / "manifests" / "alpha.toml").read_text()
+    err = locked.fails(2, "usage", "drop", "alpha")
+    assert "hint: `tenv drop alpha PACKAGE`; `tenv drop tiny alpha` takes it as a package" in err
+    assert locked.manifest.read_bytes() == before
+    locked.ok("drop", "tiny", "alpha")
+    assert "alpha" not in locked.manifest.read_text()
+
+
+def test_words_that_may_name_a_mistyped_target_change_no_manifest(locked: Project) -> None:
+    make_wheel(locked.index.folder, "tinny", "1.0")
+    before = locked.manifest.read_bytes(), locked.lock.read_bytes()
+    err = locked.fails(2, "unknown-target", "add", "tinny", "gamma")
+    assert "hint: did you mean `tiny`? `tenv add tiny tinny gamma` takes it as a package" in err
+    locked.fails(2, "unknown-target", "drop", "tinny", "alpha")
+    locked.fails(2, "usage", "add", "", "gamma")
+    locked.fails(5, "no-solution", "add", "toolchain-of-mine", "gamma")
+    assert (locked.manifest.read_bytes(), locked.lock.read_bytes()) == before
+    locked.ok("add", "tiny", "tinny")
+    locked.ok("drop", "tinny", "alpha")
+    assert "tinny" not in locked.manifest.read_text()
+
+
+def test_of_several_targets_none_is_edited_unless_one_is_the_default(created: Project) -> None:
+    other = created.folder / "manifests" / "other.toml"
+    other.write_text(created.manifest.read_text())
+    before = created.manifest.read_bytes(), other.read_bytes()
+    assert created.ok("default").out == "tiny\n", "the only environment is the default for commands that only read"
+    err = created.fails(2, "usage", "add", "gamma")
+    assert "no TARGET is given, and the project has several: other, tiny" in err
+    assert "hint: `tenv add other gamma`, or `tenv default other` sets one" in err
+    assert (created.manifest.read_bytes(), other.read_bytes()) == before
+    created.ok("default", "other")
+    created.ok("add", "gamma")
+    assert "gamma" in other.read_text()
+    (created.folder / "tenv.toml").write_text('default = "nosuch"\n')
+    assert "default: there is no target `nosuch`" in created.fails(2, "unknown-target", "drop", "gamma")
+    created.ok("drop", "other", "gamma")
+    assert "gamma" not in other.read_text()
+
+
+def test_outside_a_project_there_is_no_manifest_to_edit(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    err = project.fails(2, "usage", "add", "numpy")
+    assert "no TARGET is given, and there is no project" in err
+    assert "`tenv add TARGET numpy` names one, `tenv init NAME` writes the manifest of a new one" in err

@@ -1,4 +1,4 @@
-"""Ten conflicts, each named by its cause in at most ten lines, with an edit that is read from the message and works.
+"""Conflicts, each named by its cause in at most ten lines, with an edit that is read from the message and works.
 
 Records have the fields that those of conda-forge have, wheels the tags and requirements of those on the index. Threads
 in public trackers are named where a conflict is that of one.
@@ -139,6 +139,30 @@ def c_ares() -> list[dict[str, Any]]:
     ]
 
 
+def mutexes() -> list[dict[str, Any]]:
+    """PyTorch's builds for CUDA and for the CPU, and cpuonly: each asks for its own build of pytorch-mutex."""
+    kinds = {"cuda": "py3.11_cuda12.1", "cpu": "py3.11_cpu"}
+    return [
+        *(package("pytorch", "2.2.0", build, f"pytorch-mutex 1.0 {kind}") for kind, build in kinds.items()),
+        *(package("pytorch-mutex", "1.0", kind) for kind in kinds),
+        package("cpuonly", "2.0", "0", "pytorch-mutex 1.0 cpu"),
+    ]
+
+
+def visions() -> list[dict[str, Any]]:
+    """PyTorch and torchvision, which were built for no newer Python at that time."""
+    old = [
+        package(name, version, f"py3.{n}", f"python >=3.{n},<3.{n + 1}.0a0", *more)
+        for n in (10, 11)
+        for name, version, more in (("torchvision", "0.16.2", ("pytorch 2.1.2",)), ("pytorch", "2.1.2", ()))
+    ]
+    new = [
+        package("torchvision", "0.17.2", "py3.12", "python >=3.12,<3.13.0a0", "pytorch 2.2.2"),
+        package("pytorch", "2.2.2", "py3.12", "python >=3.12,<3.13.0a0"),
+    ]
+    return [*old, *new, *(package("python", f"3.{n}.5") for n in (10, 11, 12))]
+
+
 GLIBC, OLD = "manylinux_2_27_x86_64.manylinux_2_28_x86_64", "manylinux_2_17_x86_64.manylinux2014_x86_64"
 
 CONFLICTS = (
@@ -189,6 +213,20 @@ CONFLICTS = (
         "libopenblas <0.3.26",
         openblases,
         thread="github.com/open-ce/open-ce/issues/1221",
+    ),
+    Conflict(
+        "pytorch-cpuonly",
+        f'{CONDA}\n[dependencies]\ncpuonly = "*"\npytorch = {{ version = "2.2.*", build = "*cuda*" }}\n',
+        "cpuonly 2.0 requires pytorch-mutex 1.0 cpu, and pytorch brings pytorch-mutex 1.0 cuda",
+        mutexes,
+        thread="github.com/pytorch/test-infra/issues/4564",
+    ),
+    Conflict(
+        "torchvision-python",
+        f'{CONDA}\n[dependencies]\npython = "3.12.*"\npytorch = "2.1.2"\ntorchvision = "0.16.2"\n',
+        "torchvision 0.16.2 requires python >=3.11,<3.12.0a0, and python 3.12.5 is requested",
+        visions,
+        thread="github.com/andypinxinliu/GestureLSM/issues/28",
     ),
     Conflict(
         "conda-glibc",
@@ -258,6 +296,19 @@ CONFLICTS = (
             ("numpy", "1.26.4", "py3-none-any", ()),
         ),
         thread="github.com/xlang-ai/OSWorld/issues/137",
+    ),
+    Conflict(
+        "torch-cudnn",
+        f'{LINUX}python = ">=3.11,<3.12"\n\n[pypi-dependencies]\nsix = "*"\ntorch = "2.6.0"\n',
+        "torch 2.6.0 requires nvidia-cudnn-cu12: no release of nvidia-cudnn-cu12 is ==9.1.0.70; the newest with a "
+        "wheel is 9.5.1.17",
+        wheels=(
+            ("torch", "2.6.0", "py3-none-any", ("nvidia-cudnn-cu12==9.1.0.70",)),
+            ("torch", "2.7.0", "py3-none-any", ("nvidia-cudnn-cu12==9.5.1.17",)),
+            ("nvidia_cudnn_cu12", "9.5.1.17", f"py3-none-{OLD}", ()),
+            ("six", "1.17.0", "py2.py3-none-any", ()),
+        ),
+        thread="github.com/pytorch/pytorch/issues/193491",
     ),
     Conflict(
         "deep-wheel",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.core.errors import UsageError
+from tenv.core.errors import NetworkError, UsageError
 from tenv.core.versions import Range, Version
 from tenv.environment.state import State, Status
 from tenv.install.python import choose_python
@@ -46,11 +46,24 @@ class FakeUv(Uv):
         return python(f"{minor}.9").path
 
 
-def choose(uv: Uv, wanted: str | None = None, old: str | None = None, minors: tuple[str, ...] = MINORS) -> str:
+def choose(
+    uv: Uv,
+    wanted: str | None = None,
+    old: str | None = None,
+    minors: tuple[str, ...] = MINORS,
+    unfit: tuple[str, ...] = (),
+) -> str:
     wheel = Wheel("a", "1", "a-1-py3-none-any.whl", "0" * 64, 1, minors)
     lock = Lock("t", ("linux-64",), {"linux-64": (wheel,)}, {}, {}, "0")
     state = None if old is None else State(Status.READY, "t", python=old)
-    return choose_python(uv, TARGET, lock, "linux-64", wanted, state).version.text
+    return choose_python(uv, TARGET, lock, "linux-64", wanted, state, unfit).version.text
+
+
+class OffNetwork(FakeUv):
+    """A machine that fetches nothing."""
+
+    def fetch_python(self, minor: str) -> Path:
+        raise NetworkError(f"there is no Python {minor}", hint="check the network")
 
 
 MACHINE = [python("3.13.1"), python("3.11.7"), python("3.12.4", headers=False)]
@@ -62,6 +75,19 @@ def test_the_hosts_best_is_taken() -> None:
 
 def test_only_what_the_lock_serves_is_taken() -> None:
     assert choose(FakeUv(MACHINE), minors=("3.11", "3.12")) == "3.11.7"
+
+
+def test_what_the_revision_can_not_be_built_with_is_not_chosen() -> None:
+    assert choose(FakeUv(MACHINE), unfit=("3.13",)) == "3.11.7"
+    assert choose(FakeUv(MACHINE), unfit=MINORS) == "3.13.1"  # the rules say more of that
+    assert choose(FakeUv(MACHINE), old="3.13", unfit=("3.13",)) == "3.13.1"  # torch may be in it
+    assert choose(FakeUv(MACHINE), wanted="3.13", unfit=("3.13",)) == "3.13.1"
+    uv = FakeUv(MACHINE[:1])
+    with pytest.raises(NetworkError) as caught:
+        choose(OffNetwork(MACHINE[:1]), unfit=("3.13",))
+    assert caught.value.hint == "install Python 3.12, or use `--python 3.13`, with which this PyTorch can't be built"
+    assert choose(uv, unfit=("3.13",)) == "3.12.9"
+    assert uv.fetched == ["3.12"]
 
 
 def test_an_environment_keeps_its_python() -> None:

@@ -1,6 +1,10 @@
 """`tenv remove`: what tenv made goes as a whole, what it did not make stays."""
 
 import os
+import pty
+import select
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -64,3 +68,35 @@ def test_does_not_wait_when_told_so(created: Project, words: tuple[str, ...]) ->
 def test_create_has_nothing_to_wait_for_when_there_is_nothing_to_do(created: Project) -> None:
     with held(created.prefix):
         assert created.ok("create", "tiny", "--no-wait", "--json").data["changed"] is False
+
+
+def test_without_a_target_nothing_goes_unasked(created: Project, tmp_path: Path) -> None:
+    err = created.fails(2, "usage", "remove")
+    assert f"no TARGET is given; the default one has the environment {created.prefix}" in err
+    assert "hint: `tenv remove tiny` removes it" in err
+    created.fails(2, "usage", "remove", "--quiet")
+    assert created.ok("remove", "--dry-run", "--json").data["removed"] is False
+    assert created.prefix.is_dir()
+    elsewhere = tmp_path / "elsewhere"
+    created.ok("create", "tiny", "--prefix", str(elsewhere))
+    assert created.ok("remove", "--prefix", str(elsewhere), "--json").data["target"] == "tiny"
+    assert created.prefix.is_dir()
+    created.ok("remove", "--yes")
+    assert not created.prefix.exists()
+    created.fails(8, "environment-missing", "remove")
+
+
+@pytest.mark.parametrize(("typed", "status"), [("\n", 130), ("y\n", 0)])
+def test_a_terminal_is_asked_first(created: Project, typed: str, status: int) -> None:
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([sys.executable, "-m", "tenv", "remove"], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    while b"[y/N]" not in said:
+        assert select.select([ours], [], [], 60)[0], said
+        said += os.read(ours, 4096)
+    os.write(ours, typed.encode())
+    assert child.wait(60) == status
+    os.close(ours)
+    assert created.prefix.is_dir() == (status != 0)
+    assert "the environment of the default target tiny?" in said.decode()

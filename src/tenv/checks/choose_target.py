@@ -8,6 +8,7 @@ from typing import Any
 from tenv.checks.before_create import Surroundings
 from tenv.checks.driver_report import judge_target
 from tenv.checks.judge import Judge, Verdicts
+from tenv.checks.preferred_cuda import is_stable, why_aside
 from tenv.checks.rules.common import cuda_on, takes_toolkit
 from tenv.checks.rules.driver import Verdict
 from tenv.checks.rules.driver_findings import FORWARD
@@ -50,6 +51,7 @@ class Candidate:
         fix: How to fix what is against it, or an empty string.
         system: Whether the toolkit is the host's.
         conda: Whether it has conda packages.
+        aside: Why another target goes before it although it suits, or an empty string.
     """
 
     target: str
@@ -61,6 +63,7 @@ class Candidate:
     fix: str = ""
     system: bool = False
     conda: bool = False
+    aside: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as JSON values."""
@@ -69,7 +72,7 @@ class Candidate:
             "cuda": str(self.cuda or ""),
             "verdict": self.verdict.value,
             "suits": self.suits,
-            "reason": self.reason,
+            "reason": self.aside or self.reason,
         }
 
 
@@ -81,7 +84,7 @@ class TargetChoice:
         target: Its name.
         reason: Why it was selected.
         ranking: Every considered target, best first.
-        better: Targets that rank higher but do not suit.
+        better: Targets that rank higher, but do not suit or are left aside.
     """
 
     target: str
@@ -106,19 +109,21 @@ class TargetChoice:
         at = next(index for index, candidate in enumerate(self.ranking) if candidate.target == self.target)
         out = replace(self.ranking[at], suits=False, reason=reason)
         ranking = (*self.ranking[:at], out, *self.ranking[at + 1 :])
-        rest = [candidate for candidate in ranking[at + 1 :] if candidate.gpu is out.gpu]
+        others = (*ranking[at + 1 :], *(replace(candidate, aside="") for candidate in ranking[:at] if candidate.suits))
+        rest = [candidate for candidate in others if candidate.gpu is out.gpu]
         place = next((place for place, candidate in enumerate(rest) if candidate.suits), None)
         if place is None:
             return None
         taken = rest[place]
         revision = self.reason.removeprefix(self.ranking[at].reason)
-        return TargetChoice(taken.target, f"{taken.reason}{revision}", ranking, (*self.better, out, *rest[:place]))
+        better = [candidate for candidate in (*self.better, out, *rest[:place]) if candidate.target != taken.target]
+        return TargetChoice(taken.target, f"{taken.reason}{revision}", ranking, tuple(better))
 
     def lines(self) -> Iterator[str]:
         """Yield the choice as text: why the target was selected, and why better ones and its sisters were not."""
         yield f"{AUTO}: {self.target}, since {self.reason}"
         for candidate in self.better:
-            yield f"{AUTO}: not {candidate.target}, since {candidate.reason}"
+            yield f"{AUTO}: not {candidate.target}, since {candidate.aside or candidate.reason}"
         for candidate, reason in self._sisters():
             yield f"{AUTO}: not {candidate.target}, since {reason}"
 
@@ -169,9 +174,27 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
         here = {target.name for target, _ in targets if _platform(around.host) in target.manifest.platforms}
         others = [candidate for candidate in others if candidate.target in here]
         raise _none(wanted, others, ranking, gpu=gpu, seen=seen)
+    best, wanted = _before(wanted, best, around)
+    ranking = (*wanted, *others) if gpu else ranking
     taken = wanted[best]
     revision = f", for PyTorch {around.source.version.value}" if around.source else ""
     return TargetChoice(taken.target, f"{taken.reason}{revision}", ranking, tuple(wanted[:best]))
+
+
+def _before(wanted: list[Candidate], best: int, around: Surroundings) -> tuple[int, list[Candidate]]:
+    """Return the place of the candidate to take, and all candidates with why those before it are left aside.
+
+    Only a CUDA that the revision calls stable goes before the best one, and only where that is left aside.
+    """
+    cuda = wanted[best].cuda
+    if cuda is None or not (aside := why_aside(cuda, around)):
+        return best, wanted
+    for place, candidate in enumerate(wanted):
+        if not candidate.suits or candidate.cuda is None or why_aside(candidate.cuda, around):
+            continue
+        passed = [replace(one, aside=aside) if one.suits else one for one in wanted[:place]]
+        return (place, [*passed, *wanted[place:]]) if is_stable(candidate.cuda, around) else (best, wanted)
+    return best, wanted
 
 
 def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Version]:

@@ -17,6 +17,7 @@ from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.driver_family import GPU_RULES
 from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
+from tenv.checks.rules.pytorch import unfit_pythons
 from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
 from tenv.environment.state import Environment, digests_of
@@ -168,6 +169,10 @@ class Judge:
             lock_problem=self.lock_problem,
             gpus=per_gpu(kinds, found, common),
         )
+
+    def unfit_pythons(self, host: HostReport) -> tuple[str, ...]:
+        """Return the Python minors of the target that the revision can't be built with; empty if it supports none."""
+        return unfit_pythons(self._case(host))
 
     def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
         return tuple(rule(self._case(host)))

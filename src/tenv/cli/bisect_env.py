@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tenv.cli.build import tell_step
-from tenv.cli.command import SplitCommand, command
+from tenv.cli.command import SplitCommand, command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, TenvError
@@ -27,7 +27,7 @@ _SKIP = 125
 @click.option("--pytorch", type=click.Path(path_type=Path), metavar="DIR", help="The checkout; default: this folder's.")
 @click.option("--only", default="", metavar="NINJA_TARGET", help="Build this Ninja target alone, and no package.")
 @click.option("--allow", multiple=True, metavar="NAME", help="Continue despite the finding NAME (repeatable).")
-@click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
+@offline_option
 def bisect_env(
     voice: Voice,
     *,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, format_seconds, out, paint, print_findings
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, UsageError
@@ -32,7 +32,6 @@ _allow = click.option(
     "--allow", multiple=True, metavar="NAME", help="Continue despite the finding NAME, a switch or a code (repeatable)."
 )
 _define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="A variable of CMake (repeatable).")
-_offline = click.option("--offline", is_flag=True, help="Never use the network; take everything from the cache.")
 
 
 @command("plan", short_help="Print the plan of a PyTorch build.")
@@ -41,7 +40,7 @@ _offline = click.option("--offline", is_flag=True, help="Never use the network; 
 @click.option("--configure", "configured", is_flag=True, help="Create the environment, configure, and estimate.")
 @_allow
 @_define
-@_offline
+@offline_option
 def plan(
     voice: Voice,
     *,
@@ -77,7 +76,7 @@ def plan(
 @click.option(
     "--debug-files", default="", metavar="FILES", help="Debug information for these sources, separated by commas."
 )
-@_offline
+@offline_option
 def build(
     voice: Voice,
     *,

@@ -1,6 +1,5 @@
 """``tenv add`` and ``tenv drop``."""
 
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,13 +9,12 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.progress_bar import Terminal
-from tenv.core.errors import UnknownTargetError, UsageError
-from tenv.core.toml_reader import nearest
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.project.context import Context
     from tenv.verbs.edit_manifest import Edited
+    from tenv.verbs.edited_target import EditedTarget
 
 __all__ = ["add", "drop"]
 
@@ -36,15 +34,17 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 @command("add", short_help="Add packages to a manifest, and lock it.")
-@click.argument("target")
+@click.argument("target", required=False)
 @click.argument("specs", nargs=-1, metavar="SPEC...")
 @_source_options
 @no_create_option
 @offline_option
 def add(
-    voice: Voice, *, target: str, specs: tuple[str, ...], key: str | None, no_create: bool, offline: bool
+    voice: Voice, *, target: str | None, specs: tuple[str, ...], key: str | None, no_create: bool, offline: bool
 ) -> Result:
     """Add each SPEC to the manifest of TARGET, lock it, and update an existing environment.
+
+    The first word is TARGET if a target has that name. Without TARGET, it is the default target of the project.
 
     Without an option, a package stays in its present section. A new one is a conda package if the target's Python is
     one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing.
@@ -52,45 +52,41 @@ def add(
     from tenv.verbs.edit_manifest import add as edit  # late: loads what it needs
 
     def work(context: "Context", tell: _Tell) -> "Edited":
-        _require(context, "add", target, specs)
-        return edit(context, target, specs, key, tell, made=not no_create)
+        chosen = _chosen(context, "add", (target, *specs), voice.say)
+        return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create)
 
     return _edited(voice, work, offline=offline)
 
 
 @command("drop", short_help="Remove packages from a manifest, and lock it.")
-@click.argument("target")
+@click.argument("target", required=False)
 @click.argument("packages", nargs=-1, metavar="PACKAGE...")
 @no_create_option
 @offline_option
-def drop(voice: Voice, *, target: str, packages: tuple[str, ...], no_create: bool, offline: bool) -> Result:
+def drop(voice: Voice, *, target: str | None, packages: tuple[str, ...], no_create: bool, offline: bool) -> Result:
     """Remove each PACKAGE from the manifest of TARGET, lock it, and update an existing environment.
+
+    The first word is TARGET if a target has that name. Without TARGET, it is the default target of the project.
 
     `PACKAGE = false` drops a request of a parent. `tenv remove TARGET` removes an environment.
     """
     from tenv.verbs.edit_manifest import drop as edit  # late: loads what it needs
 
     def work(context: "Context", tell: _Tell) -> "Edited":
-        _require(context, "drop", target, packages)
-        return edit(context, target, packages, tell, made=not no_create)
+        chosen = _chosen(context, "drop", (target, *packages), voice.say)
+        return edit(context, chosen.name, chosen.packages, tell, made=not no_create)
 
     return _edited(voice, work, offline=offline)
 
 
-def _require(context: "Context", verb: str, target: str, packages: Sequence[str]) -> None:
-    """Raise an error without a package, or where the first word is no target: the hint takes it for a package."""
-    names = [*context.places.names()]
-    if packages:
-        if target in names or nearest(target, names):  # else the first package stands in its place
-            return
-        hint = f"`tenv {verb} {context.default_word()} {shlex.join([target, *packages])}`: the target comes first"
-        raise UnknownTargetError(f"there is no target `{target}`", hint=hint)
-    if target in names:
-        raise UsageError(f"no package is given after the target {target}", hint=f"`tenv {verb} {target} PACKAGE`")
-    raise UsageError(
-        f"`{target}` is no target, and no package is given after it",
-        hint=f"`tenv {verb} {context.default_word()} {shlex.quote(target)}`: the target comes first",
-    )
+def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Callable[[str], None]) -> "EditedTarget":
+    """Tell the target from the packages, and name what was decided where the words leave it open."""
+    from tenv.verbs.edited_target import edited_target  # late: loads what it needs
+
+    chosen = edited_target(context, verb, [word for word in words if word is not None])
+    if chosen.note:
+        say(f"note: {chosen.note}")
+    return chosen
 
 
 def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline: bool) -> Result:

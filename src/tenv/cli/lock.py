@@ -1,5 +1,6 @@
 """``tenv lock``."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
-from tenv.core.errors import TenvError
+from tenv.core.errors import LockMissingError, LockStaleError, TenvError
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -74,11 +75,13 @@ def lock(
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: loads what it needs
+    from tenv.verbs.kept_locks import keeping_variable
     from tenv.verbs.lock_place import keep_project, leaves_checkout, place_of, replaces_built_in, require_place
 
     if target is None and (lock_file or reset):
         raise click.UsageError("--lock-file and --reset need a TARGET")
     home = home_of(user=user, project=project)
+    check = check or bool(keeping_variable())
     limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
 
     def one(context: "Context", name: str) -> Result:
@@ -90,7 +93,7 @@ def lock(
         elif not check and (replaces_built_in(found) or leaves_checkout(context, found)) and not _answers(found):
             require_place(context, found, "tenv lock", home)
         try:
-            locked = workflow.check_target_lock(found) if check else workflow.lock_target(context, found, limits=limits)
+            locked = _checked(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:
             if verbose and error.detail:
                 voice.say(error.detail)
@@ -102,6 +105,19 @@ def lock(
 
     with Terminal(voice) as progress:
         return each(place_of(Context(progress=progress, offline=offline), home), target, one)
+
+
+def _checked(target: "Target") -> "Locked":
+    """Return the lock of a target, which must satisfy the manifest; the hint of an error is a command that works."""
+    from tenv.verbs.kept_locks import keeping_variable
+    from tenv.verbs.lock import check_target_lock
+
+    try:
+        return check_target_lock(target)
+    except (LockMissingError, LockStaleError) as error:
+        if variable := keeping_variable():
+            error.hint = f"`{variable}=0 tenv lock {shlex.quote(target.name)}` writes it"
+        raise
 
 
 def home_of(*, user: bool, project: bool) -> "LockHome":

@@ -78,6 +78,8 @@ def _print(shown: "Shown") -> None:
             out(f"license of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
             prose(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")
+        if row["name"] in shown.offered:
+            prose(f"{row['name']}: optional; `tenv lock {shown.target.name} --trust-first-use` adds it")
 
 
 def _row(row: "Mapping[str, Any]", *, with_features: bool) -> tuple[str, ...]:

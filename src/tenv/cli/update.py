@@ -1,5 +1,7 @@
 """``tenv update``."""
 
+import shlex
+
 import click
 
 from tenv.cli.command import command, offline_option, target_argument
@@ -37,6 +39,7 @@ def update(
 
     from tenv.project.context import Context  # late: loads what it needs
     from tenv.verbs.diff import difference_of
+    from tenv.verbs.kept_locks import keeping_variable, require_kept
     from tenv.verbs.lock import lock_target
     from tenv.verbs.lock_place import keep_project, place_of, require_place
 
@@ -50,9 +53,13 @@ def update(
                 raise
             hint = f"`tenv update {context.default_word()} {name}` updates one package of a target; {error.hint}"
             raise UnknownTargetError(error.message, hint=hint) from error
-        if not dry_run:
+        kept = bool(keeping_variable())
+        if not (dry_run or kept):
             require_place(context, found, "tenv update", home)
-        locked = lock_target(context, found, upgrade=packages or None, dry_run=dry_run)
+        locked = lock_target(context, found, upgrade=packages or None, dry_run=dry_run or kept)
+        if locked.changed and kept and not dry_run:
+            command = shlex.join(["tenv", "update", name, *packages])
+            require_kept(locked.path, command, f"`{command} --dry-run` prints the changes")
         if locked.changed and not dry_run:
             keep_project(context)
         difference = difference_of(context, locked.before, locked.lock) if locked.before else None

@@ -68,6 +68,7 @@ class GccBreak:
         snapshot: A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none.
         snapshot_glibc: The glibc of that distribution.
         certain: Whether every such GCC fails; otherwise some distributions have fixed theirs.
+        certain_below_glibc: A distribution's own GCC surely fails beside a glibc older than this; None if none does.
         what: What fails, for messages.
         basis: How certain this is.
     """
@@ -79,6 +80,7 @@ class GccBreak:
     snapshot: Version | None
     snapshot_glibc: Version | None
     certain: bool
+    certain_below_glibc: Version | None
     what: str
     basis: Basis
 
@@ -93,6 +95,7 @@ class GccBreak:
             snapshot=optional_version(row, "snapshot_gcc"),
             snapshot_glibc=optional_version(row, "snapshot_glibc"),
             certain=row.flag("certain"),
+            certain_below_glibc=optional_version(row, "certain_below_glibc"),
             what=row.required_text("what"),
             basis=Basis.read(row, sources),
         )
@@ -107,6 +110,14 @@ class GccBreak:
         if self.since <= gcc < self.before:
             return True
         return glibc is not None and gcc == self.snapshot and glibc == self.snapshot_glibc
+
+    def surely(self, glibc: Version | None) -> bool:
+        """Return whether a GCC that it hits is known to be unfixed.
+
+        Args:
+            glibc: The glibc of its distribution; None for a GCC that is not from a distribution.
+        """
+        return self.certain or bool(glibc and self.certain_below_glibc and glibc < self.certain_below_glibc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,33 @@ class GlibcConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class LastForSystem:
+    """The last toolkit that NVIDIA packaged for a system.
+
+    Attributes:
+        system: The name of the system.
+        glibc: Its glibc, which no other system has that NVIDIA packages newer toolkits for.
+        last: The last minor version of the toolkit.
+        basis: How certain this is.
+    """
+
+    system: str
+    glibc: Version
+    last: Version
+    basis: Basis
+
+    @classmethod
+    def read(cls, row: Table, sources: Mapping[str, str]) -> "LastForSystem":
+        """Read one row of the data file; raises FactsError with the row's path."""
+        return cls(
+            system=row.required_text("system"),
+            glibc=required_version(row, "glibc"),
+            last=required_version(row, "last_toolkit"),
+            basis=Basis.read(row, sources),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class HostCompilerTable:
     """Every row of the table.
 
@@ -161,11 +199,13 @@ class HostCompilerTable:
         toolkits: One row per minor version of the toolkit, oldest first.
         breaks: The releases of GCC that a toolkit's headers accept but that fail.
         conflicts: One row per range of toolkits that some glibc breaks.
+        systems: The systems that NVIDIA packages no newer toolkits for.
     """
 
     toolkits: tuple[HostCompilers, ...]
     breaks: tuple[GccBreak, ...]
     conflicts: tuple[GlibcConflict, ...]
+    systems: tuple[LastForSystem, ...]
 
     def limits(self, cuda: Version) -> HostCompilers | None:
         """Return the host compilers of a toolkit, None if the table has no row for its minor version."""
@@ -204,6 +244,11 @@ class HostCompilerTable:
             None,
         )
 
+    def ended(self, cuda: Version, glibc: Version) -> LastForSystem | None:
+        """Return the system with a glibc that NVIDIA packaged toolkits for, but not this one; None if there is none."""
+        minor = Version(cuda.major_minor)
+        return next((row for row in self.systems if row.glibc == glibc and minor > row.last), None)
+
     def newest_conflict(self, glibc: Version, platform: str = "") -> Version | None:
         """Return the newest minor version of the toolkit that a glibc breaks, None if it breaks none."""
         rows = (row for row in self.conflicts if glibc >= row.glibc and row.platform in ("", platform))
@@ -217,4 +262,5 @@ def read(data: Data) -> HostCompilerTable:
         toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),
         breaks=tuple(GccBreak.read(*row) for row in data.rows("gcc_break")),
         conflicts=tuple(GlibcConflict.read(*row) for row in data.rows("glibc_header_conflict")),
+        systems=tuple(LastForSystem.read(*row) for row in data.rows("last_for_system")),
     )

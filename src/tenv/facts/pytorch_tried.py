@@ -1,4 +1,4 @@
-"""What a revision of PyTorch is known to fail with: a CUDA, a Python, a CMake, a driver that is too new or too old."""
+"""What a revision of PyTorch is known to fail with: a CUDA, a GCC, a Python, a CMake, a driver: too new or too old."""
 
 import re
 from collections.abc import Mapping
@@ -23,6 +23,7 @@ class Part(StrEnum):
     """What a revision is built with, or for the driver what it runs on."""
 
     CUDA = "cuda"
+    GCC = "gcc"
     PYTHON = "python"
     CMAKE = "cmake"
     DRIVER = "driver"

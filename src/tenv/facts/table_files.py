@@ -91,6 +91,7 @@ LAYOUTS: Mapping[str, Layout] = {
             "glibc_header_conflict": Section(
                 ("toolkit_from", "fails_from_glibc"), ("toolkit_to", "platform", "functions", "types")
             ),
+            "last_for_system": Section(("system",), ("glibc", "last_toolkit")),
         },
     ),
     "created_targets": Layout(
@@ -122,7 +123,7 @@ LAYOUTS: Mapping[str, Layout] = {
         },
     ),
     "pytorch_tried": Layout(
-        "which CUDA, Python, CMake and driver a revision of PyTorch is known to fail with",
+        "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},
     ),
     "cusparselt": Layout(

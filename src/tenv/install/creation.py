@@ -94,6 +94,13 @@ class Creation(Job):
         return before_create.look_around(self.context)
 
     @cached_property
+    def unfit_pythons(self) -> tuple[str, ...]:
+        """The Python minors of the target not to choose, since the revision of PyTorch can't be built with them."""
+        from tenv.checks import before_create  # late: as above
+
+        return before_create.unfit_pythons(self.target, self.around) if self.check else ()
+
+    @cached_property
     def machine(self) -> BuildResources:
         """The resources for a build on this machine, from the host report if that describes this machine."""
         around = self.__dict__.get("around")
@@ -133,16 +140,24 @@ class Creation(Job):
             UnfitHostError: The target can't be built on the host.
         """
         from tenv.checks import before_create  # late: as above
+        from tenv.checks.rules.pytorch import PYTHON
 
         known = self.findings
         there = digests_of(self.old)
         restoring = self.repair or self.kept
-        self.findings = (
+        found = (
             before_create.require_build(self.target, self.around, lock, there, restoring=restoring)
             if self.check
             else ()
         )
+        self.findings = tuple(finding for finding in found if not (finding.code == PYTHON and self._avoids_unfit()))
         self.tell([finding for finding in self.findings if finding not in known])
+
+    def _avoids_unfit(self) -> bool:
+        """Return whether the Python is still to be chosen, from those that the revision can be built with."""
+        kept = self.old.python if self.old else ""
+        named = self.python_wanted or any(work.python() for work in self.works)
+        return bool(self.unfit_pythons) and not named and kept not in self.unfit_pythons
 
     def look(self) -> State | None:
         """Look at what is in the prefix, and note its fault and its state, which is not read where it is not ours."""

@@ -102,7 +102,9 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
             f"`--python {asked}`: {job.target.name} takes the debug Python of this host, {taken}",
             hint="name the one that you mean first on PATH",
         )
-    return choose_python(job.uv, job.target, lock, platform, taken or asked, job.old), False
+    wanted = taken or asked
+    unfit = () if wanted else job.unfit_pythons
+    return choose_python(job.uv, job.target, lock, platform, wanted, job.old, unfit), False
 
 
 def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:

@@ -13,13 +13,16 @@ _DIGITS = frozenset("0123456789abcdef")
 
 
 def source_commit(package: str = _PACKAGE) -> str:
-    """Return the commit of the checkout that tenv runs from, or that an installer recorded; empty if neither is known.
+    """Return the commit of the checkout that tenv runs from, or that its wheel or an installer noted; empty if none is.
 
     Args:
         package: The folder of the package.
     """
     above, folder = os.path.split(os.path.dirname(package))
-    found = _of_checkout(above) if folder == "src" else _of_installer(os.path.dirname(package))
+    found = _of_checkout(above) if folder == "src" else ""
+    found = found or _read(f"{package}/commit.txt").strip()  # by scripts/note_commit.py
+    if not found and folder != "src":
+        found = _of_installer(os.path.dirname(package))
     return found if len(found) >= 40 and _DIGITS.issuperset(found) else ""  # noqa: PLR2004 (sha1; sha256 is longer)
 
 

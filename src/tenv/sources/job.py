@@ -149,6 +149,11 @@ class Job:
         """The work of each source, in their order."""
         return tuple(source.work(self) for source in sources())
 
+    @property
+    def unfit_pythons(self) -> tuple[str, ...]:
+        """The Python minors of the target not to choose, since the revision of PyTorch can't be built with them."""
+        return ()
+
     def has_python(self, minor: str = "") -> bool:
         """Return whether the environment has the requested Python.
 

@@ -115,6 +115,7 @@ class ArchiveRequest:
         to: The destination folder in the prefix; empty for the default one, ``.`` for the prefix itself.
         product: The product, if the name of the request is that of a component.
         components: The requested components of the product; empty for those that a build of PyTorch uses.
+        optional: Whether it is left out of a lock, unless downloads without a published digest are trusted.
     """
 
     version: str = ""
@@ -124,6 +125,7 @@ class ArchiveRequest:
     to: str = ""
     product: str = ""
     components: tuple[str, ...] = ()
+    optional: bool = False
 
     def asked(self) -> list[str | int]:
         """Return the request as JSON values, as in a lock."""
@@ -246,7 +248,7 @@ class Manifest:
             "glibc": str(here.requirements.glibc or ""),
             "dependencies": {name: r.asked() for name, r in sorted(here.dependencies.items())},
             "pypi-dependencies": {name: [str(r.version), *r.extras] for name, r in sorted(here.wheels.items())},
-            "archives": {name: r.asked() for name, r in sorted(here.archives.items())},
+            "archives": {name: r.asked() for name, r in sorted(here.archives.items()) if not r.optional},
             "system": {name: str(r) for name, r in sorted(here.system.items())},
             **{
                 section.name: {name: r.asked() for name, r in sorted(here.others[section.key].items())}

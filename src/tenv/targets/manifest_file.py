@@ -11,10 +11,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
-from tenv.core.names import is_channel, is_sha256, normalize
+from tenv.core.names import is_channel, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
-from tenv.core.untrusted import address_fault, login_fault, name_fault, place_fault, without_login
+from tenv.core.untrusted import login_fault, name_fault, without_login
 from tenv.core.versions import CondaRange, Range, Version
+from tenv.targets.archive_request import read_archive
 from tenv.targets.layers import lay, merge, with_features
 from tenv.targets.manifest import (
     DEBUG_PYTHON,
@@ -28,7 +29,6 @@ from tenv.targets.manifest import (
 )
 from tenv.targets.manifest_keys import (
     ACTIVATION,
-    ARCHIVE,
     BUILD,
     BUILD_PATTERN,
     CACHES,
@@ -272,25 +272,7 @@ def _read_archive(table: Table, key: str) -> ArchiveRequest:
     if _is_text(table, key):
         return ArchiveRequest(version=_archive_version(table, key))
     inner = table.table(key)
-    inner.only(names(ARCHIVE))
-    strip = inner.data.get("strip", 0)
-    if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
-        raise inner.fail("strip", "expected a number of folders, 0 or more")
-    version = _archive_version(inner, "version") if "version" in inner.data else ""
-    url, to = _archive_url(inner), _archive_place(inner)
-    components = tuple(sorted(set(inner.strings("components"))))
-    archive = ArchiveRequest(version, url, inner.text("sha256"), strip, to, inner.text("product"), components)
-    if wrong := next((name for name in components if name_fault(name)), ""):
-        raise inner.fail("components", f"`{wrong}` is not the name of a component")
-    if "components" in inner.data and (not components or url or archive.product):
-        raise inner.fail("components", "expected names of components of a product that has a version")
-    if archive.product and name_fault(archive.product):
-        raise inner.fail("product", f"`{archive.product}` is not the name of a product")
-    if bool(archive.version) == bool(archive.url):
-        raise table.fail(key, "needs either a `version` of a known product or a `url`")
-    if archive.sha256 and not is_sha256(archive.sha256):
-        raise inner.fail("sha256", "expected 64 hex digits")
-    return archive
+    return read_archive(table, key, _archive_version(inner, "version") if "version" in inner.data else "")
 
 
 def _read_other(section: SourceSection, table: Table, key: str) -> OtherRequest:
@@ -304,22 +286,6 @@ def _read_other(section: SourceSection, table: Table, key: str) -> OtherRequest:
 def _archive_version(table: Table, key: str) -> str:
     text = table.required_text(key)
     return text if text == "auto" else _range(table, key).text
-
-
-def _archive_url(table: Table) -> str:
-    url = table.text("url")
-    if url and (fault := address_fault(url)):
-        hint = "put user and password into ~/.netrc, which tenv reads" if login_fault(url) else ""
-        raise table.fail("url", fault, hint=hint)
-    return url
-
-
-def _archive_place(table: Table) -> str:
-    """Return the destination folder of an archive, which must be inside the prefix."""
-    to = table.text("to")
-    if fault := place_fault(to):
-        raise table.fail("to", fault)
-    return to
 
 
 def _read_requirements(table: Table) -> Requirements:

@@ -131,6 +131,7 @@ ARCHIVE = (
     Key("to", "The folder of the prefix to unpack into; `.` is the prefix itself", example="opt/magma"),
     Key("product", "The product, if the name of the request is that of a component", pattern=NAME_PATTERN),
     Key("components", "The components of the product to install", (Form.TEXTS,), NAME_PATTERN),
+    Key("optional", "Leave the file out, unless `tenv lock --trust-first-use` adds it", (Form.FLAG,), only_true=True),
 )
 """A request for an archive."""
 

@@ -30,6 +30,7 @@ from tenv.targets.search import find_places
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation
 from tenv.verbs.create import CreateRequest, create
+from tenv.verbs.kept_locks import mode_by_variables
 
 __all__ = ["Built", "build", "checkout_context", "find_checkout", "is_checkout", "plan"]
 
@@ -225,7 +226,7 @@ def _built(job: BuildJob, steps: Sequence[StepReport]) -> Built:
 
 def _create(job: BuildJob) -> Done:
     """Make or repair the environment; the target has been judged already."""
-    request = CreateRequest(job.target.name, check=False, around=job.around)
+    request = CreateRequest(job.target.name, mode=mode_by_variables(), check=False, around=job.around)
     made = create(job.context, request)
     _enter(job)
     words = "made" if made.changed else "ready, nothing to do"

@@ -1,5 +1,6 @@
 """Add packages to a manifest or drop them, keeping its comments and order, and lock it."""
 
+import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from tenv.targets.manifest_file import read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
 from tenv.verbs.create import Created, CreateRequest, create
+from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
 
@@ -73,7 +75,7 @@ def add(
     section = _NAMES[key or _kind(target.manifest, requests)]
     document = _document(target)
     lines = tuple(_put(document, section, request) for request in requests)
-    return _apply(context, target, section, lines, document, tell, made=made)
+    return _apply(context, target, section, lines, document, tell, shlex.join(["tenv", "add", name, *specs]), made=made)
 
 
 def drop(
@@ -102,7 +104,8 @@ def drop(
             found.append((section, f"{own} = false"))
         sections += [section for section, _ in found]
         lines += [line for _, line in found]
-    return _apply(context, target, ", ".join(dict.fromkeys(sections)), tuple(lines), document, tell, made=made)
+    section, command = ", ".join(dict.fromkeys(sections)), shlex.join(["tenv", "drop", name, *packages])
+    return _apply(context, target, section, tuple(lines), document, tell, command, made=made)
 
 
 def _own(context: Context, name: str) -> Target:
@@ -202,7 +205,7 @@ def _inherited(context: Context, target: Target, package: str) -> "list[tuple[st
 
 def _apply(
     context: Context, target: Target, section: str, lines: tuple[str, ...], document: Any,
-    tell: "Callable[[Sequence[Finding]], None]", *, made: bool,
+    tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool,
 ) -> Edited:  # fmt: skip
     """Lock what the new manifest asks for, then write both files, then bring the environment up to date."""
     text = document.as_string()
@@ -212,6 +215,8 @@ def _apply(
         manifest = read_manifest(target.name, trial, context.places.find_parent, str(target.file))
     new = replace(target, manifest=manifest)
     locked = lock_target(context, new, dry_run=True)
+    if locked.changed:
+        require_kept(locked.path, command)
     write_atomic(target.file, text, within=context.places.project)
     if locked.changed:
         write_atomic(locked.path, locked.lock.text, within=context.places.project)

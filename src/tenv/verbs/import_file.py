@@ -1,6 +1,7 @@
 """Make a target from a file of another tool: the manifest, and the lock if the file has hashes."""
 
 import re
+import shlex
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tenv.sources.staleness import differences
 from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.verbs.export import refuse_existing
+from tenv.verbs.kept_locks import require_kept
 
 __all__ = ["ImportRequest", "ImportedTarget", "import_file"]
 
@@ -103,6 +105,9 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
             hint="`tenv import --user` does that; `tenv init` makes this folder a project",
         )
     paths = [place.manifest_file(name), place.lock_file(name)]
+    if found.part and request.lock:
+        command = f"tenv import {shlex.quote(str(request.file))}"
+        require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)
 

@@ -97,6 +97,10 @@ def lock_target(
         judged = judge_lock(target, path=home if home.is_file() else None)
     old, stale = _old(judged) if judged else (start, ["all files are selected anew"])
     outside = path is None and context.places.project is None  # there, a copy would hide newer built-in locks
+    if old and not stale and limits.trust_first_use:
+        from tenv.sources.archives.answers import left_out  # late: only with that option
+
+        stale = [f"{name} is optional, and was left out" for name in left_out(old, target.manifest)]
     if old and not stale and upgrade == () and outside:
         return Locked(old, target.lock_file, changed=False, before=old)
     path = home

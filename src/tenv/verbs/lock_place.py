@@ -10,6 +10,7 @@ from tenv.project.context import Context
 from tenv.targets.config import PROJECT_FILE
 from tenv.targets.project_folder import makes_project
 from tenv.targets.search import Origin, Place, Target
+from tenv.verbs.kept_locks import require_kept
 
 __all__ = [
     "LockHome",
@@ -125,6 +126,7 @@ def reset_lock(context: Context, name: str) -> Reset:
 
     Raises:
         LockMissingError: There is none: the lock beside the manifest is the one that counts.
+        LockStaleError: `TENV_LOCKED` or `TENV_FROZEN` is set.
     """
     target = context.places.find(name)
     if target.lock_origin is None or target.lock_origin is target.origin:
@@ -132,5 +134,6 @@ def reset_lock(context: Context, name: str) -> Reset:
             f"there is nothing to reset: no lock replaces the one beside the manifest of {name} ({target.owners})",
             hint=f"`tenv show {name}` names both files",
         )
+    require_kept(target.lock_file, f"tenv lock {target.name} --reset")
     target.lock_file.unlink()
     return Reset(target.lock_file, context.places.find(name))

@@ -181,10 +181,12 @@ def _changes(lock: "Lock", state: State) -> Iterator[str]:
             if had.get(name) == has.get(name):
                 continue
             before, after = (rows[name][0] if name in rows else "" for rows in (had, has))
-            if not before or not after:
-                yield f"{name} {after} added" if after else f"{name} {before} removed"
+            if name not in had or name not in has:
+                yield " ".join(filter(None, (name, before, after, "added" if name in has else "removed")))
+            elif before != after:
+                yield f"{name} {before} → {after}"
             else:
-                yield f"{name} {before} → {after}" if before != after else f"{name} {after} (another file)"
+                yield f"{' '.join(filter(None, (name, after)))} (another file)"
 
 
 def _note(environment: Environment, found: LockStanding, target: str, nearer: tuple[Path, ...]) -> None:

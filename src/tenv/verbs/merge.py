@@ -21,6 +21,7 @@ from tenv.locks.three_way import begin_with
 from tenv.project.context import Context
 from tenv.targets.search import Origin, Place, SearchPath, Target
 from tenv.verbs.diff import difference_of
+from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import lock_target
 
 __all__ = ["ATTRIBUTES", "Installed", "Merged", "install_driver", "merge_for_git", "merge_in_conflict"]
@@ -114,6 +115,7 @@ def merge_in_conflict(context: Context, file: Path) -> Merged:
 
 def _merge(context: Context, project: Path, path: str, sides: _Sides, conflicts: list[str]) -> Merged:
     """Solve again for the manifests of a folder, starting from the packages of both sides."""
+    require_kept(Path(path), f"tenv merge-driver {shlex.quote(path)}")
     ours, theirs = parse_lock(sides.ours, f"{path} (ours)"), parse_lock(sides.theirs, f"{path} (theirs)")
     if ours.target != theirs.target:
         raise LockCorruptError(

@@ -57,6 +57,13 @@ class Shown:
             return Status.BROKEN.value
         return state_word(self.state, self.standing, None) if self.state else None
 
+    @property
+    def offered(self) -> frozenset[str]:
+        """The optional archives that the lock does not have."""
+        archives = self.target.manifest.on(self.platform).archives
+        locked = {row["name"] for row in self.packages if row["locked"]}
+        return frozenset(name for name, request in archives.items() if request.optional and name not in locked)
+
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""
         manifest = self.target.manifest

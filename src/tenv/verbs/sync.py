@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.project.context import Context, is_set
+from tenv.project.context import Context
 from tenv.verbs.create import Created, CreateRequest, LockMode, create
+from tenv.verbs.kept_locks import mode_by_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,5 +32,5 @@ def sync(
     """
     state = context.environment("", prefix).state() if prefix else None
     name = target or (state.target if state else None) or context.default_target()
-    mode = LockMode.FROZEN if is_set("TENV_FROZEN") else LockMode.LOCKED
+    mode = LockMode.FROZEN if mode_by_variables() is LockMode.FROZEN else LockMode.LOCKED
     return create(context, CreateRequest(name, prefix, mode), tell)

@@ -155,6 +155,29 @@ def test_the_newest_python_of_a_release(python: str, torch: str, fails: bool) ->
 
 
 @pytest.mark.parametrize(
+    ("cuda", "torch", "fails"),
+    [
+        ("11.4.2", "1.9.1", True),
+        ("11.4.1", "1.9.0", True),
+        ("11.3.1", "1.9.1", False),
+        ("11.4.2", "1.10.1", False),
+        ("11.6", "1.8.1", True),
+        ("11.3", "1.8.1", False),
+        ("12.4", "2.2.1", True),
+        ("12.6", "2.1.2", True),
+        ("12.3.2", "2.2.1", False),
+        ("12.4", "2.3.0", False),
+        ("12.4", "2.3.0.dev20231222", False),
+    ],
+)
+def test_a_header_of_thrust_that_no_longer_includes_another(cuda: str, torch: str, fails: bool) -> None:
+    findings = found("TE610", case(cuda, torch=torch))
+    assert ["host_vector" in one.message or "swap" in one.message for one in findings if one.severity == "error"] == (
+        [True] if fails else []
+    )
+
+
+@pytest.mark.parametrize(
     ("cuda", "torch", "noted"),
     [("12.9", "2.5.1", True), ("12.4", "2.5.1", False), ("11.7", "2.2.2", True), ("12.4", None, False)],
 )

@@ -51,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     Rule(compiler.no_compiler, (compiler.NONE,), "no C++ compiler", _BUILD),
     Rule(compiler.too_new, (compiler.TOO_NEW,), "a compiler that nvcc rejects", _BUILD),
     Rule(compiler_breaks.breaks_nvcc, (compiler_breaks.BREAKS,), "a compiler that breaks nvcc", _BUILD),
+    Rule(compiler_breaks.breaks_pytorch, (compiler_breaks.PYTORCH,), "a compiler that PyTorch fails with", _BUILD),
     Rule(compiler.too_old, (compiler.TOO_OLD,), "a compiler that is too old", _BUILD),
     Rule(compiler.msvc, (compiler.TOO_NEW, compiler.TOO_OLD), "an unsupported Visual C++", _BUILD),
     Rule(compiler.several, (compiler.SEVERAL,), "several C++ compilers", _BUILD),

@@ -104,20 +104,31 @@ def too_new(case: Case) -> Iterator[Finding]:
 
 
 def too_old(case: Case) -> Iterator[Finding]:
-    """Yield an error if PyTorch rejects the compiler as too old, a warning if NVIDIA does not support it."""
-    compiler, row = taken_compiler(case), row_of(case)
-    if compiler is None or compiler.kind not in _MAKERS:
-        return
-    maker, bound = _MAKERS[compiler.kind], newest(case, compiler.kind)
+    """Yield an error if PyTorch rejects the compiler as too old, a warning if NVIDIA does not support it.
+
+    nvcc's host compiler need not be that of CXX. Its version is not compared by PyTorch's CMake, but its major version
+    is by the headers (``c10/util/C++17.h``), which the CUDA files include.
+    """
+    taken = taken_compiler(case)
+    if taken is not None and taken.kind in _MAKERS:
+        yield from _too_old(case, taken, for_nvcc=False)
+    of_nvcc = taken_compiler(case, cuda=True) if cuda_of(case) else None
+    if of_nvcc is not None and of_nvcc != taken and of_nvcc.kind in _MAKERS:
+        yield from _too_old(case, of_nvcc, for_nvcc=True)
+
+
+def _too_old(case: Case, compiler: Compiler, *, for_nvcc: bool) -> Iterator[Finding]:
+    maker, bound, row = _MAKERS[compiler.kind], newest(case, compiler.kind), row_of(case)
     limit = bound.value if bound else None
     asked = _asked(case, compiler.kind)
-    if case.source and asked and compiler.version < asked.value:
-        who = f"PyTorch {case.source.version.value} requires: {maker} {asked.value} or newer{asked_doubt(case)}"
-        fix = _exchange(case, compiler.kind, asked.value, limit)
-        yield _old(compiler, Severity.ERROR, who, asked.origin, fix)
+    asks = Version(str(asked.value.major)) if asked and for_nvcc else asked.value if asked else None
+    if case.source and asked and asks and compiler.version < asks:
+        who = f"PyTorch {case.source.version.value} requires{' of nvcc' * for_nvcc}: {maker} {asks} or newer"
+        fix = _exchange(case, compiler.kind, asks, limit, for_nvcc=for_nvcc)
+        yield _old(compiler, Severity.ERROR, f"{who}{asked_doubt(case)}", asked.origin, fix)
     elif row and compiler.version < (least := _supported(row, compiler.kind)):
         who = f"CUDA {row.major_minor} supports: {maker} {least} or newer{doubt(row.basis)}"
-        fix = _exchange(case, compiler.kind, least, limit)
+        fix = _exchange(case, compiler.kind, least, limit, for_nvcc=for_nvcc)
         yield _old(compiler, Severity.WARNING, who, row.basis.source, fix)
 
 

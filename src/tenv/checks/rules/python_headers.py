@@ -19,7 +19,7 @@ _OLDEST = Version("3.8")
 def without_python(case: Case) -> Iterator[Finding]:
     """Yield an error if the machine has no Python that suits the target, and uv can't bring one."""
     pythons, minors = case.host.pythons, case.manifest.python_minors()
-    unknown = isinstance(pythons, Missing) and pythons.kind is ReasonKind.UNREPORTED
+    unknown = isinstance(pythons, Missing) and pythons.kind is not ReasonKind.NONE
     if unknown or "python" in case.manifest.dependencies or DEBUG_PYTHON in case.manifest.system:
         return
     found = () if isinstance(pythons, Missing) else pythons.value

@@ -24,6 +24,7 @@ __all__ = [
     "cuda_too_old",
     "other_revision",
     "python",
+    "unfit_pythons",
     "unlisted",
 ]
 
@@ -85,6 +86,19 @@ def python(case: Case) -> Iterator[Finding]:
         )
     if failing and not (refused and not fitting):
         yield _too_new(case.source, failing, fitting, evidence, section)
+
+
+def unfit_pythons(case: Case) -> tuple[str, ...]:
+    """Return the Python minors of a target that the revision can't be built with; empty if it supports none."""
+    asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
+    if not isinstance(asked, SourceRequirement):
+        return ()
+    unfit = tuple(
+        minor
+        for minor in minors
+        if not _takes(asked.value, minor) or known_failure(case, Part.PYTHON, Version(minor)) is not None
+    )
+    return unfit if len(unfit) < len(minors) else ()
 
 
 def _too_new(

@@ -24,7 +24,7 @@ def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailur
 
     Args:
         case: The case.
-        part: CUDA, Python, CMake or the driver.
+        part: CUDA, GCC, Python, CMake or the driver.
         version: The version of the part.
     """
     source = case.source
@@ -37,7 +37,7 @@ def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailur
     row, sure = found
     if row.cuda_from is not None and (cuda is None or cuda < row.cuda_from):
         return None
-    if sure or source.tested is None or part in (Part.CMAKE, Part.DRIVER):
+    if sure or source.tested is None or part in (Part.GCC, Part.CMAKE, Part.DRIVER):
         return found
     listed = source.tested.cudas if part is Part.CUDA else source.tested.pythons
     if not listed:

@@ -15,7 +15,7 @@ from tenv.sources.archives.redist import NVIDIA_PLATFORMS, product
 from tenv.sources.archives.version_choice import answers, rows_of
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
-__all__ = ["archive_faults", "place_of"]
+__all__ = ["archive_faults", "left_out", "place_of"]
 
 
 def place_of(request: ArchiveRequest, name: str, component: str = "") -> str:
@@ -43,7 +43,7 @@ def archive_faults(lock: Lock, manifest: Manifest, platform: str, facts: Facts) 
     for name, request in manifest.archives.items():
         rows = [row for row in left if row.answers_for(name)]
         left = [row for row in left if row not in rows]
-        if not rows:
+        if not rows and not request.optional:
             yield f"{name} is not in the lock"
         yield from _lacking(rows, name, request, platform, facts)
         for row in rows:
@@ -53,6 +53,23 @@ def archive_faults(lock: Lock, manifest: Manifest, platform: str, facts: Facts) 
             if not request.url:
                 yield from _vouched(row, name, request, manifest, platform, facts)
     yield from (f"{row.name} is locked and nothing requires it" for row in left)
+
+
+def left_out(lock: Lock, manifest: Manifest) -> list[str]:
+    """Return the optional archives of a manifest that a lock does not have, sorted.
+
+    Args:
+        lock: The lock.
+        manifest: The manifest.
+    """
+    return sorted(
+        {
+            name
+            for platform in manifest.platforms
+            for name, request in manifest.on(platform).archives.items()
+            if request.optional and not any(row.answers_for(name) for row in lock.archives.get(platform, ()))
+        }
+    )
 
 
 def _lacking(rows: Sequence[Archive], name: str, request: ArchiveRequest, platform: str, facts: Facts) -> Iterator[str]:

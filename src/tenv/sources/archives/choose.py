@@ -68,6 +68,12 @@ class ArchiveChooser:
         for name, request, platforms in _requests(manifest):
             kept = old if old and upgrade is not None and name not in upgrade else None
             if request.url:
+                if request.optional and not self.trust and not _same(old, request):
+                    self.say(
+                        f"{name}: {request.url} is optional, and left out; `tenv lock {manifest.name} "
+                        "--trust-first-use` adds it"
+                    )
+                    continue
                 # A URL has no newer version, so its recorded digest stays.
                 one = self._by_address(manifest, name, request, kept if self.trust else old)
                 for platform in platforms:
@@ -93,13 +99,7 @@ class ArchiveChooser:
                 hint=f"known extensions: {', '.join(f'.{known}' for known in KINDS)}",
             )
         archive = Archive(name, "", request.url, request.sha256, None, kind, request.strip, place_of(request, name))
-        same = [
-            row
-            for rows in (old.archives.values() if old else ())
-            for row in rows
-            if row.url == request.url and request.sha256 in ("", row.sha256)
-        ]
-        if same:
+        if same := _same(old, request):
             trust = "manifest" if request.sha256 else same[0].trust
             return replace(archive, sha256=same[0].sha256, size=same[0].size, trust=trust)
         if request.sha256:
@@ -212,6 +212,12 @@ def _requests(manifest: Manifest) -> Iterator[tuple[str, ArchiveRequest, tuple[s
             seen.setdefault((name, request), []).append(platform)
     for (name, request), platforms in sorted(seen.items(), key=lambda item: (item[0][0], item[1])):
         yield name, request, tuple(platforms)
+
+
+def _same(old: Lock | None, request: ArchiveRequest) -> list[Archive]:
+    """Return the rows of a lock for the file of a request by URL."""
+    rows = (row for rows in (old.archives.values() if old else ()) for row in rows)
+    return [row for row in rows if row.url == request.url and request.sha256 in ("", row.sha256)]
 
 
 def _kept_version(old: Lock | None, name: str, platforms: Sequence[str]) -> str:

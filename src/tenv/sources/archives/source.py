@@ -56,6 +56,10 @@ class ArchiveSource(Source):
         facts = load_facts(default_overrides(os.environ, settings_folder()))
         return [f"{platform}: {fault}" for fault in archive_faults(lock, manifest, platform, facts)]
 
+    def asked(self, request: Any) -> str:
+        """Return the accepted versions of a request, or that it is optional."""
+        return "optional" if request.optional else super().asked(request)
+
     def records(self, prefix: Path) -> InstalledArchives:
         """Return the records of archives in ``tenv-meta``."""
         return InstalledArchives(prefix)

@@ -131,8 +131,15 @@ class _WheelSearch:
             wanted = WheelRequest(Range(str(asked.specifier) or "*"), tuple(sorted(asked.extras)))
             other = normalize(asked.name)
             if not self.rows({other: wanted}, given={}) and (found := self._blame(other, wanted, (*seen, name))):
-                return f"{owner} requires {asked.name}: {found[0]}", f"{found[1]}, or remove {(*seen, name)[0]}"
+                return f"{owner} requires {asked.name}: {found[0]}", found[1] if seen else self._edits(name, found[1])
         return None
+
+    def _edits(self, name: str, first: str) -> str:
+        """Return the edits for a request that requires what can't be had; the first is one that mends that."""
+        wheels = self.case.manifest.wheels
+        rows = self.rows({**wheels, name: replace(wheels[name], version=_ANY.version)})
+        other = f'set {name} = "{rows[name][0].version}"' if rows else ""
+        return ", or ".join(filter(None, (first, other, f"remove {name}")))
 
     def _own(self, name: str, request: WheelRequest) -> Rows:
         """Return the wheel of the newest release of a request that fits the host, without what it requires."""
@@ -194,7 +201,7 @@ class _WheelSearch:
         keep = [p for p in others if self.case.platforms[p].wheels.get(name) == request]
         if keep and name in self.case.manifest.wheels:
             return message, f"move {name} to " + " and ".join(f"[platform.{p}.pypi-dependencies]" for p in keep)
-        return message, f"remove {name} from [pypi-dependencies]"
+        return message, f"remove {name} from [pypi-dependencies]" if name in self.case.manifest.wheels else ""
 
     def _other_python(self, name: str, request: WheelRequest, asked: str) -> Found | None:
         fitting = [minor for minor in _MINORS if self.rows({name: request}, python=minor, given={})]
@@ -214,16 +221,15 @@ class _WheelSearch:
         return message, ", or ".join(edits)
 
     def _other_version(self, name: str, request: WheelRequest) -> Found | None:
-        changed = {**self.case.manifest.wheels, name: replace(request, version=_ANY.version)}
+        wheels = self.case.manifest.wheels
+        changed = {**wheels, name: replace(request, version=_ANY.version)}
         rows = self.rows(changed) or self.rows({name: _ANY}, given={})
         if not rows:
-            return (
-                f"no index in use has a wheel of {name} for {self.case.platform}",
-                f"remove {name}, or correct its name",
-            )
+            message = f"no index in use has a wheel of {name} for {self.case.platform}"
+            return message, f"remove {name}, or correct its name" if name in wheels else ""
         version = rows[name][0].version
         message = f"no release of {name} is {request.version}; the newest with a wheel is {version}"
-        return message, f'set {name} = "{version}"'
+        return message, f'set {name} = "{version}"' if name in wheels else ""
 
     def beside(self) -> Found | None:
         """Find a conda package that a wheel's requirement excludes."""

@@ -16,10 +16,13 @@ SILENT: list[dict[str, Any]] = [
     {"cuda": "11.5", "compilers": (gxx("11.2.0"),), "libc": Version("2.28")},
     {"cuda": "11.5", "compilers": (gxx("10.5.0"),)},
     {"cuda": "9.2", "compilers": (gxx("6.4.0"),)},
+    {"cuda": "11.2", "compilers": (gxx("10.2.1"),), "libc": Version("2.31")},
+    {"cuda": "11.2", "compilers": (gxx("10.4.0"),), "libc": Version("2.31")},
     {"cuda": "9.1", "compilers": (gxx("5.4.0"),)},
     {"cuda": None, "compilers": (gxx("11.4.0"),)},
 ]
 ALSO: list[dict[str, Any]] = [
     {"cuda": "11.5", "compilers": (gxx("11.2.0"),), "libc": Version("2.35")},
     {"cuda": "9.1", "compilers": (gxx("6.4.0"),)},
+    {"cuda": "11.2", "compilers": (gxx("10.3.1"),), "libc": Version("2.32")},
 ]

@@ -21,6 +21,8 @@ SILENT: list[dict[str, Any]] = [
     {**found("3.6"), "manifest": {"python": Range(">=3.8,<3.9")}},  # uv brings it
     {**found("3.12"), "manifest": {"python": Range(">=3.7,<3.9")}},
     OLD,  # the report does not say
+    {"pythons": Missing("`Could not collect`", ReasonKind.NOT_COLLECTED), **OLD},
+    {"pythons": Missing("gave no answer within 5 s", ReasonKind.TIMEOUT), **OLD},
     {
         **found("3.8"),
         "manifest": {"python": None, "dependencies": {"python": CondaRequest(CondaRange("3.6.*"))}},
