@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.build_log.log_lines import clean
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 TABLE = ROOT / "src" / "tenv" / "facts" / "data" / "build_failures.toml"
@@ -115,8 +117,8 @@ def test_the_decisive_line_matches_the_row_that_is_expected(name: str) -> None:
     said = notes("failures", name)
     assert set(said) == {"source", "expected", "line", "around"}
     assert all(address.startswith("https://") for address in said["source"])
-    lines = (HERE / "failures" / f"{name}.log").read_text().splitlines()
-    line = lines[said["line"] - 1]
+    lines = list(clean((HERE / "failures" / f"{name}.log").read_text().splitlines()))
+    line = lines[said["line"] - 1].text
     assert any(re.search(pattern, line) for pattern in ROWS[said["expected"]]["patterns"])
 
 

@@ -27,13 +27,14 @@ _STEP = re.compile(
     r"|ERROR: (Failed|Could not build|Command errored)|Traceback \(most recent call last\))"
 )
 _ERROR = re.compile(
-    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^\w*(Error|Exception): |undefined (reference|symbol)|"
+    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^\w*(Error|Exception):( |$)|undefined (reference|symbol)|"
     r"cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|LNK\d{4}|"
-    r"No rule to make target",
+    r"No rule to make target|^/bin/sh: .*: not found$",
     re.IGNORECASE,
 )
 _FRAME = re.compile(
-    r"warning|subprocess-exited-with-error|^error: command |^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
+    r"warning|subprocess-exited-with-error|^note: This error originates|^error: command "
+    r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
     re.IGNORECASE,
 )
 """Lines that frame an error but are not errors themselves."""

@@ -45,8 +45,41 @@ _ENGLISH = (
     ("Fehler: ", "error: "),
     ("erreur fatale: ", "fatal error: "),
     ("erreur: ", "error: "),
+    ("\u65e0\u6cd5\u89e3\u6790\u7684\u5916\u90e8\u7b26\u53f7", "unresolved external symbol"),  # MSVC, Chinese
+    ("\u65e0\u6cd5\u6253\u5f00\u7f16\u8bd1\u5668\u751f\u6210\u7684\u6587\u4ef6", "Cannot open compiler generated file"),
+    ("\u65e0\u6cd5\u6253\u5f00\u5305\u62ec\u6587\u4ef6", "Cannot open include file"),
+    ("\u65e0\u6cd5\u6253\u5f00\u8f93\u5165\u6587\u4ef6", "cannot open input file"),
+    ("\u65e0\u6cd5\u6253\u5f00\u6587\u4ef6", "cannot open file"),
+    ("\u627e\u4e0d\u5230\u6807\u8bc6\u7b26", "identifier not found"),
+    ("\u4e0d\u660e\u786e\u7684\u7b26\u53f7", "ambiguous symbol"),
 )
-"""Localized messages of compilers with their English form."""
+"""Localized messages of compilers and of MSVC's linker with their English form."""
+
+_REFERENCE = re.compile(
+    r"\u5bf9\s*[\u2018\u201c\"'](?P<zh>.+?)[\u2019\u201d\"']\s*\u672a\u5b9a\u4e49\u7684\u5f15\u7528"  # Chinese
+    r"|(?:[Nn]icht definierter|[Uu]ndefinierter) Verweis auf [\u00bb\u201e`](?P<de>.+)[\u00ab\u201c']"
+    r"|r\u00e9f\u00e9rence ind\u00e9finie vers \u00ab\s*(?P<fr>.+?)\s*\u00bb"
+    r"|referencia a [`\u00ab\u201c](?P<es>.+)['\u00bb\u201d] sin definir"
+    r"|\u043d\u0435\u043e\u043f\u0440\u0435\u0434\u0435\u043b\u0451\u043d\u043d\u0430\u044f "
+    r"\u0441\u0441\u044b\u043b\u043a\u0430 \u043d\u0430 [\u00ab`](?P<ru>.+)[\u00bb']"
+)
+"""What GNU ld prints in other languages for an undefined reference."""
+_LIBRARY = re.compile(
+    r"(?:\u627e\u4e0d\u5230|ne peut trouver|impossible de trouver|no se puede encontrar)\s*(?P<name>-l\S+)"
+    r"|kann (?P<de>-l\S+) nicht finden"
+)
+"""What GNU ld prints in other languages for a library that it does not find."""
+_FOREIGN = (
+    "rreur",
+    "Fehler",
+    "Verweis auf ",
+    "referencia a ",
+    "ne peut trouver",
+    "de trouver -l",
+    "encontrar -l",
+    "kann -l",
+)
+"""What lines of pure ASCII in other languages hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +107,22 @@ def clean(lines: Iterable[str]) -> Iterator[LogLine]:
 def _plain(text: str) -> str:
     if "\x1b" in text or not text.isprintable():
         text = _ESCAPES.sub("", text)
-    if not text.isascii() or "rreur" in text or "Fehler" in text:
-        for said, english in _ENGLISH:
-            text = text.replace(said, english)
+    if not text.isascii() or any(word in text for word in _FOREIGN):
+        text = _in_english(text)
     for _ in range(_MOST_PREFIXES):
         match = _PREFIXES.match(text)
         if match is None or not match.end():
             break
         text = text[match.end() :]
     return _PIP.sub("", text, count=1).rstrip()
+
+
+def _in_english(text: str) -> str:
+    for said, english in _ENGLISH:
+        text = text.replace(said, english)
+    text = _REFERENCE.sub(lambda found: f"undefined reference to `{_only_group(found)}'", text)
+    return _LIBRARY.sub(lambda found: f"cannot find {_only_group(found)}", text)
+
+
+def _only_group(found: re.Match[str]) -> str:
+    return next(group for group in found.groups() if group is not None)
