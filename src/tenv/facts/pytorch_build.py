@@ -113,8 +113,7 @@ class Release:
     def asked(self, day: date | None = None) -> dict[str, str]:
         """Return what it asks for by the names that `tenv.checks.pytorch_source` takes, without what is not known.
 
-        Args:
-            day: The day of the trunk's revision, while the trunk has the number of this release.
+        With a day it is what the trunk asked for on that day, while it had the number of this release.
         """
         before = day is not None and self.python_day is not None and day < self.python_day
         values = {
