@@ -12,9 +12,9 @@ two toolkits at the link, and what early trees leave behind in tmp_install.
 
 A third sample of 44 was gathered by someone who had read neither the table nor these logs; 30 of them were of threads
 that the table did not name. First score on these 30: 21 causes, 1 wrong cause, 8 not known; the decisive line in 26, a
-fix that helps in 20; nothing found in 15 composed pieces of good logs. The 14 of known threads were all right. What was
-missing: POSIX under MSVC, its linker's unresolved symbols, messages of MSVC and ld in Chinese, NumPy's headers, FFmpeg 5,
-Thrust's headers, and a compiler that was asked for no C++ standard.
+fix that helps in 20. The 14 of known threads were all right, and nothing was found in 15 composed pieces of good logs.
+What was missing: POSIX under MSVC, its linker's unresolved symbols, messages of MSVC and ld in Chinese, NumPy's
+headers, FFmpeg 5, Thrust's headers, and a compiler that was asked for no C++ standard.
 """
 
 import io
