@@ -46,8 +46,12 @@ from tenv.verbs.lock import lock_target  # noqa: E402
 from tests.support.channels import Channels, differences, read_folder, records_of  # noqa: E402
 from tests.support.redist import Server  # noqa: E402
 
-WHEELS_OF = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
-"""The time up to which the wheels of the shipped locks were uploaded. Renew it with the locks."""
+WHEELS_OF = dt.datetime(2026, 11, 18, tzinfo=dt.UTC)
+"""The time up to which the wheels of the shipped locks were uploaded. Renew it with the locks.
+
+It lies some days back: a mirror of the package index shows a file days after its upload, and a lock of today would
+differ from one of tomorrow with a time that a mirror has not reached.
+"""
 
 NVIDIA = "https://developer.download.nvidia.com"
 
