@@ -24,6 +24,8 @@ _PARTS = {
 """Switches by the part of the toolchain without which nobody expects them to be on."""
 _UNDER = {"USE_CUDNN": "USE_CUDA", "USE_CUSPARSELT": "USE_CUDA", "USE_NCCL": "USE_CUDA", "USE_STATIC_MKL": "USE_MKL"}
 """Switches that a summary leaves out where another one is off."""
+_NEEDS = {"USE_CUDNN": ("USE_CUDA",), "USE_CUSPARSELT": ("USE_CUDA",), "USE_NCCL": ("USE_CUDA", "USE_DISTRIBUTED")}
+"""Switches by those without which PyTorch's CMake turns them off; USE_NCCL hangs on USE_DISTRIBUTED in newer ones."""
 _WORDS = {
     "USE_CUDNN": ("cudnn",),
     "USE_CUSPARSELT": ("cusparselt",),
@@ -84,7 +86,8 @@ def _wanted(job: BuildJob) -> dict[str, str]:
     wanted = {name: f"{name}={value} is set" for name, value in given.items() if is_on(value)}
     for name, part in _PARTS.items():
         there = getattr(job.toolchain, part, None)
-        if there is not None and not is_off(given.get(name, "1")):
+        unwanted = any(is_off(given.get(switch, "1")) for switch in (name, *_NEEDS.get(name, ())))
+        if there is not None and not unwanted:
             wanted.setdefault(name, f"the target has it ({there})")
     return wanted
 

@@ -1,0 +1,49 @@
+"""The summary of a configuration, held against what the target has and what the user has turned off."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tenv.builds.summary_step import check_summary
+
+PARTS = ("cuda", "cudnn", "cusparselt", "nccl", "mkl")
+
+
+def job(folder: Path, switches: dict[str, str], rows: dict[str, str]) -> Any:
+    """Return a job whose configuration printed some rows, with a target that has all parts."""
+    log = folder / "configure.log"
+    lines = ["-- ******** Summary ********", *(f"--   {name:<20} : {value}" for name, value in rows.items())]
+    log.write_text("\n".join([*lines, "-- Configuring done (1.0s)", ""]))
+    return SimpleNamespace(
+        log=lambda _: log,
+        folder=folder,
+        environ=switches,
+        request=SimpleNamespace(defines={}),
+        toolchain=SimpleNamespace(**dict.fromkeys(PARTS, Path("/env"))),
+        context=SimpleNamespace(environ=switches),
+        target=SimpleNamespace(name="cuda130"),
+    )
+
+
+ON = {"USE_CUDA": "1", "USE_CUDNN": "ON", "USE_NCCL": "ON", "USE_MKL": "ON", "USE_DISTRIBUTED": "ON"}
+OFF = {"USE_CUDA": "0", "USE_CUDNN": "OFF", "USE_NCCL": "OFF", "USE_CUSPARSELT": "OFF"}
+
+
+@pytest.mark.parametrize(
+    ("switches", "rows", "named"),
+    [
+        ({}, ON, []),
+        ({}, {**ON, "USE_NCCL": "OFF"}, ["USE_NCCL"]),
+        ({"USE_DISTRIBUTED": "0"}, {**ON, "USE_DISTRIBUTED": "0", "USE_NCCL": "OFF"}, []),
+        ({"USE_DISTRIBUTED": "0", "USE_NCCL": "1"}, {**ON, "USE_NCCL": "OFF"}, ["USE_NCCL"]),
+        ({"USE_DISTRIBUTED": "0"}, {**ON, "USE_CUDNN": "OFF"}, ["USE_CUDNN"]),
+        ({"USE_CUDA": "0"}, {**ON, **OFF}, []),
+        ({}, {**ON, **OFF}, ["USE_CUDA", "USE_CUDNN", "USE_CUSPARSELT", "USE_NCCL"]),
+    ],
+)
+def test_what_the_user_turned_off_takes_what_hangs_on_it_along(
+    switches: dict[str, str], rows: dict[str, str], named: list[str], tmp_path: Path
+) -> None:
+    assert [finding.subject for finding in check_summary(job(tmp_path, switches, rows)).findings] == named
