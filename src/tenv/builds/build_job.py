@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.builds.build_way import BuildWay, Wayfinder
+from tenv.builds.time_left import Expectation
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.file_content import read_text
@@ -62,6 +63,7 @@ class BuildRequest:
         wheel: The folder that takes a wheel; None to install in place.
         debug: What debuggers find.
         debug_files: Sources that are compiled with debug information.
+        portable: Whether no run path may name the environment or the checkout.
     """
 
     checkout: Path
@@ -74,12 +76,14 @@ class BuildRequest:
     wheel: Path | None = None
     debug: DebugKind = DebugKind.NONE
     debug_files: tuple[str, ...] = ()
+    portable: bool = False
 
     @property
     def options(self) -> list[str]:
         """The options that make this build what it is, for a command that is to be typed."""
         words = [] if self.debug is DebugKind.NONE else [f"--{self.debug.value}"]
         words += ["--debug-files", ",".join(self.debug_files)] if self.debug_files else []
+        words += ["--portable"] if self.portable else []
         return words + [word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")]
 
 
@@ -100,7 +104,7 @@ class BuildJob:
         toolchain: Where things are in it.
         environ: The environment of every program of the build.
         summary: What the configuration says of itself, by its names.
-        estimate: The seconds that the compilation is expected to take; None where that is not known.
+        estimate: What the compilation is expected to take; None where that is not known.
         torch: What was built.
     """
 
@@ -116,7 +120,7 @@ class BuildJob:
     toolchain: "Toolchain | None" = None
     environ: dict[str, str] = field(default_factory=dict)
     summary: dict[str, str] = field(default_factory=dict)
-    estimate: float | None = None
+    estimate: Expectation | None = None
     torch: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -11,6 +11,7 @@ from tenv.builds.build_way import BuildWay, Products
 from tenv.builds.compile_cache import CacheChoice, choose_cache, hits
 from tenv.builds.estimate_step import build_targets, duration
 from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.portable import make_portable
 from tenv.builds.provenance import installed_torch, write_provenance
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
@@ -75,7 +76,7 @@ def run_build(job: BuildJob) -> Done:
             folder=job.checkout,
             progress=job.context.progress,
             title=title,
-            expected=job.estimate,
+            expected=job.estimate if title == "compiling" else None,
             again=index > 0,
         )
         spent[title] = round(ran.seconds, 1)
@@ -83,7 +84,14 @@ def run_build(job: BuildJob) -> Done:
             code, what = ("TE961", "the compilation") if title == "compiling" else ("TE962", "the package")
             return Done([look_up(ran, code, what, log, table)], {"spent": spent}, log)
     findings = list(_without_cache(job, cache))
-    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate}
+    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate.seconds if job.estimate else None}
+    if job.request.portable and not job.request.only:
+        moved = make_portable(job)
+        if any(found.severity is Severity.ERROR for found in moved.findings):
+            return Done(moved.findings, facts, log)
+        findings += moved.findings
+        lines += moved.lines
+        facts |= moved.facts or {}
     facts["cache"] = _used(before, hits(cache, job.environ))
     if not job.request.only:
         facts["provenance"] = [str(path) for path in write_provenance(job)]
@@ -126,7 +134,8 @@ def _stamp_file(job: BuildJob) -> Path:
 def _packaged(job: BuildJob) -> dict[str, object]:
     sources = ("setup.py", "pyproject.toml", "version.txt")
     times = [(job.checkout / name).stat().st_mtime_ns for name in sources if (job.checkout / name).is_file()]
-    return {"prefix": str(job.environment.prefix), "sources": times, "debug": job.request.debug.value}
+    kind = {"debug": job.request.debug.value, "portable": job.request.portable}
+    return {"prefix": str(job.environment.prefix), "sources": times, **kind}
 
 
 def _is_packaged(job: BuildJob) -> bool:

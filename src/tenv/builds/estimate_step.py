@@ -10,6 +10,7 @@ from tenv.builds.memory_launcher import is_used, set_places
 from tenv.builds.ninja_plan import damage, measured, remaining
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.task_costs import DISK, MemoryPlan, Task, TaskKind, memory_jobs, seconds_of, total_seconds
+from tenv.builds.time_left import Expectation
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
@@ -19,6 +20,8 @@ __all__ = ["build_targets", "check_estimate", "duration"]
 
 _ENOUGH = 3
 """How many compiles of a kind must have been measured before they say how fast the machine is."""
+_LATEST = 24
+"""How many compiles of a kind are asked, the latest ones: a machine may have been busier an hour ago than it is now."""
 _SHORTEST = 0.3
 """Seconds; what took less came out of a compile cache."""
 _DOUBT = 0.3
@@ -51,7 +54,7 @@ def check_estimate(job: BuildJob) -> Done:
     if plan.places:
         set_places(job, plan.places)
     seconds = total_seconds(tasks, architectures, factor) / max(1, min(plan.jobs, machine.cores.value))
-    job.estimate = seconds
+    job.estimate = Expectation(seconds, total_seconds(tasks, architectures, {}), architectures)
     need = _disk(tasks, job.request.debug.build_type)
     free = shutil.disk_usage(job.folder).free  # it may be a link, or a disk of its own
     findings = list(_short(job, need, free))
@@ -102,7 +105,7 @@ def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, fl
         task = Task(_kind_of(output), output)
         if seconds >= _SHORTEST:
             sums.setdefault(task.kind, []).append(seconds / seconds_of(task, architectures))
-    found = {kind: _median(ratios) for kind, ratios in sums.items() if len(ratios) >= _ENOUGH}
+    found = {kind: _median(ratios[-_LATEST:]) for kind, ratios in sums.items() if len(ratios) >= _ENOUGH}
     if TaskKind.CXX in found and TaskKind.CUDA not in found:
         found[TaskKind.CUDA] = found[TaskKind.CXX]
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.builds.step_report import build_finding
+from tenv.builds.time_left import Expectation, Pace
 from tenv.checks.build_log.diagnose import diagnose
 from tenv.checks.rules.interface import Finding
 from tenv.core import process
@@ -51,9 +52,9 @@ class Ran:
 class _Watcher:
     """Turns Ninja's status into progress with a time that is left."""
 
-    def __init__(self, progress: Progress, title: str, expected: float | None) -> None:
+    def __init__(self, progress: Progress, title: str, expected: Expectation | None) -> None:
         self.lines: list[str] = []
-        self._progress, self._title, self._expected = progress, title, expected
+        self._progress, self._title, self._pace = progress, title, Pace(expected)
         self._start = self._said = time.monotonic()
         self._done = self._total = 0
 
@@ -69,21 +70,13 @@ class _Watcher:
             self._progress.step(self._title, total)
         self._progress.advance(done - self._done)
         self._done = done
+        if match:
+            self._pace.add(line[match.end() :])
         now = time.monotonic()
         if now - self._said >= _SAY_EVERY and done < total:
             self._said = now
-            self._progress.say(
-                f"{self._title}: {done} of {total}, {_left(now - self._start, done, total, self._expected)}"
-            )
-
-
-def _left(spent: float, done: int, total: int, expected: float | None) -> str:
-    """Return the time that is left: by the estimate at first, by what has been done the more of that there is."""
-    share = done / total
-    by_rate = spent / max(share, 1e-6) * (1 - share)
-    by_plan = max(expected - spent, 0.0) if expected is not None else by_rate
-    left = by_rate * share + by_plan * (1 - share)
-    return f"about {max(1, round(left / 60))} min left"
+            left = self._pace.left(now - self._start, done, total)
+            self._progress.say(f"{self._title}: {done} of {total}, about {max(1, round(left / 60))} min left")
 
 
 def run_logged(
@@ -94,7 +87,7 @@ def run_logged(
     folder: Path,
     progress: Progress,
     title: str,
-    expected: float | None = None,
+    expected: Expectation | None = None,
     again: bool = False,
 ) -> Ran:
     """Run a program of a build to its end.
@@ -106,7 +99,7 @@ def run_logged(
         folder: Its working folder.
         progress: Who watches.
         title: What progress calls it.
-        expected: The seconds that it is expected to take; None where that is not known.
+        expected: What it is expected to take; None where that is not known.
         again: Whether the log goes on after what an earlier program of the step wrote.
     """
     make_folder(log.parent)

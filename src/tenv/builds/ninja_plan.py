@@ -64,17 +64,21 @@ def _kind(output: str) -> TaskKind:
 
 
 def measured(folder: Path) -> dict[str, float]:
-    """Return the seconds that each object took when it was last compiled, as Ninja's log has them."""
+    """Return the seconds that each object took when it was last compiled, as Ninja's log has them, the latest last.
+
+    The log is in the order of the time stamps that Ninja notes, but where Ninja has rewritten it.
+    """
     try:
         lines = (folder / ".ninja_log").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    found = {}
+    found: dict[str, tuple[int, float]] = {}
     for line in lines:
         fields = line.split("\t")
-        if len(fields) >= 4 and fields[0].isdigit() and fields[1].isdigit() and _OBJECT.search(fields[3]):  # noqa: PLR2004
-            found[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
-    return found
+        if len(fields) >= 4 and all(field.isdigit() for field in fields[:3]) and _OBJECT.search(fields[3]):  # noqa: PLR2004
+            found.pop(fields[3], None)  # old versions of Ninja note no time: then the order of the lines counts
+            found[fields[3]] = int(fields[2]), (int(fields[1]) - int(fields[0])) / 1000
+    return {output: seconds for output, (_, seconds) in sorted(found.items(), key=lambda row: row[1][0])}
 
 
 def targets(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tenv.builds.build_job import BuildJob
+from tenv.builds.portable import missing_editor
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_off, is_on
 from tenv.checks.rules.interface import Finding, Severity
@@ -37,7 +38,7 @@ def check_probe(job: BuildJob) -> Done:
     """Try what the build needs before it is configured."""
     toolchain = job.toolchain
     assert toolchain is not None  # noqa: S101 (the step before has made the environment)
-    findings = [*_programs(job), *_libraries(job, toolchain)]
+    findings = [*_programs(job), *missing_editor(job), *_libraries(job, toolchain)]
     outcomes = _try(job, toolchain)
     findings += [found for outcome in outcomes if not outcome.ok for found in _failed(job, outcome)]
     findings += _requirements(job, toolchain)

@@ -2,7 +2,6 @@
 
 import json
 import time
-import zipfile
 from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from tenv import __version__
 from tenv.builds.build_job import BuildJob
 from tenv.builds.cmake_cache import read_cache
 from tenv.builds.switches import set_switches
+from tenv.builds.wheel_edit import built_wheel, edit_wheel
 from tenv.core.files import write_atomic
 from tenv.core.versions import Version
 from tenv.environment.built_torch import NOTE
@@ -43,6 +43,7 @@ def provenance(job: BuildJob) -> dict[str, Any]:
         "switches": switches | ({"TORCH_CUDA_ARCH_LIST": archs} if archs else {}),
         "build": {name: cache[name] for name in _COMPILERS if name in cache},
         "summary": job.summary,
+        "portable": job.request.portable,
     }
 
 
@@ -76,8 +77,11 @@ def write_provenance(job: BuildJob) -> list[Path]:
     written = [job.notes / PROVENANCE]
     write_atomic(written[0], text)
     if job.request.wheel is not None:
-        newest = max(job.request.wheel.glob("torch-*"), key=lambda path: path.stat().st_mtime, default=None)
-        return [*written, _into_wheel(newest, text)] if newest else written
+        newest = built_wheel(job.request.wheel)
+        if newest is None:
+            return written
+        edit_wheel(newest, {PROVENANCE: text})
+        return [*written, newest]
     found = installed_torch(job)
     folder = Path(str(found._path)) if found else None  # noqa: SLF001 (importlib.metadata names no folder otherwise)
     if folder is not None and folder.is_dir():
@@ -114,23 +118,3 @@ def companions(job: BuildJob, version: str) -> dict[str, str]:
     for here in distributions(name="triton", path=[str(job.toolchain.site_packages)]):
         known["triton"] = Version(here.version).major_minor
     return known
-
-
-def _into_wheel(wheel: Path, text: str) -> Path:
-    """Add the file to a wheel, with its row of RECORD: a member that RECORD does not name is refused by installers."""
-    import base64
-    import hashlib
-
-    aside = wheel.with_suffix(".tmp")
-    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as new:
-        record = next(name for name in old.namelist() if name.endswith("/RECORD"))
-        member = f"{record.rpartition('/')[0]}/{PROVENANCE}"
-        for entry in old.infolist():
-            data = old.read(entry)
-            if entry.filename == record:
-                data += f"{member},sha256={digest},{len(text.encode())}\n".encode()
-            new.writestr(entry, data, zipfile.ZIP_DEFLATED)
-        new.writestr(member, text)
-    aside.replace(wheel)
-    return wheel

@@ -45,6 +45,7 @@ CODES = {
     "TE953": "the build file can't be read",
     "TE961": "the compilation failed",
     "TE962": "the package could not be installed",
+    "TE963": "a portable build lacks libraries of the environment",
     "TE971": "torch does not import",
     "TE972": "another torch is imported",
     "TE973": "torch computes a wrong result",

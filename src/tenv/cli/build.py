@@ -76,6 +76,7 @@ def plan(
 @click.option(
     "--debug-files", default="", metavar="FILES", help="Debug information for these sources, separated by commas."
 )
+@click.option("--portable", is_flag=True, help="No run path names the environment or the checkout.")
 @offline_option
 def build(
     voice: Voice,
