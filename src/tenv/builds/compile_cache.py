@@ -1,14 +1,20 @@
 """The compile cache of a build: ccache or sccache, set up so that a second checkout hits what the first one filled."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.builds.shared_cache import storage_variables
 from tenv.core import process
 from tenv.core.missing import Missing
 
-__all__ = ["CacheChoice", "cache_variables", "choose_cache", "hits"]
+__all__ = ["LOG", "CacheChoice", "cache_variables", "choose_cache", "hits", "noted_hits"]
+
+LOG = "CCACHE_STATSLOG"
+"""The file in which ccache (4.4 and later) notes what became of each compilation: of this build alone, where the counts
+of the cache are of all builds that use it."""
 
 _SIZE = "50G"
 _SECONDS = 20.0
@@ -24,18 +30,20 @@ class CacheChoice:
     Attributes:
         name: ``ccache``, ``sccache`` or ``off``.
         program: The program; None where there is none, or none is wanted.
+        storage: What machines share of it; empty for nothing.
     """
 
     name: str
     program: Path | None
+    storage: str = ""
 
 
-def choose_cache(wanted: str, environ: Mapping[str, str]) -> CacheChoice:
+def choose_cache(wanted: str, environ: Mapping[str, str], storage: str = "") -> CacheChoice:
     """Return the cache of a target: its program is searched in the environment, then on PATH."""
     if wanted == "off":
         return CacheChoice("off", None)
     found = process.find(wanted, environ.get("PATH"))
-    return CacheChoice(wanted, Path(found) if found else None)
+    return CacheChoice(wanted, Path(found) if found else None, storage)
 
 
 def cache_variables(choice: CacheChoice, checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -56,6 +64,7 @@ def cache_variables(choice: CacheChoice, checkout: Path, environ: Mapping[str, s
         }
     else:
         launchers |= {"SCCACHE_CACHE_SIZE": _SIZE, "SCCACHE_BASEDIRS": str(checkout)}
+    launchers |= storage_variables(choice.name, choice.storage, environ)
     return {name: value for name, value in launchers.items() if name not in environ}
 
 
@@ -73,3 +82,13 @@ def hits(choice: CacheChoice, environ: Mapping[str, str]) -> tuple[int, int] | N
         return (found, rows.get("cache_miss", 0)) if rows else None
     rows = {name: int(number) for name, number in _SCCACHE_ROWS.findall(said.stdout)}
     return (rows.get("hits", 0), rows.get("misses", 0)) if rows else None
+
+
+def noted_hits(log: Path) -> tuple[int, int] | None:
+    """Return the hits and misses that ccache has noted in a file; None where it has noted nothing."""
+    try:
+        rows = Counter(log.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return None
+    found = rows["direct_cache_hit"] + rows["preprocessed_cache_hit"], rows["cache_miss"]
+    return found if any(found) else None

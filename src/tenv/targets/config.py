@@ -14,6 +14,7 @@ from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.size_text import parse_bytes
 from tenv.core.toml_reader import read_toml
 from tenv.core.unpack_limits import UNPACK_LIMIT
+from tenv.targets.cache_storage import STORAGE_EXAMPLE, is_storage
 
 __all__ = [
     "PROJECT_FILE",
@@ -46,6 +47,7 @@ class Settings:
         safe_folders: Folders that are trusted whoever made what is in them.
         link_mode: How files of caches come into environments; None where the user does not say.
         unpack_limit: The size in bytes that one package may unpack to; None where the user sets none.
+        cache_storage: What machines share of the compile cache; empty where the user does not say.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -53,6 +55,7 @@ class Settings:
     safe_folders: tuple[Path, ...] = ()
     unpack_limit: int | None = None
     link_mode: LinkMode | None = None
+    cache_storage: str = ""
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
@@ -103,7 +106,7 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors", "sync", "safe-folders", "unpack-limit", "link-mode"))
+    table.only(("mirrors", "sync", "safe-folders", "unpack-limit", "link-mode", "cache-storage"))
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
@@ -115,7 +118,10 @@ def read_settings(folder: Path) -> Settings:
     safe = tuple(_absolute(table.strings("safe-folders"), f"{path}: safe-folders"))
     limit = _size(table.text("unpack-limit"), f"{path}: unpack-limit") if "unpack-limit" in table.data else None
     mode = _link_mode(table.text("link-mode"), f"{path}: link-mode") if "link-mode" in table.data else None
-    return Settings(found, table.flag("sync"), safe, limit, mode)
+    storage = table.text("cache-storage")
+    if storage and not is_storage(storage):
+        raise table.fail("cache-storage", f"`{storage}` is no storage", hint=f"{STORAGE_EXAMPLE} is an example")
+    return Settings(found, table.flag("sync"), safe, limit, mode, storage)
 
 
 def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:

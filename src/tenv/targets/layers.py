@@ -58,6 +58,7 @@ def lay(above: Manifest, own: Manifest) -> Manifest:
         environment={**above.environment, **own.environment},
         dropped={key: names | above.dropped.get(key, frozenset()) for key, names in own.dropped.items()},
         cache_name=own.cache_name or above.cache_name,
+        cache_storage=own.cache_storage or above.cache_storage,
     )
 
 

@@ -188,6 +188,7 @@ class Manifest:
         environment: The variables of ``[activation.env]``.
         dropped: The names that it takes away from what a parent asks for, by the key of the source.
         cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty where it does not say.
+        cache_storage: What machines share of the compile cache: an address, ``gha``, or empty for nothing.
         by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
         features: What ``[feature.NAME]`` adds, by name: locked with the target, installed where it is asked for.
     """
@@ -208,6 +209,7 @@ class Manifest:
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     cache_name: str = ""
+    cache_storage: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
     features: Mapping[str, "Manifest"] = field(default_factory=dict)
 

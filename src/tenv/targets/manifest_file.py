@@ -16,6 +16,7 @@ from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import login_fault, name_fault, without_login
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.archive_request import read_archive
+from tenv.targets.cache_storage import STORAGE_EXAMPLE, is_storage
 from tenv.targets.layers import lay, merge, with_features
 from tenv.targets.manifest import (
     DEBUG_PYTHON,
@@ -110,6 +111,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         python=table.parsed("python", Range, None),
         requirements=_read_requirements(table.table("requirements")),
         cache_name=_read_cache(table.table("build")),
+        cache_storage=_read_storage(table.table("build")),
     )
     if len(set(general.platforms)) < len(general.platforms):
         raise table.fail("platforms", "names a platform twice")
@@ -122,6 +124,16 @@ def _read_one(name: str, table: Table) -> Manifest:
     features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
     by_platform = {platform: lay(general, part) for platform, part in parts.items()}
     return replace(general, by_platform=by_platform, features=features)
+
+
+def _read_storage(table: Table) -> str:
+    storage = table.text("storage")
+    if fault := login_fault(storage):
+        hint = "the programs of compile caches read logins from variables of their own: docs/build.md names them"
+        raise table.fail("storage", f"`{without_login(storage)}` {fault}", hint=hint)
+    if storage and not is_storage(storage):
+        raise table.fail("storage", f"`{storage}` is no storage", hint=f"{STORAGE_EXAMPLE} is an example")
+    return storage
 
 
 def _read_cache(table: Table) -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME, SHA256_PATTERN
 from tenv.core.untrusted import NAME_PATTERN
 from tenv.core.versions import CONDA_RANGE_PATTERN, RANGE_PATTERN, VERSION_PATTERN
+from tenv.targets.cache_storage import STORAGE_EXAMPLE, STORAGE_PATTERN
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.variable_requests import VARIABLE_PATTERN
@@ -147,7 +148,15 @@ REQUIREMENTS = (
 )
 """``[requirements]``."""
 
-BUILD = (Key("cache", "The compile cache of `tenv build`", choices=CACHES, example="ccache"),)
+BUILD = (
+    Key("cache", "The compile cache of `tenv build`", choices=CACHES, example="ccache"),
+    Key(
+        "storage",
+        "What machines share of the compile cache; `gha` is the cache of GitHub Actions",
+        pattern=STORAGE_PATTERN,
+        example=STORAGE_EXAMPLE,
+    ),
+)
 """``[build]``."""
 
 _VARIABLE = Key(

@@ -20,6 +20,7 @@ _KEYS = {
     "mirrors": ("config.toml",),
     "link-mode": ("config.toml",),
     "unpack-limit": ("config.toml",),
+    "cache-storage": ("config.toml",),
 }
 _VARIABLES = ("TENV_LOCKED", "TENV_FROZEN", "TENV_OFFLINE")
 
@@ -64,6 +65,8 @@ def settings_in_use(context: Context) -> list[Setting]:
     found.append(Setting("link-mode", mode.value, mode_origin))
     limit, limit_origin = unpack_limit(settings_folder(), context.environ)
     found.append(Setting("unpack-limit", limit and format_bytes(limit), limit_origin))
+    storage = user.cache_storage
+    found.append(Setting("cache-storage", storage or None, str(own) if storage else "default"))
     return found + [
         Setting(name, value, "environment" if name in context.environ else "default")
         for name in _VARIABLES

@@ -1,0 +1,154 @@
+"""The storage behind a compile cache: from a manifest or the settings to the variables of ccache and sccache."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tenv.builds.compile_cache import CacheChoice, cache_variables, noted_hits
+from tenv.builds.shared_cache import storage_variables
+from tenv.targets.cache_storage import is_storage
+from tests.builds.conftest import Workshop, codes, step
+from tests.support.projects import call
+
+CCACHE = """#!/bin/sh
+# Compiles, and notes a hit of the storage, as ccache does.
+printf '# %s\\n%s\\nremote_storage_hit\\n' "$CCACHE_REMOTE_STORAGE" "${RESULT:-direct_cache_hit}" >> "$CCACHE_STATSLOG"
+exec "$@"
+"""
+SCCACHE = """#!/bin/sh
+# Ends as sccache does where its storage does not answer.
+echo "sccache: error: Timed out waiting for server startup." >&2
+exit 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ("gha", {"SCCACHE_GHA_ENABLED": "true"}),
+        ("redis://10.0.0.5:6379", {"SCCACHE_REDIS_ENDPOINT": "redis://10.0.0.5:6379"}),
+        ("rediss://r.example/2", {"SCCACHE_REDIS_ENDPOINT": "rediss://r.example", "SCCACHE_REDIS_DB": "2"}),
+        (
+            "s3://bucket/a/b?region=eu-west-1&endpoint=minio.example:9000&use_ssl=false",
+            {
+                "SCCACHE_BUCKET": "bucket",
+                "SCCACHE_S3_KEY_PREFIX": "a/b",
+                "SCCACHE_REGION": "eu-west-1",
+                "SCCACHE_ENDPOINT": "minio.example:9000",
+                "SCCACHE_S3_USE_SSL": "false",
+            },
+        ),
+        ("gs://bucket", {"SCCACHE_GCS_BUCKET": "bucket", "SCCACHE_GCS_RW_MODE": "READ_WRITE"}),
+        ("memcached://m.example:11211", {"SCCACHE_MEMCACHED_ENDPOINT": "tcp://m.example:11211"}),
+        (
+            "https://dav.example/torch",
+            {"SCCACHE_WEBDAV_ENDPOINT": "https://dav.example", "SCCACHE_WEBDAV_KEY_PREFIX": "torch"},
+        ),
+        ("file:///srv/cache", {"SCCACHE_DIR": "/srv/cache"}),
+    ],
+)
+def test_sccache_gets_the_variables_of_its_storage(storage: str, expected: dict[str, str], tmp_path: Path) -> None:
+    found = storage_variables("sccache", storage, {"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert Path(found.pop("SCCACHE_SERVER_UDS")).parent == tmp_path
+    assert found == expected
+
+
+def test_another_storage_has_another_server(tmp_path: Path) -> None:
+    """A server that runs keeps the storage that it was started with."""
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    sockets = [storage_variables("sccache", f"redis://{host}", environ)["SCCACHE_SERVER_UDS"] for host in "aab"]
+    assert sockets[0] == sockets[1] != sockets[2]
+
+
+@pytest.mark.parametrize("name", ["SCCACHE_REDIS_ENDPOINT", "SCCACHE_CONF", "SCCACHE_SERVER_UDS"])
+def test_what_the_shell_says_of_sccache_wins(name: str) -> None:
+    assert storage_variables("sccache", "redis://a", {name: "mine"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ("redis://a:1", {"CCACHE_REMOTE_STORAGE": "redis://a:1"}),
+        ("https://a/b", {"CCACHE_REMOTE_STORAGE": "https://a/b"}),
+        ("file:///srv/c", {"CCACHE_REMOTE_STORAGE": "file:/srv/c"}),
+        ("s3://bucket", {}),
+        ("gha", {}),
+    ],
+)
+def test_ccache_shares_what_it_knows(storage: str, expected: dict[str, str]) -> None:
+    choice = CacheChoice("ccache", Path("/bin/ccache"), storage)
+    found = cache_variables(choice, Path("/src"), {})
+    assert {name: value for name, value in found.items() if "REMOTE" in name} == expected
+    mine = cache_variables(choice, Path("/src"), {"CCACHE_REMOTE_STORAGE": "file:/mine"})
+    assert "CCACHE_REMOTE_STORAGE" not in mine
+
+
+@pytest.mark.parametrize("storage", ["redis://[", "s3://", "file://", "ftp://a/b", "s3", "gha://x", "redis://a b", ""])
+def test_what_is_no_storage(storage: str) -> None:
+    assert not is_storage(storage)
+
+
+def program(workshop: Workshop, name: str, text: str) -> Path:
+    """Write a program of the environment's `bin` folder beside the project, where PATH finds it."""
+    folder = workshop.project.folder / "programs"
+    folder.mkdir(exist_ok=True)
+    made = folder / name
+    made.write_text(text)
+    made.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def cached(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A workshop whose target has ccache and a storage."""
+    text = workshop.project.manifest.read_text()
+    changed = text.replace('cache = "off"', 'cache = "ccache"\nstorage = "redis://10.0.0.5:6379"')
+    assert changed != text
+    workshop.project.manifest.write_text(changed)
+    folder = program(workshop, "ccache", CCACHE)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return workshop
+
+
+def test_the_build_says_what_came_out_of_a_shared_cache(cached: Workshop) -> None:
+    said = call("build", "tiny", "--pytorch", str(cached.checkout)).err
+    assert re.search(r"100 % of \d+ compilations came out of the cache \(redis://10\.0\.0\.5:6379\)", said)
+    log = cached.checkout / ".tenv" / "builds" / "tiny" / "ccache.log"
+    assert "# redis://10.0.0.5:6379" in log.read_text()
+
+
+def test_a_storage_that_the_cache_does_not_know_is_a_note(cached: Workshop) -> None:
+    call("config", "cache-storage", "s3://bucket")
+    found = step(cached.build(), "build")
+    assert "TE933" in codes(found, "note")
+    (note,) = [row for row in found["findings"] if row["code"] == "TE933"]
+    assert "s3://bucket" in note["message"]
+    assert 'cache = "sccache"' in note["fix"]
+
+
+def test_a_storage_that_does_not_answer_ends_the_build_early(cached: Workshop) -> None:
+    manifest = cached.project.manifest
+    manifest.write_text(manifest.read_text().replace('cache = "ccache"', 'cache = "sccache"'))
+    program(cached, "sccache", SCCACHE)
+    ended = cached.run()
+    assert cached.fails() == ("probe", ("TE922",))
+    assert "Timed out waiting for server startup" in ended.out
+    assert "redis://10.0.0.5:6379" in ended.out
+
+
+def test_a_manifest_with_a_login_is_refused(cached: Workshop) -> None:
+    manifest = cached.project.manifest
+    manifest.write_text(manifest.read_text().replace("redis://10", "redis://me:secret@10"))
+    ended = call("check", "tiny")
+    assert ended.status == 3
+    assert "has a login" in ended.err
+    assert "secret" not in ended.err
+
+
+def test_what_ccache_noted_counts_for_this_build_alone(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert noted_hits(log) is None
+    log.write_text("# a.c\ncache_miss\n# b.c\ndirect_cache_hit\n# c.c\npreprocessed_cache_hit\nremote_storage_hit\n")
+    assert noted_hits(log) == (2, 1)
