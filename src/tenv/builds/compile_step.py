@@ -11,6 +11,7 @@ from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay, Products
 from tenv.builds.compile_cache import CacheChoice, choose_cache, hits, noted_hits
 from tenv.builds.estimate_step import build_targets, duration
+from tenv.builds.gdb_index import add_indexes
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.portable import make_portable
 from tenv.builds.provenance import installed_torch, write_provenance
@@ -96,6 +97,10 @@ def run_build(job: BuildJob) -> Done:
         findings += moved.findings
         lines += moved.lines
         facts |= moved.facts or {}
+    indexed = Done() if job.request.only else add_indexes(job)
+    findings += indexed.findings
+    lines += indexed.lines
+    facts |= indexed.facts or {}
     facts["cache"] = _used(job, before, hits(cache, job.environ))
     if not job.request.only:
         facts["provenance"] = [str(path) for path in write_provenance(job)]

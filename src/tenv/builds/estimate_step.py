@@ -4,12 +4,12 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tenv.builds.build_job import BuildJob
+from tenv.builds.build_job import BuildJob, DebugKind
 from tenv.builds.build_way import BuildWay
 from tenv.builds.memory_launcher import is_used, set_places
 from tenv.builds.ninja_plan import damage, measured, remaining
 from tenv.builds.step_report import Done, build_finding
-from tenv.builds.task_costs import DISK, MemoryPlan, Task, TaskKind, memory_jobs, seconds_of, total_seconds
+from tenv.builds.task_costs import DISK, MemoryPlan, Task, TaskKind, link_memory, memory_jobs, seconds_of, total_seconds
 from tenv.builds.time_left import Expectation
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.missing import Missing
@@ -70,7 +70,17 @@ def check_estimate(job: BuildJob) -> Done:
         "disk": {"needed": need, "free": free},
         "measured": sorted(kind.value for kind in factor),
     }
-    return Done(findings, facts, lines=tuple(_lines(counts, seconds, plan, need, free, factor)))
+    lines = (*_lines(counts, seconds, plan, need, free, factor), *_of_debug(job, counts))
+    return Done(findings, facts, lines=lines)
+
+
+def _of_debug(job: BuildJob, counts: Mapping[TaskKind, int]) -> Iterator[str]:
+    kind = job.request.debug.build_type
+    if job.request.debug is DebugKind.NONE or not counts[TaskKind.LINK]:
+        return
+    fast = "-fuse-ld=" in job.environ.get("LDFLAGS", "")
+    linker = "" if fast else "; GNU ld takes minutes for it, mold and lld seconds, where the target brings one"
+    yield f"debug information: a link of libtorch takes about {format_bytes(link_memory(kind))} of memory{linker}"
 
 
 def _lines(

@@ -46,6 +46,7 @@ CODES = {
     "TE961": "the compilation failed",
     "TE962": "the package could not be installed",
     "TE963": "a portable build lacks libraries of the environment",
+    "TE964": "no index for GDB",
     "TE971": "torch does not import",
     "TE972": "another torch is imported",
     "TE973": "torch computes a wrong result",

@@ -18,6 +18,7 @@ __all__ = [
     "Task",
     "TaskKind",
     "kind_of",
+    "link_memory",
     "links_at_once",
     "memory_jobs",
     "seconds_of",
@@ -154,11 +155,16 @@ def memory_jobs(
     return MemoryPlan(found, places, f"{reason}; {places_text}")
 
 
+def link_memory(build_type: str) -> int:
+    """Return the bytes that a link of libtorch takes: an estimate."""
+    return _LINK.get(build_type, _LINK["Release"])
+
+
 def links_at_once(memory: int | None, build_type: str) -> int:
     """Return how many large libraries may be linked at a time."""
     if memory is None:
         return 1
-    return max(1, int(memory / _LINK.get(build_type, _LINK["Release"])))
+    return max(1, int(memory / link_memory(build_type)))
 
 
 def total_seconds(tasks: Iterable[Task], architectures: int, factor: Mapping[TaskKind, float]) -> float:
