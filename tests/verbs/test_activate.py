@@ -110,3 +110,16 @@ GONE = { unset = true }
 def test_a_manifest_that_would_replace_path_is_refused(project: Project) -> None:
     project.manifest.write_text(project.manifest.read_text() + '\n[activation.env]\nPATH = "/x:$PATH"\n')
     assert 'PATH = { prepend = "FOLDER" }' in project.fails(3, "manifest", "lock", "tiny")
+
+
+@pytest.mark.parametrize("words", [("run", "tiny", "--", "true"), ("activate", "tiny"), ("verify", "tiny")])
+def test_one_that_was_made_outside_of_projects_is_offered_and_not_taken(
+    locked: Project, words: tuple[str, ...]
+) -> None:
+    older = Path(os.environ["XDG_DATA_HOME"], "tenv", "envs", "tiny")
+    locked.ok("create", "tiny", "--prefix", str(older))
+    err = locked.fails(8, "environment-missing", *words)
+    assert f"`--prefix {older}` takes it" in err
+    assert "`tenv create tiny` creates one here" in err
+    (older / "pyvenv.cfg").unlink()  # gutted: nothing to offer
+    assert "--prefix" not in locked.fails(8, "environment-missing", *words)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError
 from tenv.environment.state import Environment
 from tenv.environment.trust import Reason
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
 
-__all__ = ["find_activation", "find_environment", "find_script"]
+__all__ = ["find_activation", "find_environment", "find_script", "made_outside"]
 
 
 def find_environment(
@@ -45,14 +45,14 @@ def find_environment(
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # reports a misspelled name as such
-        _refer_to_active(context, environment, name)
+        _refer_elsewhere(context, environment, name)
     check(environment, name)
     environment.require_ready(name)
     return name, environment
 
 
-def _refer_to_active(context: Context, environment: Environment, name: str) -> None:
-    """Raise EnvironmentMissingError if the environment of a target is not here, and the active one is elsewhere.
+def _refer_elsewhere(context: Context, environment: Environment, name: str) -> None:
+    """Raise EnvironmentMissingError if the environment of a target is not here, and one of that name lies elsewhere.
 
     It is not taken instead: in another project, the target of that name is another one.
     """
@@ -63,6 +63,25 @@ def _refer_to_active(context: Context, environment: Environment, name: str) -> N
             hint=f"the active one lies elsewhere: `--prefix {shlex.quote(active)}` takes it; "
             f"`tenv create {name}` creates one here",
         )
+    if older := made_outside(context, environment, name):
+        raise EnvironmentMissingError(
+            f"there is no environment `{name}` ({environment.prefix})",
+            hint=f"one made outside of projects is there: `--prefix {shlex.quote(str(older))}` takes it; "
+            f"`tenv create {name}` creates one here",
+        )
+
+
+def made_outside(context: Context, environment: Environment, name: str) -> Path | None:
+    """Return the ready environment of a target that was made outside of projects, where it is another one than this."""
+    prefix = context.places.data / "envs" / name
+    if prefix == environment.prefix or not (prefix / "tenv-meta").is_dir():
+        return None
+    older = context.environment(name, prefix)
+    try:
+        older.require_ready(name)
+    except TenvError:
+        return None
+    return None if context.fault_of(older, name) else prefix
 
 
 def _report(

@@ -28,7 +28,7 @@ from tenv.sources.system.fingerprint import read_fingerprints
 from tenv.sources.system.fit import fit
 from tenv.targets.search import find_places
 from tenv.toolchain.discover import discover
-from tenv.verbs.activate import find_activation
+from tenv.verbs.activate import find_activation, made_outside
 from tenv.verbs.create import CreateRequest, create
 from tenv.verbs.kept_locks import mode_by_variables
 
@@ -252,8 +252,11 @@ def _would_create(job: BuildJob) -> Done:
     if _is_ready(job):
         _enter(job)
         return Done((), {"prefix": str(prefix), "exists": True}, lines=(f"{prefix} is ready",))
-    lines = (f"`tenv create {job.target.name}` would be run: {prefix}",)
-    return Done((), {"prefix": str(prefix), "exists": False}, lines=lines)
+    lines = [f"`tenv create {job.target.name}` would be run: {prefix}"]
+    if older := made_outside(job.context, job.environment, job.target.name):
+        command = f"tenv remove {job.target.name} --prefix {older}"
+        lines.append(f"one that was made outside of projects stays as it is: {older}; `{command}` removes it")
+    return Done((), {"prefix": str(prefix), "exists": False}, lines=tuple(lines))
 
 
 def _would_probe(job: BuildJob) -> Done:
