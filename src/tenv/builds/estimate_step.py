@@ -110,20 +110,20 @@ def duration(seconds: float) -> str:
 
 def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, float]:
     """Return how much longer this machine takes than the one of the table, by kind, where compiles were measured."""
-    sums: dict[TaskKind, list[float]] = {}
+    rows: dict[TaskKind, list[tuple[float, float]]] = {}
     for output, seconds in seen.items():
         task = Task(_kind_of(output), output)
         if seconds >= _SHORTEST:
-            sums.setdefault(task.kind, []).append(seconds / seconds_of(task, architectures))
-    found = {kind: _median(ratios[-_LATEST:]) for kind, ratios in sums.items() if len(ratios) >= _ENOUGH}
+            rows.setdefault(task.kind, []).append((seconds, seconds_of(task, architectures)))
+    found = {kind: _ratio(pairs[-_LATEST:]) for kind, pairs in rows.items() if len(pairs) >= _ENOUGH}
     if TaskKind.CXX in found and TaskKind.CUDA not in found:
         found[TaskKind.CUDA] = found[TaskKind.CXX]
     return found
 
 
-def _median(ratios: Sequence[float]) -> float:
-    ordered = sorted(ratios)
-    return ordered[len(ordered) // 2]
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return how long compiles took together, over what the table says: its rows are means, so sums are compared."""
+    return sum(took for took, _ in pairs) / sum(said for _, said in pairs)
 
 
 def _kind_of(output: str) -> TaskKind:
