@@ -15,6 +15,11 @@ that the table did not name. First score on these 30: 21 causes, 1 wrong cause, 
 fix that helps in 20. The 14 of known threads were all right, and nothing was found in 15 composed pieces of good logs.
 What was missing: POSIX under MSVC, its linker's unresolved symbols, messages of MSVC and ld in Chinese, NumPy's
 headers, FFmpeg 5, Thrust's headers, and a compiler that was asked for no C++ standard.
+
+A fourth sample of 59 logs, of threads that the table did not name, and of 15 good pieces was written before anyone
+looked at the table for it. 57 have a cause that the table should know. First score on these: 24 causes, 6 wrong causes,
+27 not known; the decisive line in 50. The two whose cause is the package's own code matched nothing. Of the good pieces
+14 were silent; a missing cache of BuildKit was taken for a failure.
 """
 
 import io
