@@ -29,11 +29,11 @@ _STEP = re.compile(
 _ERROR = re.compile(
     r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^\w*(Error|Exception):( |$)|undefined (reference|symbol)|"
     r"cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|LNK\d{4}|"
-    r"No rule to make target|^/bin/sh: .*: not found$",
+    r"No rule to make target|^\s*(/bin/)?(ba)?sh: .*: (command )?not found$|^ld: (?!warning)",
     re.IGNORECASE,
 )
 _FRAME = re.compile(
-    r"warning|subprocess-exited-with-error|^note: This error originates|^error: command "
+    r"warning|subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
     r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
     re.IGNORECASE,
 )

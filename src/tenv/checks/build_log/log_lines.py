@@ -20,7 +20,7 @@ _PREFIXES = re.compile(
     r"|\#\d+ +(?:\d+\.\d+ +|\[[^\]]*\] +)?"  # docker's BuildKit
     r"|\d+\.\d+ +(?=\S)"  # docker's summary of the step that failed
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
-    r"|> (?=\S)"
+    r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
