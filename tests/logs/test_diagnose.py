@@ -22,8 +22,10 @@ looked at the table for it. 57 have a cause that the table should know. First sc
 14 were silent; a missing cache of BuildKit was taken for a failure. What was missing: macOS's linker, MSVC's for CUDA,
 musl, POWER and 32-bit x86, logs of nix, protobuf at the import, and parts of third_party that were not added.
 
-A fifth sample of 22 was written when the causes of the fourth were in the table; 21 have a cause. First score: 10 causes,
-5 wrong causes, 6 not known; the decisive line in 17. The one of the package's own tree matched nothing.
+A fifth sample of 22 was written when the causes of the fourth were in the table; 21 have a cause. First score: 10
+causes, 5 wrong causes, 6 not known; the decisive line in 17. The one of the package's own tree matched nothing. What
+was missing: extensions that several processes compile, functions of torch at the link, texture references, programs
+that may not be executed, and an LD that names a compiler.
 """
 
 import io
