@@ -21,6 +21,7 @@ _PREFIXES = re.compile(
     r"|\d+\.\d+ +(?=\S)"  # docker's summary of the step that failed
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
     r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
+    r"|\d+>(?=\S)"  # MSBuild
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
