@@ -27,13 +27,14 @@ _STEP = re.compile(
     r"|ERROR: (Failed|Could not build|Command errored)|Traceback \(most recent call last\))"
 )
 _ERROR = re.compile(
-    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^\w*(Error|Exception):( |$)|undefined (reference|symbol)|"
-    r"cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|LNK\d{4}|"
-    r"No rule to make target|^/bin/sh: .*: not found$",
+    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^[\w.]*(Error|Exception):( |$)|"
+    r"undefined (reference|symbol)|cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|"
+    r"LNK\d{4}|No rule to make target|^\s*(/bin/)?(ba)?sh: .*: (command )?not found$|^ld: (?!warning)",
     re.IGNORECASE,
 )
 _FRAME = re.compile(
-    r"warning|subprocess-exited-with-error|^note: This error originates|^error: command "
+    r"warning|subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
+    r"|^subprocess\.CalledProcessError|^error: (metadata-generation-failed|legacy-install-failure|failed-wheel-build)"
     r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
     re.IGNORECASE,
 )

@@ -20,7 +20,8 @@ _PREFIXES = re.compile(
     r"|\#\d+ +(?:\d+\.\d+ +|\[[^\]]*\] +)?"  # docker's BuildKit
     r"|\d+\.\d+ +(?=\S)"  # docker's summary of the step that failed
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
-    r"|> (?=\S)"
+    r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
+    r"|\d+>(?=\S)"  # MSBuild
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
@@ -69,6 +70,11 @@ _LIBRARY = re.compile(
     r"|kann (?P<de>-l\S+) nicht finden"
 )
 """What GNU ld prints in other languages for a library that it does not find."""
+_LINKER = re.compile(
+    r"(?P<who>(?:ld|lld|mold)[\w.-]*: (?:error|fatal): )(?:undefined symbol: (?P<symbol>.+)"
+    r"|(?:unable to find library |library not found: )(?:-l)?(?P<library>\S+))$"
+)
+"""What lld and mold print for what GNU ld calls an undefined reference and a library that it cannot find."""
 _FOREIGN = (
     "rreur",
     "Fehler",
@@ -109,6 +115,8 @@ def _plain(text: str) -> str:
         text = _ESCAPES.sub("", text)
     if not text.isascii() or any(word in text for word in _FOREIGN):
         text = _in_english(text)
+    if ": undefined symbol: " in text or "library" in text:
+        text = _LINKER.sub(_like_ld, text)
     for _ in range(_MOST_PREFIXES):
         match = _PREFIXES.match(text)
         if match is None or not match.end():
@@ -122,6 +130,11 @@ def _in_english(text: str) -> str:
         text = text.replace(said, english)
     text = _REFERENCE.sub(lambda found: f"undefined reference to `{_only_group(found)}'", text)
     return _LIBRARY.sub(lambda found: f"cannot find {_only_group(found)}", text)
+
+
+def _like_ld(found: re.Match[str]) -> str:
+    symbol, library = found["symbol"], found["library"]
+    return found["who"] + (f"undefined reference to `{symbol}'" if symbol else f"cannot find -l{library}")
 
 
 def _only_group(found: re.Match[str]) -> str:
