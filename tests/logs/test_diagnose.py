@@ -18,7 +18,7 @@ headers, FFmpeg 5, Thrust's headers, and a compiler that was asked for no C++ st
 
 A fourth sample of 59 logs, of threads that the table did not name, and of 15 good pieces was written before anyone
 looked at the table for it. 57 have a cause that the table should know. First score on these: 25 causes, 5 wrong causes,
-27 not known; the decisive line in 50. The two whose cause is the package's own code matched nothing. Of the good pieces
+27 not known; the decisive line in 49. The two whose cause is the package's own code matched nothing. Of the good pieces
 14 were silent; a missing cache of BuildKit was taken for a failure. What was missing: macOS's linker, MSVC's for CUDA,
 musl, POWER and 32-bit x86, logs of nix, protobuf at the import, and parts of third_party that were not added.
 

@@ -4,7 +4,7 @@
 comes from, which row of the table names its cause, which line is the decisive one and what noise stands around it. The
 wording of the messages is the tool's; paths and names are rewritten, long commands shortened, and output that such a
 build prints in any case filled in. `good/NAME.log` is a build that went well, with alarming lines in it: no row may be
-found in one.
+found in one. `own_code/NAME.log` failed on the package's own sources: it has an error, and no row.
 """
 
 import re
