@@ -121,7 +121,8 @@ def _message_of(error: Any) -> str:
     from tenv.core.toml_reader import most_similar
 
     if isinstance(error, NoSuchOption) and error.possibilities:
-        error.possibilities = most_similar(error.option_name, error.possibilities) or error.possibilities
+        similar = most_similar(error.option_name, error.possibilities) or error.possibilities
+        error = NoSuchOption(error.option_name, possibilities=similar)
     return str(error.format_message()).rstrip(".")
 
 
