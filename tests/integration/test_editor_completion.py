@@ -1,89 +1,20 @@
 """What an editor offers and marks in a manifest, with the schema of `tenv init`.
 
 The language server is tombi's: the wheels of taplo (0.8.0 to 0.9.3) are built without theirs. `taplo lint` reads the
-schema as taplo's server does.
+schema as taplo's server does; `scripts/editor_session.py` asks that server: `docs/guide/editors.md` has its answers.
 """
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
 
+from tests.support.language_server import LanguageServer
 from tests.support.projects import call
 
 pytestmark = pytest.mark.real
-
-
-class Server:
-    """A language server over its standard input and output."""
-
-    def __init__(self, program: Path, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [str(program), "lsp", "--offline"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-        )
-        self.number = 0
-        self.published: dict[str, list[Any]] = {}
-        uri = folder.as_uri()
-        capabilities = {"workspace": {"configuration": False}, "textDocument": {"completion": {}}}
-        self.request(
-            "initialize",
-            {
-                "processId": None,
-                "rootUri": uri,
-                "capabilities": capabilities,
-                "workspaceFolders": [{"uri": uri, "name": "t"}],
-            },
-        )
-        self.send({"method": "initialized", "params": {}})
-
-    def send(self, message: dict[str, Any]) -> None:
-        data = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        pipe: IO[bytes] = self.process.stdin  # type: ignore[assignment]
-        pipe.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
-        pipe.flush()
-
-    def read(self) -> dict[str, Any]:
-        pipe: IO[bytes] = self.process.stdout  # type: ignore[assignment]
-        length = 0
-        while line := pipe.readline().strip():
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split(b":")[1])
-        found: dict[str, Any] = json.loads(pipe.read(length))
-        return found
-
-    def request(self, method: str, params: dict[str, Any]) -> Any:
-        self.number += 1
-        self.send({"id": self.number, "method": method, "params": params})
-        while True:
-            message = self.read()
-            if message.get("method") == "textDocument/publishDiagnostics":
-                self.published[message["params"]["uri"]] = message["params"]["diagnostics"]
-            elif "method" in message and "id" in message:  # the server's own request, such as for its settings
-                self.send({"id": message["id"], "result": [{"schema": {"enabled": True}}]})
-            elif message.get("id") == self.number:
-                return message.get("result")
-
-    def labels(self, file: Path, text: str) -> set[str]:
-        """Return what is offered at the `|` of a text."""
-        before, _, after = text.partition("|")
-        uri = file.as_uri()
-        document = {"uri": uri, "languageId": "toml", "version": 1, "text": before + after}
-        self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
-        place = {"line": before.count("\n"), "character": len(before.rpartition("\n")[2])}
-        for _ in range(20):  # the schema is read in the background
-            found = self.request("textDocument/completion", {"textDocument": {"uri": uri}, "position": place})
-            rows = found["items"] if isinstance(found, dict) else found or []
-            if rows:
-                return {row["label"] for row in rows}
-        return set()
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +28,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(programs: Path, empty_project: Path) -> Iterator[Server]:
+def server(programs: Path, empty_project: Path) -> Iterator[LanguageServer]:
     assert call("init", "mine").status == 0
-    found = Server(programs / "tombi", Path.cwd())
-    yield found
-    found.process.kill()
-    with found.process:  # closes its pipes
-        pass
+    with LanguageServer([str(programs / "tombi"), "lsp", "--offline"], Path.cwd()) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -118,7 +46,7 @@ def server(programs: Path, empty_project: Path) -> Iterator[Server]:
         ('[build]\ncache = "|"\n', {'"ccache"', '"sccache"', '"off"'}),
     ],
 )
-def test_the_server_offers_the_keys(text: str, offered: set[str], server: Server) -> None:
+def test_the_server_offers_the_keys(text: str, offered: set[str], server: LanguageServer) -> None:
     file = Path("manifests/mine.toml").absolute()
     assert offered <= server.labels(file, f"#:schema ./tenv.schema.json\n{text}")
 

@@ -99,6 +99,7 @@ def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code
         (("import", "pixi.lock", "--environment", "nosuch"), "has no environment `nosuch`"),
         (("import", "pixi.lock", "--format", "pixy"), "unknown format `pixy`"),
         (("export", "pixy", "cpu"), "unknown format `pixy`"),
+        (("export", "pip", "cpu"), "hint: pip reads `requirements.txt`; formats: "),
         (("export", "explicit", "cpu"), "cpu has no conda packages"),
         (("export", "pixi", "cpu", "--platform", "osx-64"), "cpu has no platform `osx-64`"),
         (("export", "requirements.txt", "cpu", "--python", "3.8"), "the lock of cpu does not serve Python 3.8"),

@@ -189,3 +189,44 @@ def test_what_init_writes_names_its_schema_and_is_valid(extends: list[str]) -> N
     assert (Path("manifests") / named[1]).read_text() == schema_text()
     assert faults(manifest) == []
     assert call("show", "mine").status == 0
+
+
+def recorded(heading: str) -> Iterator[list[str]]:
+    """Yield the rows of a table of the page on editors, as cells."""
+    page = (ROOT / "docs" / "guide" / "editors.md").read_text()
+    for line in page.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines()[3:]:
+        yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def names_and_meanings(part: Any) -> Iterator[tuple[str, str]]:
+    """Yield each key and value of a schema with its description."""
+    if isinstance(part, dict):
+        for name, value in part.get("properties", {}).items():
+            yield name, value.get("description", "")
+        for value in part.get("enum", ()):
+            yield f'"{value}"', ""
+        for value in part.values():
+            yield from names_and_meanings(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from names_and_meanings(value)
+
+
+def test_the_page_on_editors_shows_keys_of_the_schema() -> None:
+    known = dict(names_and_meanings(manifest_schema()))
+    offered = [label for row in recorded("What is offered") for label in re.findall(r"`([^`]+)`", row[-1])]
+    assert {"platforms", "cuda", "extras", '"ccache"'} <= {*offered}
+    assert {part for label in offered for part in label.split(".")} <= known.keys()
+
+
+def test_the_page_on_editors_explains_as_the_schema_does() -> None:
+    meanings = {meaning for _, meaning in names_and_meanings(manifest_schema())}
+    rows = [*recorded("What is explained")]
+    assert len(rows) > 3
+    assert {row[-1] for row in rows} <= meanings
+
+
+@pytest.mark.parametrize("row", [*recorded("What is marked")], ids=lambda row: row[0])
+def test_the_page_on_editors_marks_what_is_wrong(row: list[str]) -> None:
+    text = "\n".join(re.findall(r"`([^`]+)`", row[0]))
+    assert faults(text + "\n")

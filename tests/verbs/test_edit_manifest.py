@@ -37,6 +37,20 @@ def test_what_is_no_request_is_refused(text: str) -> None:
         parse_request(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("click=>8", "'click>=8'"),
+        ("numpy = < 3", "'numpy <= 3'"),
+        ("conda-forge::cmake=>3.27,=<4", "'conda-forge::cmake>=3.27,<=4'"),
+    ],
+)
+def test_a_reversed_sign_is_an_error_that_shows_the_right_one(text: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_request(text)
+    assert caught.value.hint == f"did you mean {meant}?"
+
+
 def test_add_writes_one_line_and_keeps_the_rest(locked: Project) -> None:
     locked.edit('alpha  = ">=1"\n', COMMENTED)
     before = locked.manifest.read_text()
@@ -44,6 +58,7 @@ def test_add_writes_one_line_and_keeps_the_rest(locked: Project) -> None:
     assert locked.manifest.read_text() == f'{before}gamma = ">=1"\n'
     assert '[pypi-dependencies]: gamma = ">=1"' in ended.err
     assert "gamma" in locked.lock.read_text()
+    assert ended.err.endswith("next: `tenv create tiny`\n")
     assert not locked.prefix.exists()
 
 

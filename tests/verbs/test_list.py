@@ -30,6 +30,7 @@ def test_lists_nothing_that_is_no_environment(created: Project) -> None:
     assert [row["target"] for row in created.ok("list", "--json").data] == ["tiny"]
     created.ok("remove", "tiny")
     assert created.ok("list", "--json").data == []
+    assert created.ok("list").err == "there is no environment here; `tenv create TARGET` creates one\n"
 
 
 def test_lists_one_that_is_not_ready_as_such(locked: Project, impatient: None) -> None:

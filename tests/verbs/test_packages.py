@@ -50,6 +50,13 @@ def test_tree_upside_down(locked: Project) -> None:
     assert "did you mean `beta`?" in locked.fails(2, "usage", "tree", "tiny", "--invert", "beto")
 
 
+def test_a_package_in_place_of_the_target_is_pointed_to(locked: Project) -> None:
+    err = locked.fails(2, "unknown-target", "tree", "beta")
+    assert "hint: `tenv tree tiny --invert beta` prints what requires a package; " in err
+    err = locked.fails(2, "unknown-target", "packages", "beta*")
+    assert "hint: `tenv packages tiny 'beta*'` lists the packages of that name; " in err
+
+
 @pytest.mark.parametrize("target", ["cuda130", "cuda121", "cuda126-archives"])
 def test_every_locked_package_stands_in_the_tree(project: Project, target: str) -> None:
     out = project.ok("tree", target).out

@@ -186,6 +186,36 @@ def test_an_environment_outside_the_project_has_a_lock_outside_it(
     assert "there is no target `tiny`" in rows[str(other)]["reason"]
 
 
+def test_an_environment_of_another_project_has_its_lock_there(
+    created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    used = ("activate", "--prefix", str(created.prefix))
+    assert created.ok(*used).err == ""
+    monkeypatch.chdir(created.folder)
+    newer(created)
+    monkeypatch.chdir(tmp_path)
+    way = f"`cd {created.folder} && tenv create tiny` updates it"
+    assert f"is stale: {created.lock} has other files" in created.ok(*used).err
+    assert way in created.ok(*used).err
+    created.fails(7, "environment-stale", *used, "--locked")
+
+
+def test_what_is_created_for_another_project_is_not_noted_by_the_lock_there(
+    created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(created.folder / "manifests", other / "manifests")
+    shutil.copytree(created.folder / "locks", other / "locks")
+    lock = other / "locks" / "tiny.lock"
+    lock.write_text(lock.read_text().replace("alpha", "omega"))
+    monkeypatch.chdir(created.folder)
+    prefix = other / ".tenv" / "envs" / "tiny"
+    created.ok("create", "tiny", "--prefix", str(prefix))
+    monkeypatch.chdir(other)
+    assert f"is stale: {lock} has other files" in created.ok("activate", "tiny").err
+
+
 def test_run_brings_it_up_to_date_on_request(created: Project) -> None:
     newer(created)
     shown = ("tiny", "--", "sh", "-c", "python -B -c 'import alpha; print(alpha.VERSION)'")

@@ -110,4 +110,6 @@ def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline
     lines.append(f"{done.locked.path} {'written' if done.locked.changed else 'is up to date'}")
     if done.created:
         lines.append(f"{done.target.name} is ready in {done.created.prefix}")
+    elif done.missing:
+        lines.append(f"next: `tenv create {done.target.name}`")
     return Result(data, summary=lines)

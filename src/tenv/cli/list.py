@@ -28,10 +28,11 @@ def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (
 
     found = find_environments(Context(), reread=check)
     unfit = [row for row in found if not row.fit]
+    none = [] if found else ["there is no environment here; `tenv create TARGET` creates one"]
     return Result(
         [row.to_json() for row in found],
         text=lambda: _print(found),
-        summary=[row.sentence for row in unfit if row.reason],
+        summary=[*none, *(row.sentence for row in unfit if row.reason)],
         status=Exit.CHECK if check and unfit else Exit.DONE,
     )
 

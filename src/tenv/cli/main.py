@@ -106,12 +106,24 @@ def _main(arguments: list[str]) -> None:
     except click.ClickException as error:
         if fault := _variable_fault(error):
             leave(voice.fail(name, fault))
-        leave(voice.fail(name, UsageError(error.format_message().rstrip("."), hint=_hint_for(name, arguments))))
+        leave(voice.fail(name, UsageError(_message_of(error), hint=_hint_for(name, arguments))))
     except OSError as error:  # the help could not be written
         hush()
         leave(voice.fail(name, unusable(error)))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
+
+
+def _message_of(error: Any) -> str:
+    """Return the parser's message; of the options that it suggests, the most similar ones."""
+    from click import NoSuchOption  # late: as in the caller
+
+    from tenv.core.toml_reader import most_similar
+
+    if isinstance(error, NoSuchOption) and error.possibilities:
+        similar = most_similar(error.option_name, error.possibilities) or error.possibilities
+        error = NoSuchOption(error.option_name, possibilities=similar)
+    return str(error.format_message()).rstrip(".")
 
 
 def _hint_for(name: str, arguments: list[str]) -> str:

@@ -1,6 +1,8 @@
 """``tenv packages`` and ``tenv tree``."""
 
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +11,26 @@ import click
 from tenv.cli.command import command, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, count, format_bytes, out
 from tenv.cli.table import print_table
+from tenv.core.errors import UnknownTargetError
 
 if TYPE_CHECKING:
+    from tenv.project.context import Context
     from tenv.verbs.packages import PackageRow, PackageSet
 
 __all__ = ["packages", "tree"]
+
+
+@contextmanager
+def _pointing_to(context: "Context", word: str | None, form: str, does: str) -> Iterator[None]:
+    """Add the form of the command for a package to the error about a word that is no target."""
+    try:
+        yield
+    except UnknownTargetError as error:
+        default = context.default_word()
+        if word is None or default in (word, "TARGET"):
+            raise
+        hint = f"`{form.format(default, shlex.quote(word))}` {does}; {error.hint}"
+        raise UnknownTargetError(error.message, hint=hint) from error
 
 
 @command("packages", short_help="List the packages of an environment.")
@@ -26,7 +43,9 @@ def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, 
     from tenv.project.context import Context
     from tenv.verbs.packages import find_packages, matching
 
-    found = find_packages(Context(), target, prefix)
+    context = Context()
+    with _pointing_to(context, target, "tenv packages {} {}", "lists the packages of that name"):
+        found = find_packages(context, target, prefix)
     rows = matching(found.rows, regex)
     if sort == "size":
         rows.sort(key=lambda row: (-(row.bytes or 0), row.name))
@@ -57,7 +76,9 @@ def tree(voice: Voice, *, target: str | None, invert: str | None, prefix: Path |
     from tenv.project.context import Context
     from tenv.verbs.packages import find_packages, find_row, requirers
 
-    found = find_packages(Context(), target, prefix)
+    context = Context()
+    with _pointing_to(context, target, "tenv tree {} --invert {}", "prints what requires a package"):
+        found = find_packages(context, target, prefix)
     below: Mapping[str, Sequence[str]]
     if invert:
         below, tops = requirers(found), [find_row(found, invert).name]

@@ -17,7 +17,7 @@ from tenv.core.files import read_regular
 
 T = TypeVar("T")
 
-__all__ = ["Table", "locate", "nearest", "read_toml"]
+__all__ = ["Table", "locate", "most_similar", "nearest", "read_toml"]
 
 _MOST = 16 * 1024 * 1024
 """Maximum bytes of a handwritten file."""
@@ -29,14 +29,19 @@ _KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return a sentence with the choices most similar to `word`, or an empty string."""
+    best = most_similar(word, choices)
+    return f"did you mean {' or '.join(f'`{name}`' for name in best)}?" if best else ""
+
+
+def most_similar(word: str, choices: Iterable[str]) -> list[str]:
+    """Return the choices most similar to `word`, best first; those that are hardly similar are none."""
     from difflib import SequenceMatcher, get_close_matches  # late: only for errors
 
     def likeness(other: str) -> float:
         return SequenceMatcher(None, word, other).ratio()
 
     found = get_close_matches(word, list(choices), n=3, cutoff=0.6)
-    best = [name for name in found if likeness(name) > likeness(found[0]) - 0.05]
-    return f"did you mean {' or '.join(f'`{name}`' for name in best)}?" if best else ""
+    return [name for name in found if likeness(name) > likeness(found[0]) - 0.05]
 
 
 def _parts(keys: str) -> tuple[str, ...]:

@@ -26,6 +26,16 @@ FORMATS = {
 }
 """The formats: names on the command line and modules here."""
 
+_TOOLS = {
+    "conda": "environment.yml",
+    "docker": "dockerfile",
+    "github": "github-actions",
+    "pip": "requirements.txt",
+    "singularity": "apptainer",
+    "uv": "pylock.toml",
+}
+"""Tools by whose name a format is asked for, each with the format that it reads."""
+
 _HEAD = 4096
 
 
@@ -36,7 +46,8 @@ def find_format(name: str) -> Format:
         FormatError: There is no such format.
     """
     if name not in FORMATS:
-        hint = nearest(name, FORMATS) or f"formats: {', '.join(FORMATS)}"
+        meant = f"{name} reads `{_TOOLS[name]}`; " if name in _TOOLS else ""
+        hint = (not meant and nearest(name, FORMATS)) or f"{meant}formats: {', '.join(FORMATS)}"
         raise FormatError(f"unknown format `{name}`", hint=hint)
     found: Format = importlib.import_module(f"tenv.interop.{FORMATS[name]}").FORMAT
     return found

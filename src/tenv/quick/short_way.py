@@ -194,6 +194,8 @@ def _list(words: "list[str]") -> bool:
             if not has_files_of_lock(prefix, places.locks_of(home, found.target)) or _holds_torch(prefix):
                 return False
             rows.append((found.target, "ready", found.python, format_bytes(found.bytes), prefix))
+    if len(rows) == 1:  # the whole program says what to do
+        return False
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     if not all(line.isascii() and line.isprintable() for line in lines) or not _fits(lines, rows):

@@ -43,6 +43,7 @@ class Edited:
         lines: The written changes, one line each.
         locked: The lock.
         created: The updated environment; None if there is none, or if the caller did not request it.
+        missing: Whether there is no environment.
     """
 
     target: Target
@@ -50,6 +51,7 @@ class Edited:
     lines: tuple[str, ...]
     locked: Locked
     created: Created | None = None
+    missing: bool = False
 
 
 def add(
@@ -221,6 +223,7 @@ def _apply(
     if locked.changed:
         write_atomic(locked.path, locked.lock.text, within=context.places.project)
     created = None
-    if made and context.environment(target.name, None).state() is not None:
+    missing = context.environment(target.name, None).state() is None
+    if made and not missing:
         created = create(context, CreateRequest(target.name), tell)
-    return Edited(new, section, lines, locked, created)
+    return Edited(new, section, lines, locked, created, missing)

@@ -1,5 +1,6 @@
 """Whether an environment has the files of its lock for this platform and Python."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +13,7 @@ from tenv.core.prefix import LOCK_NOTE
 from tenv.environment.lock_note import LockNote, read_note_of_lock, write_note_of_lock
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.project.context import Context
-from tenv.targets.search import SearchPath
+from tenv.targets.search import SearchPath, find_places
 
 if TYPE_CHECKING:
     from tenv.locks.lock import Lock
@@ -89,8 +90,11 @@ def note_current(context: Context, environment: Environment, state: State, lock:
         state: Its state.
         lock: The bytes of the lock, as they were read.
     """
+    places = _places(context, environment)
+    if _is_elsewhere(context, places):  # made from a lock of this project, not of theirs
+        return
     try:
-        path, nearer = _places(context, environment).lock_of(state.target)
+        path, nearer = places.lock_of(state.target)
     except TenvError:  # made for a project in the user's data folder, where its target is not known
         return
     note = read_note_of_lock(environment)
@@ -135,9 +139,34 @@ def report_standing(
 
 
 def _places(context: Context, environment: Environment) -> SearchPath:
-    """Return the search path for an environment; for one in the user's data folder, that outside projects."""
-    places = context.places
-    return places.outside() if environment.prefix.parent == places.data / "envs" else places
+    """Return the search path of an environment, by its folder.
+
+    For one in the user's data folder, it is that outside projects; for one in the ``.tenv`` of another project or
+    checkout, that of the other folder.
+    """
+    places, folder = context.places, environment.prefix.parent
+    if folder == places.data / "envs":
+        return places.outside()
+    if folder == places.environments() or (folder.parent.name, folder.name) != (".tenv", "envs"):
+        return places
+    theirs = find_places(folder.parent.parent)
+    return theirs if folder == theirs.environments() else places
+
+
+def _is_elsewhere(context: Context, places: SearchPath) -> bool:
+    """Return whether the search path of an environment is that of another project or checkout."""
+    return places is not context.places and places.environments() != places.data / "envs"
+
+
+def _way_to_create(context: Context, environment: Environment, target: str) -> str:
+    """Return the command that creates an environment from its lock."""
+    places = _places(context, environment)
+    elsewhere = _is_elsewhere(context, places)
+    words = ["tenv", "create", target]
+    if (places if elsewhere else context.places).environments() / target != environment.prefix:
+        words += ["--prefix", str(environment.prefix)]
+    home = shlex.quote(str(environment.prefix.parents[2])) if elsewhere else ""
+    return f"cd {home} && {shlex.join(words)}" if home else shlex.join(words)
 
 
 def _unknown(reason: str, hint: str, lock: Path | None = None) -> LockStanding:
@@ -148,7 +177,6 @@ def _look(context: Context, environment: Environment, state: State, path: Path) 
     from tenv.locks.lock_features import take  # late: a noted lock is not read again
     from tenv.locks.lock_file import parse_lock, read_lock_bytes
 
-    where = "" if environment == context.environment(state.target, None) else f" --prefix {environment.prefix}"
     try:
         raw = read_lock_bytes(path, state.target)
         if digest_bytes(raw) == state.lock:
@@ -161,7 +189,9 @@ def _look(context: Context, environment: Environment, state: State, path: Path) 
         return LockStanding(Standing.CURRENT, lock=path)
     more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
     reason = f"{path} has other files: {', '.join(changes[:_NAMED])}{more}"
-    return LockStanding(Standing.STALE, reason, f"`tenv create {state.target}{where}` updates it", path)
+    return LockStanding(
+        Standing.STALE, reason, f"`{_way_to_create(context, environment, state.target)}` updates it", path
+    )
 
 
 def _changes(lock: "Lock", state: State) -> Iterator[str]:

@@ -10,6 +10,9 @@ from tenv.targets.unlockable import WHY, names_source, way_to_install
 
 __all__ = ["TypedRequest", "parse_request"]
 
+_REVERSED = re.compile(r"(?<![<>=!~])=\s*([<>])")
+"""``=>`` and ``=<``, which pip and conda write the other way round."""
+
 _SPEC = re.compile(
     r"(?:(?P<channel>[^\s:=<>!~\[\]]+)::)?(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)"
     r"(?:\[(?P<extras>[^\]]*)\])?\s*(?P<version>(?:[=<>!~*@]|(?<=\s)\d).*)?"
@@ -48,6 +51,9 @@ def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
             f"`{text}` is not a valid request",
             hint="numpy, 'numpy>=2,<3' and 'cuda-toolkit[nvcc]==13.0.*' are examples",
         )
+    if _REVERSED.search(version):
+        meant = _REVERSED.sub(r"\1=", text.strip())
+        raise UsageError(f"`{text}` is not a valid request", hint=f"did you mean {shlex.quote(meant)}?")
     if version.startswith("=="):
         version = version.removeprefix("==").strip() if "," not in version else version
     elif version.startswith("="):  # conda's fuzzy form: 3.11 and every 3.11.x
