@@ -11,7 +11,7 @@ from tenv import __version__
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
 from tenv.core.versions import Version
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.sections import SECTIONS
@@ -196,7 +196,7 @@ class Lock:
     archives: Mapping[str, tuple[Archive, ...]] = field(default_factory=dict)
     channels: tuple[str, ...] = ()
     others: Mapping[str, Mapping[str, tuple[OtherFile, ...]]] = field(default_factory=dict)
-    trees: Mapping[str, tuple[SourceTree, ...]] = field(default_factory=dict)
+    trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     details: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
     header: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     left_out: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
@@ -222,7 +222,7 @@ class Lock:
         """Return the wheels of one platform and Python minor."""
         return tuple(wheel for wheel in self.wheels.get(platform, ()) if python in wheel.python)
 
-    def trees_for(self, platform: str, python: str) -> tuple[SourceTree, ...]:
+    def trees_for(self, platform: str, python: str) -> tuple[LockedTree, ...]:
         """Return the packages of source trees of one platform and Python minor."""
         return tuple(tree for tree in self.trees.get(platform, ()) if python in tree.python)
 
@@ -235,7 +235,7 @@ class Lock:
         """Return the Python minors of the lock on a platform, lowest first."""
         if minor := self.conda_python(platform):
             return (minor,)
-        rows: tuple[Wheel | SourceTree, ...] = (*self.wheels.get(platform, ()), *self.trees.get(platform, ()))
+        rows: tuple[Wheel | LockedTree, ...] = (*self.wheels.get(platform, ()), *self.trees.get(platform, ()))
         minors = {minor for row in rows for minor in row.python}
         return tuple(sorted(minors, key=Version))
 

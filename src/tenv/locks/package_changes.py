@@ -9,7 +9,7 @@ from typing import Any
 
 from tenv.core.names import WheelFile
 from tenv.locks.lock import CondaPackage, Lock, LockedFile, Wheel
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS
 
@@ -216,7 +216,7 @@ def rows_of(lock: Lock, platform: str, minor: str) -> Iterator[tuple[str, Locked
     """Yield the files of one environment, each with the kind of its source."""
     for section in SECTIONS:
         for row in lock.files(section.key, platform):
-            if not isinstance(row, Wheel | SourceTree) or minor in row.python:
+            if not isinstance(row, Wheel | LockedTree) or minor in row.python:
                 yield section.kind, row
 
 

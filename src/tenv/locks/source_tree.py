@@ -24,14 +24,14 @@ from tenv.targets.tree_request import (
     reference_fault,
 )
 
-__all__ = ["SourceTree", "read_trees", "tree_faults", "tree_row"]
+__all__ = ["LockedTree", "read_trees", "tree_faults", "tree_row"]
 
 _KEYS = ("name", "version", "python", "requires", "commit", *TREE_KEYS)
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTree:
+class LockedTree:
     """One package of a lock that is built from a source tree.
 
     Attributes:
@@ -82,14 +82,14 @@ class SourceTree:
         return self.version, digest_bytes("\n".join((*self.request.asked(), self.commit)).encode())
 
 
-def tree_row(tree: SourceTree) -> dict[str, Any]:
+def tree_row(tree: LockedTree) -> dict[str, Any]:
     """Return the row of a source tree in a lock."""
     row: dict[str, Any] = {"name": tree.name, "version": tree.version, **tree.request.given()}
     row |= {"commit": tree.commit} if tree.commit else {}
     return {**row, "python": tree.python, "requires": list(tree.requires)}
 
 
-def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[SourceTree, ...]]:
+def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[LockedTree, ...]]:
     """Return the source trees of a lock by platform, each value checked as those of a manifest are."""
     table.only(platforms)
     found = {}
@@ -101,10 +101,10 @@ def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[Source
     return found
 
 
-def _tree(row: Table) -> SourceTree:
+def _tree(row: Table) -> LockedTree:
     row.only(_KEYS)
     texts = {key: row.text(key) for key in ("commit", "git", *REVISIONS, "subdirectory", "path")}
-    tree = SourceTree(
+    tree = LockedTree(
         name=row.required_text("name"),
         version=row.required_text("version"),
         python=row.strings("python"),
@@ -133,7 +133,7 @@ def _tree(row: Table) -> SourceTree:
     return tree
 
 
-def tree_faults(trees: Iterable[SourceTree], asked: Mapping[str, WheelRequest]) -> Iterator[str]:
+def tree_faults(trees: Iterable[LockedTree], asked: Mapping[str, WheelRequest]) -> Iterator[str]:
     """Yield how the source trees of a lock differ from those that a manifest asks for, one sentence each.
 
     Nothing that a lock says of a source tree may differ: an address and a path of its own would run code of its author.

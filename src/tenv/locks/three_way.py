@@ -13,7 +13,7 @@ from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, CondaPackage, Lock, OtherFile, Wheel
 from tenv.locks.lock_file import parse_lock, render_lock
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 
 __all__ = ["begin_with", "newer"]
 
@@ -125,8 +125,8 @@ def _archives(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Arc
     return tuple(chosen.values())
 
 
-def _trees(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[SourceTree, ...]:
-    def rows(lock: Lock | None) -> dict[str, SourceTree]:
+def _trees(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[LockedTree, ...]:
+    def rows(lock: Lock | None) -> dict[str, LockedTree]:
         return {tree.name: tree for tree in (lock.trees.get(platform, ()) if lock else ())}
 
     base, ours, theirs = map(rows, sides)

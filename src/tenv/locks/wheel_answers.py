@@ -12,7 +12,7 @@ from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, Wheel
-from tenv.locks.source_tree import SourceTree, tree_faults
+from tenv.locks.source_tree import LockedTree, tree_faults
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import Manifest, WheelRequest
 
@@ -81,7 +81,7 @@ def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]
 
 def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> Iterator[str]:
     wheels, trees = lock.wheels_for(platform, minor), lock.trees_for(platform, minor)
-    files: tuple[Wheel | SourceTree, ...] = (*wheels, *trees)
+    files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
     locked = {file.name: file for file in files}
     yield from tree_faults(trees, manifest.wheels)
     if twice := {wheel.name for wheel in wheels} & {tree.name for tree in trees}:

@@ -17,7 +17,7 @@ from tenv.host.machine import current_platform
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedFile, Wheel
 from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import LockedWheel, reach, required_names
 from tenv.project.context import Context
 from tenv.sources.interface import sources
@@ -141,7 +141,7 @@ def _needs_of_wheels(lock: Lock, manifest: Manifest | None, platform: str, minor
     A wheel that no request reaches has its requirements without extras, and so have all without a manifest.
     """
     values = marker_values(platform, minor)
-    files: tuple[Wheel | SourceTree, ...] = (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
+    files: tuple[Wheel | LockedTree, ...] = (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
     wheels = {file.name: LockedWheel(file.version, file.requires) for file in files}
     requests = dict(manifest.wheels) if manifest else {}
     found = reach(wheels, requests, {}, values).needs
@@ -152,14 +152,14 @@ def _required(file: LockedFile, needs: Mapping[str, Iterable[str]]) -> Iterator[
     """Yield the normalized names of the requirements of a package."""
     if isinstance(file, CondaPackage):
         yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.partition("[")[0].strip())
-    elif isinstance(file, Wheel | SourceTree):
+    elif isinstance(file, Wheel | LockedTree):
         yield from needs.get(file.name, ())
 
 
 def _source_of(file: LockedFile) -> str:
     if isinstance(file, CondaPackage):
         return file.channel
-    if isinstance(file, SourceTree):
+    if isinstance(file, LockedTree):
         return f"{file.git}@{file.commit}" if file.git else file.path
     return file.url if isinstance(file, Archive) else "index"
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tenv.core import process
 from tenv.core.errors import NoSolutionError
 from tenv.locks.lock import CondaPackage, Wheel
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.choose import join
@@ -25,7 +25,7 @@ Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
 
 def resolve_wheels(
     problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]
-) -> tuple[dict[str, tuple[Wheel, ...]], dict[str, tuple[SourceTree, ...]]]:
+) -> tuple[dict[str, tuple[Wheel, ...]], dict[str, tuple[LockedTree, ...]]]:
     """Select the wheels of every platform, and read the source trees.
 
     Args:

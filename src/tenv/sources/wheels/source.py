@@ -10,7 +10,7 @@ from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
@@ -69,7 +69,7 @@ class WheelSource(Source):
 
     def note(self, file: LockedFile) -> tuple[str, ...]:
         """Return the entry of a file in the state; that of a source tree has its origin, too."""
-        return file.note if isinstance(file, SourceTree) else super().note(file)
+        return file.note if isinstance(file, LockedTree) else super().note(file)
 
     def records(self, prefix: Path) -> Wheels:
         """Return the ``.dist-info`` folders."""
@@ -185,7 +185,7 @@ class WheelWork(Work):
         self._settle_shared(wheels, files)
         remove_old_bytecode(job.prefix, self._before, files)
         installed = there.versions()
-        rows: tuple[Wheel | SourceTree, ...] = (*wheels, *job.lock.trees_for(job.platform, plan.minor))
+        rows: tuple[Wheel | LockedTree, ...] = (*wheels, *job.lock.trees_for(job.platform, plan.minor))
         wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
         if wrong:
             raise EnvironmentBrokenError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.sources.wheels.git_trees import git_environment
 from tenv.sources.wheels.trees import requirement_line
 from tenv.sources.wheels.uv import Uv
@@ -16,7 +16,7 @@ from tenv.targets.tree_request import TreeRequest
 __all__ = ["build_trees"]
 
 
-def build_trees(uv: Uv, python: Path, trees: Sequence[tuple[SourceTree, TreeRequest]]) -> None:
+def build_trees(uv: Uv, python: Path, trees: Sequence[tuple[LockedTree, TreeRequest]]) -> None:
     """Build packages and install them, and nothing that they require: the lock has that.
 
     Args:

@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 from tenv.core.errors import NoSolutionError
 from tenv.core.files import read_regular
+from tenv.core.names import info_of, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock
-from tenv.locks.source_tree import SourceTree
+from tenv.locks.source_tree import LockedTree
 from tenv.sources.interface import Access, Problem
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
@@ -72,13 +73,13 @@ class Trees:
         rows = (tree for trees in old.trees.values() for tree in trees)
         return next((tree.commit for tree in rows if tree.name == name and tree.request == request), "")
 
-    def locked(self, cases: Sequence[tuple[str, str]]) -> dict[str, tuple[SourceTree, ...]]:
+    def locked(self, cases: Sequence[tuple[str, str]]) -> dict[str, tuple[LockedTree, ...]]:
         """Return the rows of the lock by platform.
 
         Args:
             cases: Each platform with each of its Python minors.
         """
-        found: dict[str, tuple[SourceTree, ...]] = {}
+        found: dict[str, tuple[LockedTree, ...]] = {}
         for platform in dict.fromkeys(platform for platform, _ in cases):
             minors = tuple(sorted({minor for where, minor in cases if where == platform}, key=Version))
             asked = _asked(self._problem.manifest.on(platform))
@@ -86,7 +87,7 @@ class Trees:
             for name, request in sorted(asked.items()):
                 known, commit = self.of(name, request)
                 keys: dict[str, Any] = {**request.given()}
-                rows.append(SourceTree(name, known.version, minors, known.requires, commit, **keys))
+                rows.append(LockedTree(name, known.version, minors, known.requires, commit, **keys))
             if rows:
                 found[platform] = tuple(rows)
         return found
@@ -143,10 +144,9 @@ def stand_ins(problem: Problem, trees: Trees) -> Iterator[Problem]:
 
 def _write_wheel(folder: Path, known: ProjectMetadata) -> Path:
     folder.mkdir(exist_ok=True)
-    stem = f"{known.name.replace('-', '_')}-{known.version}"
-    path = folder / f"{stem}-py3-none-any.whl"
+    path = folder / pure_wheel(known.name.replace("-", "_"), known.version)
     with zipfile.ZipFile(path, "w") as wheel:
-        info = f"{stem}.dist-info"
+        info = info_of(known.name, known.version)
         wheel.writestr(f"{info}/METADATA", known.core_metadata())
         wheel.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tenv\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -160,7 +160,7 @@ def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterato
 
     A folder that is not there, or that can't be read now, is left to `create`.
     """
-    rows: Mapping[str, SourceTree] = {tree.name: tree for tree in lock.trees.get(platform, ())}
+    rows: Mapping[str, LockedTree] = {tree.name: tree for tree in lock.trees.get(platform, ())}
     for name, request in _asked(manifest).items():
         if not request.path or name not in rows or rows[name].request != request:
             continue
@@ -180,7 +180,7 @@ def _listed(texts: tuple[str, ...]) -> str:
     return ", ".join(texts) or "nothing"
 
 
-def locate(access: Access, manifest: Manifest, trees: Sequence[SourceTree]) -> dict[str, TreeRequest]:
+def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> dict[str, TreeRequest]:
     """Return the requests of the manifest for source trees, once their commits are known to be what it names.
 
     The lock decides neither on an address nor on a folder.
@@ -205,7 +205,7 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[SourceTree]) -> d
     return found
 
 
-def requirement_line(tree: SourceTree, request: TreeRequest) -> str:
+def requirement_line(tree: LockedTree, request: TreeRequest) -> str:
     """Return a source tree as a line of a requirements file for uv."""
     if request.path:
         return f"-e {request.folder.as_uri()}" if request.editable else f"{tree.name} @ {request.folder.as_uri()}"
