@@ -162,7 +162,7 @@ def test_the_words_of_tenv_do_what_the_page_says(project: Project) -> None:
         "tenv update mine": lambda: make_wheel(project.index.folder, "numpy", "2.2"),
         "tenv diff locks/mine.lock": lambda: day.run("git add manifests locks && git commit -qm locks"),
     }
-    failed = day.failures("tenv", before)
+    failed = day.failures("tenv", before, elsewhere=("example.com", "./it"))
     assert not failed, "\n".join(failed)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "dist_info",
     "dist_infos",
     "file_at",
+    "info_of",
     "infos_of",
     "is_channel",
     "is_dist_info",
@@ -241,6 +242,11 @@ def dist_info(folder: Path) -> tuple[str, str]:
     """Return the normalized name and the version in the name of a ``.dist-info`` folder."""
     name, _, version = folder.name.removesuffix(_INFO).partition("-")
     return normalize(name), version
+
+
+def info_of(name: str, version: str) -> str:
+    """Return the name of the ``.dist-info`` folder in a wheel."""
+    return f"{name.replace('-', '_')}-{version}{_INFO}"
 
 
 # Digests

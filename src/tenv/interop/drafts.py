@@ -1,8 +1,10 @@
 """Write the manifest of an import as a user would write it."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from tenv.core.names import CondaFile, normalize
@@ -11,8 +13,9 @@ from tenv.interop.interface import Draft, ForeignLock
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
+from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["render_draft", "with_cuda", "without_doubles"]
+__all__ = ["render_draft", "tree_text", "with_cuda", "without_doubles"]
 
 T = TypeVar("T")
 
@@ -23,12 +26,13 @@ _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
 _DEFAULT_PYTHON = ">=3.11,<3.15"
 
 
-def render_draft(draft: Draft, origin: str) -> str:
+def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:
     """Return the text of a manifest.
 
     Args:
         draft: Its content.
         origin: The imported file, for its first line.
+        home: The folder of the manifest, which its paths are relative to.
     """
     lines = [
         f"# Made by `tenv import` from {origin}.",
@@ -43,11 +47,11 @@ def render_draft(draft: Draft, origin: str) -> str:
     wheels, wheels_own = split(_every(draft, draft.wheels))
     variables, variables_own = split(_every(draft, draft.environment))
     lines += _section("dependencies", {name: _conda(request) for name, request in conda.items()})
-    lines += _section("pypi-dependencies", {name: _wheel(request) for name, request in wheels.items()})
+    lines += _section("pypi-dependencies", {name: _wheel(request, home) for name, request in wheels.items()})
     for platform in draft.platforms:
         own = {name: _conda(request) for name, request in conda_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.dependencies", own)
-        own = {name: _wheel(request) for name, request in wheels_own.get(platform, {}).items()}
+        own = {name: _wheel(request, home) for name, request in wheels_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.pypi-dependencies", own)
         own = {name: value.to_toml() for name, value in variables_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.activation.env", own)
@@ -76,7 +80,17 @@ def _conda(request: CondaRequest) -> str:
     return _request(request.version, {key: quoted(value) for key, value in more.items() if value})
 
 
-def _wheel(request: WheelRequest) -> str:
+def tree_text(tree: TreeRequest, extras: tuple[str, ...]) -> str:
+    """Return the request for a source tree in TOML; pixi's keys are the same."""
+    pairs = {key: "true" if value is True else quoted(str(value)) for key, value in tree.given().items()}
+    pairs |= {"extras": _list(extras)} if extras else {}
+    return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
+
+
+def _wheel(request: WheelRequest, home: Path) -> str:
+    if tree := request.tree:
+        path = tree.path and Path(os.path.relpath(tree.folder, home)).as_posix()
+        return tree_text(replace(tree, path=path), request.extras)
     return _request(request.version, {"extras": _list(request.extras)} if request.extras else {})
 
 

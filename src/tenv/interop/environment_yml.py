@@ -104,6 +104,12 @@ def _asked(manifest: Manifest) -> list[str]:
 
 def _wheel_line(name: str, request: WheelRequest) -> str:
     extras = f"[{','.join(request.extras)}]" if request.extras else ""
+    if tree := request.tree:
+        if tree.path:
+            return f"-e {tree.folder}" if tree.editable else f"{name}{extras} @ {tree.folder.as_uri()}"
+        below = f"#subdirectory={tree.subdirectory}" if tree.subdirectory else ""
+        revision = tree.rev or tree.branch or tree.tag
+        return f"{name}{extras} @ git+{tree.git}{f'@{revision}' if revision else ''}{below}"
     return f"{name}{extras}{request.version.specifiers}"
 
 

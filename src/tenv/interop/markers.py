@@ -3,6 +3,7 @@
 Their variables are those of https://packaging.python.org/en/latest/specifications/dependency-specifiers/.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from tenv.core.versions import Range
 from tenv.core.wheel_platforms import marker_values
 from tenv.interop.requests import wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
+from tenv.targets.tree_request import git_line
 from tenv.targets.unlockable import WHY, names_source
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def add_line(
 ) -> None:
     """Add the request of a PEP 508 line to the tables of the platforms that it applies to.
 
-    A line with an address or a folder is not added.
+    A line with an address or a folder is not added, but that of a git repository without a marker.
 
     Args:
         tables: The requests by platform and name.
@@ -74,6 +76,11 @@ def add_line(
     Raises:
         ValueError: The line is invalid.
     """
+    with contextlib.suppress(ValueError):
+        if tree := git_line(line):
+            for platform in platforms:
+                tables[platform][tree[0]] = WheelRequest(Range("*"), tree[1], tree[2])
+            return
     if names_source(line):  # the index may have another package of that name
         lost.append(f"`{line[:100]}`: {WHY}")
         return

@@ -95,6 +95,9 @@ def _export(subject: Subject) -> Exported:
             "lock` writes one from pixi.toml"
         )
         return Exported(files, tuple(lost))
+    if any(subject.lock.trees.values()):
+        lost.append("pixi.lock is not written, since packages are built from source trees: `pixi lock` writes one")
+        return Exported(files, tuple(lost))
     try:
         files["pixi.lock"] = _lock(subject, lost).encode()
     except ValueError as error:
@@ -195,7 +198,8 @@ def _read_lock(source: GivenFile) -> Imported:
         workspace = None
     asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
     draft = asked or _derive(data, environment, places, part)
-    return Imported(_name(workspace, name), _completed(draft, part), part, tuple(dict.fromkeys(lost)))
+    draft = _completed(draft, part, lost)
+    return Imported(_name(workspace, name), draft, part, tuple(dict.fromkeys(lost)))
 
 
 def _environment(source: GivenFile, data: Mapping[str, Any]) -> str:
@@ -305,7 +309,7 @@ def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _completed(draft: Draft, part: ForeignLock) -> Draft:
+def _completed(draft: Draft, part: ForeignLock, lost: list[str]) -> Draft:
     """Return a draft that requests Python on every platform with wheels."""
     dependencies = {}
     for platform in draft.platforms:
@@ -314,6 +318,9 @@ def _completed(draft: Draft, part: ForeignLock) -> Draft:
             found = _top_level(part.conda[platform])
             asked |= {name: request for name, request in found.items() if name == "python"}
         dependencies[platform] = asked
+    for name in sorted({name for table in draft.wheels.values() for name, asked in table.items() if asked.tree}):
+        why = "is built from a source tree, whose row of a pixi.lock is not imported"
+        lost.append(f"`{name}` {why}: `tenv import` of the pixi.toml takes its request")
     known = {platform: {normalize(wheel.name) for wheel in wheels} for platform, wheels in part.wheels.items()}
     wheels = {
         platform: {name: request for name, request in draft.wheels.get(platform, {}).items() if name in known[platform]}

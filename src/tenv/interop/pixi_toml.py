@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tenv.core.versions import Range
+from tenv.interop.drafts import tree_text
 from tenv.interop.interface import Subject
 from tenv.interop.reading import quoted
 from tenv.interop.requests import split
@@ -126,6 +128,10 @@ def _wheels(manifest: Manifest) -> dict[str, str]:
 
 
 def _wheel_row(request: WheelRequest) -> str:
+    if request.tree:
+        return tree_text(
+            replace(request.tree, path=request.tree.path and request.tree.folder.as_posix()), request.extras
+        )
     version = quoted(_pep440(request.version))
     if not request.extras:
         return version

@@ -5,17 +5,20 @@ Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError, TenvError
-from tenv.core.toml_reader import read_toml
+from tenv.core.names import normalize
+from tenv.core.toml_reader import Table, read_toml
+from tenv.core.versions import Range
 from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.package_rows import words_of
 from tenv.interop.requests import conda_request, wheel_request
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.reserved_names import reserved
+from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, separator_of
 
 __all__ = ["Workspace", "read_workspace"]
@@ -98,7 +101,9 @@ class Workspace:
             ]  # the first feature takes precedence
             asked = [table[name] for table in tables for name in _TABLES if table.get(name)]
             conda[platform] = dict(_conda(asked, lost))
-            wheels[platform] = dict(_wheels([table.get("pypi-dependencies") or {} for table in tables], lost))
+            wheels[platform] = dict(
+                _wheels([table.get("pypi-dependencies") or {} for table in tables], self.path.parent, lost)
+            )
             variables[platform] = dict(_variables(tables, lost))
         left = sorted({key for part in parts for key in part if key not in _READ} - set(_OF_THE_FILE))
         if left:
@@ -191,8 +196,11 @@ def _conda(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tup
         yield found, request
 
 
-def _wheels(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, WheelRequest]]:
+def _wheels(tables: Iterable[Mapping[str, Any]], home: Path, lost: list[str]) -> Iterator[tuple[str, WheelRequest]]:
     for name, value, text in _lines(tables, _wheel_line):
+        if isinstance(value, Mapping) and (tree := _tree(name, value, home)):
+            yield normalize(name), tree
+            continue
         if not text:
             lost.append(f"`{name}` has a request that tenv can't express: {value}")
             continue
@@ -200,6 +208,19 @@ def _wheels(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tu
             lost.append(f"of `{name}` tenv can't set its index: set it in uv's settings (UV_INDEX={value['index']})")
         found = wheel_request(text)
         yield found.name, found.request
+
+
+def _tree(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | None:
+    """Return the request for a source tree; None for another request, or one that a manifest can't hold."""
+    given = {key: one for key, one in value.items() if key != "extras"}
+    try:
+        tree = read_tree(Table(given, path=(name,))) if set(given) <= set(TREE_KEYS) else None
+        extras = Table(dict(value), path=(name,)).strings("extras")
+    except TenvError:
+        return None
+    if tree is None or (tree.path and not (home / tree.path).is_dir()):  # a wheel or an sdist
+        return None
+    return WheelRequest(Range("*"), tuple(sorted(extras)), replace(tree, base=home))
 
 
 def _lines(tables: Iterable[Mapping[str, Any]], line: Callable[[str, Any], str]) -> Iterator[tuple[str, Any, str]]:

@@ -11,6 +11,7 @@ from tenv import __version__
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
 from tenv.core.versions import Version
+from tenv.locks.source_tree import LockedTree
 from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.sections import SECTIONS
@@ -177,6 +178,7 @@ class Lock:
         manifest: The digest of the requests of the manifest.
         written_by: The tenv version that wrote it.
         text: The bytes of its file; empty for a new lock.
+        trees: The packages of each platform that are built from source trees.
         details: The further values of a conda package's row as text, by URL and key.
         header: The values that belong to no package as text, by path in the file.
         left_out: The URLs of conda packages in `text` that are no part of this: features that were not asked for.
@@ -194,6 +196,7 @@ class Lock:
     archives: Mapping[str, tuple[Archive, ...]] = field(default_factory=dict)
     channels: tuple[str, ...] = ()
     others: Mapping[str, Mapping[str, tuple[OtherFile, ...]]] = field(default_factory=dict)
+    trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     details: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
     header: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     left_out: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
@@ -203,9 +206,10 @@ class Lock:
 
     def files(self, key: str, platform: str) -> Sequence[LockedFile]:
         """Return the files of one source on a platform, for all Python minors."""
+        if key == "wheels":
+            return (*self.wheels.get(platform, ()), *self.trees.get(platform, ()))
         typed: Mapping[str, Mapping[str, Sequence[LockedFile]]] = {
             "conda": self.conda,
-            "wheels": self.wheels,
             "archives": self.archives,
         }
         return typed.get(key, self.others.get(key, {})).get(platform, ())
@@ -218,6 +222,10 @@ class Lock:
         """Return the wheels of one platform and Python minor."""
         return tuple(wheel for wheel in self.wheels.get(platform, ()) if python in wheel.python)
 
+    def trees_for(self, platform: str, python: str) -> tuple[LockedTree, ...]:
+        """Return the packages of source trees of one platform and Python minor."""
+        return tuple(tree for tree in self.trees.get(platform, ()) if python in tree.python)
+
     def conda_python(self, platform: str) -> str:
         """Return the minor of the conda package `python` in the lock; empty without one."""
         versions = [package.version for package in self.conda.get(platform, ()) if package.name == "python"]
@@ -227,7 +235,8 @@ class Lock:
         """Return the Python minors of the lock on a platform, lowest first."""
         if minor := self.conda_python(platform):
             return (minor,)
-        minors = {minor for wheel in self.wheels.get(platform, ()) for minor in wheel.python}
+        rows: tuple[Wheel | LockedTree, ...] = (*self.wheels.get(platform, ()), *self.trees.get(platform, ()))
+        minors = {minor for row in rows for minor in row.python}
         return tuple(sorted(minors, key=Version))
 
 
@@ -257,6 +266,7 @@ def from_manifest(manifest: Manifest, files: Mapping[str, Mapping[str, tuple[Any
         manifest=manifest.digest(),
         conda=files.get("conda", {}),
         archives=files.get("archives", {}),
+        trees=files.get("trees", {}),
         others={section.key: files[section.key] for section in SECTIONS if section.keys and section.key in files},
         channels=tuple(
             dict.fromkeys(url for platform in manifest.platforms for url in whole.on(platform).sources(platform))

@@ -9,7 +9,7 @@ from tenv.core.untrusted import text_fault
 
 __all__ = ["read_details", "read_header"]
 
-_NOT_HEADER = ("wheels", "archives", "conda-features", "written-by")
+_NOT_HEADER = ("wheels", "archives", "conda-features", "source-trees", "written-by")
 _CONDA_KEYS = (
     *("conda", "name", "version", "build", "subdir", "channel", "sha256", "md5", "size", "depends", "constrains"),
 )

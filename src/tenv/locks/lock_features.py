@@ -12,6 +12,7 @@ from typing import Any
 from tenv.core.names import normalize
 from tenv.core.wheel_platforms import marker_values
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
+from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import LockedWheel, python_packages, reach
 from tenv.targets.manifest import Manifest
 
@@ -34,7 +35,9 @@ def divide(manifest: Manifest, files: Files) -> Files:
         **files,
         "conda": {on: _divide_conda(rows, _requests(manifest, on, "conda")) for on, rows in conda.items()},
         "wheels": {
-            on: _divide_wheels(rows, _requests(manifest, on, "wheels"), on, conda.get(on, ()))
+            on: _divide_wheels(
+                rows, _requests(manifest, on, "wheels"), on, conda.get(on, ()), files.get("trees", {}).get(on, ())
+            )
             for on, rows in wheels.items()
         },
         "archives": {on: _divide_archives(rows, _requests(manifest, on, "archives")) for on, rows in archives.items()},
@@ -77,12 +80,14 @@ def _divide_wheels(
     asked: Mapping[str, Mapping[str, Any]],
     platform: str,
     conda: tuple[CondaPackage, ...],
+    trees: tuple[LockedTree, ...],
 ) -> tuple[Wheel, ...]:
     """Return the wheels with their features; one that is in different ones by Python has a row for each."""
     given = {normalize(name): version for name, version in python_packages(conda).items()}
     by_minor = {}
     for minor in {minor for wheel in wheels for minor in wheel.python}:
-        rows = {w.name: LockedWheel(w.version, w.requires) for w in wheels if minor in w.python}
+        files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
+        rows = {file.name: LockedWheel(file.version, file.requires) for file in files if minor in file.python}
         found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
         names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
         if not found[""].complete:  # what may be the target's is the target's

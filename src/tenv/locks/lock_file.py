@@ -31,16 +31,19 @@ from tenv.locks.lock_rows import (
     require_plain,
     require_platforms,
 )
+from tenv.locks.source_tree import read_trees, tree_row
 from tenv.targets.sections import SECTIONS
 
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
-_SCHEMA = 3  # of the `tenv:` mapping: the newest schema that this tenv reads
+_SCHEMA = 4  # of the `tenv:` mapping: the newest schema that this tenv reads
+_WITHOUT_TREES = 3  # what it writes for a target without packages of source trees
 _WITHOUT_FEATURES = 2  # what it writes for a target without features
 _WITHOUT_REQUIRES = 1  # the schema without the requirements of wheels
 _PIXI_VERSION = 7
 _KEYS = ("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives")
 _CONDA_FEATURES = "conda-features"
+_TREES = "source-trees"
 _OTHERS = tuple(section.key for section in SECTIONS if section.keys and section.noun)
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 
@@ -67,7 +70,7 @@ def render_lock(lock: Lock, conda: str) -> bytes:
     known = bool(wheels) and all(wheel.requires is not None for wheel in wheels)
     featured = bool(features_of(lock))
     ours = {
-        "schema": _SCHEMA if featured else _WITHOUT_FEATURES if known else _WITHOUT_REQUIRES,
+        "schema": _schema(lock, featured=featured, known=known),
         "written-by": lock.written_by,
         "target": lock.target,
         "manifest": lock.manifest,
@@ -84,6 +87,8 @@ def render_lock(lock: Lock, conda: str) -> bytes:
         ours["archives"] = {
             platform: [_archive_row(archive) for archive in archives] for platform, archives in lock.archives.items()
         }
+    if any(lock.trees.values()):
+        ours[_TREES] = {platform: [tree_row(tree) for tree in trees] for platform, trees in lock.trees.items()}
     rows = {on: {p.name: p.features for p in found if p.features} for on, found in lock.conda.items()}
     if any(rows.values()):
         ours[_CONDA_FEATURES] = {platform: found for platform, found in rows.items() if found}
@@ -92,6 +97,13 @@ def render_lock(lock: Lock, conda: str) -> bytes:
             ours[key] = {platform: [_other_row(file) for file in files] for platform, files in by_platform.items()}
     text = yaml.dump({"tenv": ours}, Dumper=Dumper, sort_keys=False, width=1000, allow_unicode=True)
     return (conda.rstrip("\n") + "\n" + text).encode()
+
+
+def _schema(lock: Lock, *, featured: bool, known: bool) -> int:
+    """Return the oldest schema that can hold a lock, so that an older tenv reads it."""
+    if any(lock.trees.values()):
+        return _SCHEMA
+    return _WITHOUT_TREES if featured else _WITHOUT_FEATURES if known else _WITHOUT_REQUIRES
 
 
 def _row(request: Any) -> tuple[str, ...]:
@@ -197,7 +209,8 @@ def _parse(raw: bytes, path: str, target: str) -> Lock:
 def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     whole.only(("version", "platforms", "environments", "packages", "tenv"))
     schema: int = ours.data["schema"]
-    ours.only((*_KEYS, *_OTHERS, *([_CONDA_FEATURES] if schema > _WITHOUT_FEATURES else [])))
+    more = [*([_CONDA_FEATURES] if schema > _WITHOUT_FEATURES else []), *([_TREES] if schema > _WITHOUT_TREES else [])]
+    ours.only((*_KEYS, *_OTHERS, *more))
     require_plain(ours, "written-by")
     name = ours.required_text("target")
     if target and name != target:
@@ -229,12 +242,15 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
         conda={platform: packages for platform, packages in conda.items() if packages},
         archives={platform: read_archives(archives, platform, schema) for platform in archives.data},
         channels=read_channels(environment),
+        trees=read_trees(ours.table(_TREES), platforms),
         details=read_details(whole, {package.url for packages in conda.values() for package in packages}),
         header=read_header(whole, name),
         others={key: rows for key in _OTHERS if (rows := read_others(ours.table(key), platforms))},
     )
     for platform in platforms:
         own = found.conda_python(platform)
-        if own and any(wheel.python != (own,) for wheel in found.wheels[platform]):
+        served = [row.python for row in found.wheels[platform]]
+        served += [tree.python for tree in found.trees.get(platform, ())]
+        if own and any(python != (own,) for python in served):
             raise wheels.fail(platform, f"has wheels that are not for the lock's conda Python {own}")
     return found

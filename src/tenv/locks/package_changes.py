@@ -9,14 +9,16 @@ from typing import Any
 
 from tenv.core.names import WheelFile
 from tenv.locks.lock import CondaPackage, Lock, LockedFile, Wheel
+from tenv.locks.source_tree import LockedTree
 from tenv.targets.sections import SECTIONS
+from tenv.targets.tree_request import TREE_KEYS
 
 __all__ = ["FieldChange", "PackageChange", "Piece", "files_of", "joined", "package_changes", "rows_of", "served"]
 
 _REACHING = {
     "archive": ("to", "strip", "kind", "trust", "licence", "url"),
     "conda": ("url", "channel", "subdir", "python_site_packages_path"),
-    "wheel": ("file", "requires"),
+    "wheel": ("file", "requires", "commit", *TREE_KEYS),
 }
 """The values of each kind of package that decide on a path, a server, or other packages."""
 
@@ -214,7 +216,7 @@ def rows_of(lock: Lock, platform: str, minor: str) -> Iterator[tuple[str, Locked
     """Yield the files of one environment, each with the kind of its source."""
     for section in SECTIONS:
         for row in lock.files(section.key, platform):
-            if not isinstance(row, Wheel) or minor in row.python:
+            if not isinstance(row, Wheel | LockedTree) or minor in row.python:
                 yield section.kind, row
 
 
@@ -240,8 +242,12 @@ def _values(row: Any) -> dict[str, str]:
     """Return all values of a row as text, by key."""
     known = {name: getattr(row, name) for name in row.__slots__ if name not in ("name", "python", "values")}
     known |= getattr(row, "values", {})
-    return {name: _text(value) for name, value in known.items() if value not in ("", None) and (name, value) != _NONE}
+    return {
+        name: _text(value)
+        for name, value in known.items()
+        if value not in ("", None) and value is not False and (name, value) != _NONE
+    }
 
 
 def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else "true" if value is True else str(value)

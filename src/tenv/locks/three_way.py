@@ -13,6 +13,7 @@ from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, CondaPackage, Lock, OtherFile, Wheel
 from tenv.locks.lock_file import parse_lock, render_lock
+from tenv.locks.source_tree import LockedTree
 
 __all__ = ["begin_with", "newer"]
 
@@ -33,6 +34,7 @@ def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
     wheels = {platform: _wheels(sides, platform) for platform in platforms}
     conda = {platform: _conda(sides, platform) for platform in platforms}
     archives = {platform: _archives(sides, platform) for platform in platforms}
+    trees = {platform: _trees(sides, platform) for platform in platforms}
     others = {
         key: {platform: _others(sides, key, platform) for platform in platforms}
         for key in sorted({*ours.others, *theirs.others})
@@ -44,6 +46,7 @@ def begin_with(base: Lock | None, ours: Lock, theirs: Lock) -> Lock:
         conda=conda,
         archives=archives,
         others=others,
+        trees=trees,
         manifest="0" * 64,
     )
     text = render_lock(joined, _conda_text(joined, ours.text, theirs.text))
@@ -120,6 +123,15 @@ def _archives(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Arc
     base, ours, theirs = map(rows, sides)
     chosen = _three_way(base, ours, theirs, lambda archive: archive.sha256, lambda archive: archive.version)
     return tuple(chosen.values())
+
+
+def _trees(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[LockedTree, ...]:
+    def rows(lock: Lock | None) -> dict[str, LockedTree]:
+        return {tree.name: tree for tree in (lock.trees.get(platform, ()) if lock else ())}
+
+    base, ours, theirs = map(rows, sides)
+    chosen = _three_way(base, ours, theirs, repr, lambda tree: tree.version)
+    return tuple(chosen[name] for name in sorted(chosen))
 
 
 def _others(sides: tuple[Lock | None, Lock, Lock], key: str, platform: str) -> tuple[OtherFile, ...]:

@@ -12,6 +12,7 @@ from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, Wheel
+from tenv.locks.source_tree import LockedTree, tree_faults
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import Manifest, WheelRequest
 
@@ -79,8 +80,15 @@ def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]
 
 
 def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> Iterator[str]:
-    locked = {wheel.name: wheel for wheel in lock.wheels_for(platform, minor)}
+    wheels, trees = lock.wheels_for(platform, minor), lock.trees_for(platform, minor)
+    files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
+    locked = {file.name: file for file in files}
+    yield from tree_faults(trees, manifest.wheels)
+    if twice := {wheel.name for wheel in wheels} & {tree.name for tree in trees}:
+        yield f"{min(twice)} is locked both as a wheel and from a source tree"
     for name, request in manifest.wheels.items():
+        if request.tree:
+            continue
         if name not in locked:
             yield f"{name} is not in the lock"
         elif locked[name].version not in request.version:
@@ -88,7 +96,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     if any(name not in locked for name in manifest.wheels):
         return
     tags = accepted_tags(platform, minor, manifest.requirements.glibc or DEFAULT_GLIBC)
-    yield from (fault for wheel in locked.values() if (fault := _tag_fault(wheel, tags, manifest, platform)))
+    yield from (fault for wheel in wheels if (fault := _tag_fault(wheel, tags, manifest, platform)))
     given = python_packages(lock.conda.get(platform, ()))
     rows = {name: LockedWheel(wheel.version, wheel.requires) for name, wheel in locked.items()}
     supplied = {**_named_by_purls(lock, platform), **given}

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tenv.targets.manifest import Manifest, Requirements
 
-__all__ = ["lay", "merge", "with_features"]
+__all__ = ["lay", "merge", "placed", "with_features"]
 
 
 def merge(above: Manifest, own: Manifest) -> Manifest:
@@ -33,6 +34,18 @@ def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Man
     for name in chosen:
         found = merge(found, replace(manifest.features[name], name=manifest.name, file=manifest.file))
     return replace(found, features={})
+
+
+def placed(manifest: Manifest, home: Path) -> Manifest:
+    """Return a manifest whose paths are relative to a folder."""
+    return replace(
+        manifest,
+        wheels={
+            name: replace(request, tree=replace(request.tree, base=home)) if request.tree else request
+            for name, request in manifest.wheels.items()
+        },
+        by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
+    )
 
 
 def lay(above: Manifest, own: Manifest) -> Manifest:

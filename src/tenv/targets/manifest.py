@@ -9,6 +9,7 @@ from tenv.core.files import digest_bytes
 from tenv.core.names import channel_url, channel_urls
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.sections import SECTIONS
+from tenv.targets.tree_request import TreeRequest
 from tenv.targets.variable_requests import VariableRequest
 
 __all__ = [
@@ -97,10 +98,16 @@ class WheelRequest:
     Attributes:
         version: The versions accepted.
         extras: The requested extras, sorted.
+        tree: The source tree that it is built from; None for a wheel of an index.
     """
 
     version: Range
     extras: tuple[str, ...] = ()
+    tree: TreeRequest | None = None
+
+    def asked(self) -> list[str]:
+        """Return the request as JSON values, as in a lock."""
+        return [str(self.version), *self.extras, *(self.tree.asked() if self.tree else ())]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -249,7 +256,7 @@ class Manifest:
             "cuda": str(here.requirements.cuda or ""),
             "glibc": str(here.requirements.glibc or ""),
             "dependencies": {name: r.asked() for name, r in sorted(here.dependencies.items())},
-            "pypi-dependencies": {name: [str(r.version), *r.extras] for name, r in sorted(here.wheels.items())},
+            "pypi-dependencies": {name: r.asked() for name, r in sorted(here.wheels.items())},
             "archives": {name: r.asked() for name, r in sorted(here.archives.items()) if not r.optional},
             "system": {name: str(r) for name, r in sorted(here.system.items())},
             **{

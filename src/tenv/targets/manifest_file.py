@@ -17,7 +17,7 @@ from tenv.core.untrusted import login_fault, name_fault, without_login
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.archive_request import read_archive
 from tenv.targets.cache_storage import STORAGE_EXAMPLE, is_storage
-from tenv.targets.layers import lay, merge, with_features
+from tenv.targets.layers import lay, merge, placed, with_features
 from tenv.targets.manifest import (
     DEBUG_PYTHON,
     PLATFORMS,
@@ -44,7 +44,7 @@ from tenv.targets.manifest_keys import (
 )
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.suppliers import check_features, check_single_supplier, conda_package
-from tenv.targets.unlockable import refuse_source
+from tenv.targets.tree_request import read_tree
 from tenv.targets.variable_requests import check_names, read_variable
 
 __all__ = ["read_manifest"]
@@ -55,7 +55,9 @@ _NO_FEATURE = "none"
 _MAX_DEPTH = 8
 
 
-def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str = "") -> Manifest:
+def read_manifest(
+    name: str, path: Path, find: Callable[[str], Path], shown: str = "", home: Path | None = None
+) -> Manifest:
     """Read the manifest of a target, and merge it with its parents.
 
     Args:
@@ -63,12 +65,13 @@ def read_manifest(name: str, path: Path, find: Callable[[str], Path], shown: str
         path: The manifest's file.
         find: Returns the file of a parent by its name; raises a `TenvError` if there is none.
         shown: The name of the file in messages; empty for its path.
+        home: The folder that its paths are relative to; None for its own.
 
     Raises:
         ManifestError: The file can't be read, has an unknown key, or contradicts itself.
     """
     table = read_toml(path, ManifestError, shown or str(path))
-    whole = with_features(manifest := _complete(_read_chain(name, table, find, (name,)), table))
+    whole = with_features(manifest := _complete(_read_chain(name, table, find, (name,), home or path.parent), table))
     for platform in manifest.platforms:
         check_features(manifest, platform, table)
         check_single_supplier(whole.on(platform), platform, table)
@@ -80,9 +83,9 @@ _parents: dict[tuple[str, str, str], Manifest] = {}
 """Parsed parents without their own parents, by name, file and text: children share a parent."""
 
 
-def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tuple[str, ...]) -> Manifest:
+def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tuple[str, ...], home: Path) -> Manifest:
     key = (name, table.file, table.source)
-    own = _parents.get(key) or _read_one(name, table)
+    own = _parents.get(key) or placed(_read_one(name, table), home)
     if len(seen) > 1:
         _parents[key] = own
     parent = table.text("extends")
@@ -95,7 +98,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
         path = find(parent)
     except TenvError as error:
         raise table.fail("extends", f"no manifest `{parent}`", hint=error.hint) from error
-    above = _read_chain(parent, read_toml(path), find, (*seen, parent))
+    above = _read_chain(parent, read_toml(path), find, (*seen, parent), path.parent)
     return merge(above, own)
 
 
@@ -168,6 +171,10 @@ def _read_feature(name: str, table: Table) -> Manifest:
     for platform, part in _platforms(table):
         part.only(_IN_FEATURE)
         by_platform[platform] = lay(general, _read_sections(name, part))
+    for key, request in (row for one in (general, *by_platform.values()) for row in one.wheels.items()):
+        if request.tree:
+            why = "a package of a git repository or a folder stands in the section of the target itself"
+            raise table.table("pypi-dependencies").fail(key, why)
     return replace(general, by_platform=by_platform)
 
 
@@ -271,13 +278,14 @@ def _read_conda(table: Table, key: str) -> CondaRequest:
 def _read_wheel(table: Table, key: str) -> WheelRequest:
     if _is_text(table, key):
         return WheelRequest(_range(table, key))
-    inner = refuse_source(table.table(key))
+    inner = table.table(key)
     inner.only(names(WHEEL))
     extras = inner.strings("extras")
     for extra in extras:
         if name_fault(extra):
             raise inner.fail("extras", f"`{extra}` is not the name of an extra")
-    return WheelRequest(inner.parsed("version", Range, Range("*")), tuple(sorted(extras)))
+    version = inner.parsed("version", Range, Range("*"))
+    return WheelRequest(version, tuple(sorted(extras)), read_tree(inner))
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:

@@ -121,8 +121,15 @@ CONDA = (
 WHEEL = (
     Key("version", "The accepted versions", pattern=RANGE_PATTERN, example=">=2.1,<3"),
     Key("extras", "The requested extras", (Form.TEXTS,), NAME_PATTERN),
+    Key("git", "The URL of a git repository to build from", pattern=r"(https|ssh|file)://.+"),
+    Key("rev", "A full commit, a branch or a tag of the repository"),
+    Key("branch", "A branch of the repository; `tenv update` takes its newest commit", example="main"),
+    Key("tag", "A tag of the repository", example="v1.0"),
+    Key("subdirectory", "The folder of the package in the repository", example="python"),
+    Key("path", "A folder to build from, relative to this file", example="../vision"),
+    Key("editable", "Import from the folder itself, so that an edit needs no installation", (Form.FLAG,)),
 )
-"""A request for a wheel."""
+"""A request for a wheel, or for a package that is built from a source tree."""
 
 ARCHIVE = (
     Key("version", "The accepted versions of a known product, or `auto`", pattern=_VERSION_OF_ARCHIVE, example="auto"),
@@ -224,7 +231,16 @@ _OF_SOURCES = {
         "Wheels",
         _TABLE,
         each=Tables(
-            Key("NAME", "A range, or { version, extras }", _REQUEST, RANGE_PATTERN, (), WHEEL, None, True),
+            Key(
+                "NAME",
+                "A range, { version, extras }, { git, rev } or { path, editable }",
+                _REQUEST,
+                RANGE_PATTERN,
+                (),
+                WHEEL,
+                None,
+                True,
+            ),
             NAME_PATTERN,
         ),
     ),

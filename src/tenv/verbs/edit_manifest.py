@@ -1,5 +1,6 @@
 """Add packages to a manifest or drop them, keeping its comments and order, and lock it."""
 
+import os
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -75,8 +76,10 @@ def add(
     target = _own(context, name)
     requests = [parse_request(spec, name) for spec in specs]
     section = _NAMES[key or _kind(target.manifest, requests)]
+    if section != _NAMES["wheels"] and (tree := next((row for row in requests if row.tree), None)):
+        raise UsageError(f"{tree.name} is built from a source tree, which stands in [{_NAMES['wheels']}] alone")
     document = _document(target)
-    lines = tuple(_put(document, section, request) for request in requests)
+    lines = tuple(_put(document, section, request, target.file.parent) for request in requests)
     return _apply(context, target, section, lines, document, tell, shlex.join(["tenv", "add", name, *specs]), made=made)
 
 
@@ -129,6 +132,8 @@ def _kind(manifest: Manifest, requests: Sequence[TypedRequest]) -> str:
     """
     if any(request.channel for request in requests):
         return "conda"
+    if any(request.tree for request in requests):
+        return "wheels"
     for key in _NAMES:
         known = set(map(normalize, _everywhere(manifest, key)))
         if all(normalize(request.name) in known for request in requests):
@@ -156,19 +161,26 @@ def _table(document: Any, section: str) -> Any:
     return document[section]
 
 
-def _put(document: Any, section: str, request: TypedRequest) -> str:
+def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
     """Write a request into a section, where there is one in its place; return the line."""
     import tomlkit
 
     table = _table(document, section)
     key = next((own for own in table if normalize(own) == normalize(request.name)), request.name)
     fields = {"version": request.version, "extras": list(request.extras), "channel": request.channel}
-    given = {name: value for name, value in fields.items() if value}
+    given: dict[str, Any] = {name: value for name, value in fields.items() if value}
     old = table.get(key)
+    if tree := request.tree:
+        given |= tree.given()
+        if tree.path:
+            given["path"] = Path(os.path.relpath(tree.folder, home)).as_posix()
+        old = None
+    elif isinstance(old, dict) and set(old) & {"git", "path"}:
+        old = None
     if isinstance(old, dict):
         for name, value in given.items():
             old[name] = value
-    elif len(given) > 1:
+    elif len(given) > 1 or request.tree:
         inline = tomlkit.inline_table()
         inline.update(given)
         table[key] = inline
@@ -214,7 +226,7 @@ def _apply(
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         trial = Path(folder) / target.file.name
         trial.write_text(text, encoding="utf-8")
-        manifest = read_manifest(target.name, trial, context.places.find_parent, str(target.file))
+        manifest = read_manifest(target.name, trial, context.places.find_parent, str(target.file), target.file.parent)
     new = replace(target, manifest=manifest)
     locked = lock_target(context, new, dry_run=True)
     if locked.changed:

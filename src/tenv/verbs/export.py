@@ -107,6 +107,11 @@ def _with_lost(exported: Exported, subject: Subject) -> Exported:
         files = {file.name for platform in subject.platforms for file in subject.lock.files(section.key, platform)}
         if section.keys and files:
             exported = replace(exported, lost=(*exported.lost, f"[{section.name}]: {', '.join(sorted(files))}"))
+    rows = [tree for platform in subject.platforms for tree in subject.lock.trees.get(platform, ())]
+    trees = {tree.name: str(tree.request) for tree in rows}
+    held = subject.requests or "pixi.toml" in exported.files
+    for name, request in sorted(trees.items()) if not held else ():
+        exported = replace(exported, lost=(*exported.lost, f"{name}, which is built from {request}"))
     if names := ", ".join(subject.manifest.features):
         lost = f"features {names}: what is written is the target alone"
         exported = replace(exported, lost=(*exported.lost, lost))

@@ -130,12 +130,12 @@ def _write(
 ) -> ImportedTarget:
     draft, doubts = with_cuda(found.draft, found.part)
     draft, more = without_doubles(draft)
-    text = render_draft(draft, request.file.name)
+    text = render_draft(draft, request.file.name, manifest.absolute().parent)
     raw, part = b"", found.part if request.lock else None
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         trial = Path(folder) / manifest.name
         trial.write_text(text, encoding="utf-8")
-        asked = _read_back(request.file, name, trial)
+        asked = _read_back(request.file, name, trial, manifest.absolute().parent)
         if part:
             raw = _lock_bytes(request.file, asked, part)
             check = Path(folder) / lock.name
@@ -178,12 +178,12 @@ def _counts(manifest: Manifest, part: ForeignLock) -> dict[str, dict[str, int]]:
     }
 
 
-def _read_back(file: Path, name: str, trial: Path) -> Manifest:
+def _read_back(file: Path, name: str, trial: Path, home: Path) -> Manifest:
     def none(parent: str) -> Path:
         raise ManifestError(f"no manifest `{parent}`")
 
     try:
-        return read_manifest(name, trial, none, trial.name)
+        return read_manifest(name, trial, none, trial.name, home)
     except TenvError as error:
         raise ManifestError(f"{file}: can't be converted to a manifest: {error.message}", hint=error.hint) from error
 

@@ -17,6 +17,7 @@ from tenv.host.machine import current_platform
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedFile, Wheel
 from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
+from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import LockedWheel, reach, required_names
 from tenv.project.context import Context
 from tenv.sources.interface import sources
@@ -140,7 +141,8 @@ def _needs_of_wheels(lock: Lock, manifest: Manifest | None, platform: str, minor
     A wheel that no request reaches has its requirements without extras, and so have all without a manifest.
     """
     values = marker_values(platform, minor)
-    wheels = {wheel.name: LockedWheel(wheel.version, wheel.requires) for wheel in lock.wheels_for(platform, minor)}
+    files: tuple[Wheel | LockedTree, ...] = (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
+    wheels = {file.name: LockedWheel(file.version, file.requires) for file in files}
     requests = dict(manifest.wheels) if manifest else {}
     found = reach(wheels, requests, {}, values).needs
     return {name: found.get(name) or required_names(wheel.requires or (), values) for name, wheel in wheels.items()}
@@ -150,13 +152,15 @@ def _required(file: LockedFile, needs: Mapping[str, Iterable[str]]) -> Iterator[
     """Yield the normalized names of the requirements of a package."""
     if isinstance(file, CondaPackage):
         yield from (normalize(spec.split("[")[0].split()[0]) for spec in file.depends if spec.partition("[")[0].strip())
-    elif isinstance(file, Wheel):
+    elif isinstance(file, Wheel | LockedTree):
         yield from needs.get(file.name, ())
 
 
 def _source_of(file: LockedFile) -> str:
     if isinstance(file, CondaPackage):
         return file.channel
+    if isinstance(file, LockedTree):
+        return f"{file.git}@{file.commit}" if file.git else file.path
     return file.url if isinstance(file, Archive) else "index"
 
 

@@ -3,9 +3,13 @@
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
-from tenv.core.errors import UsageError
+from tenv.core.errors import NoSolutionError, UsageError
+from tenv.core.files import read_regular
 from tenv.core.names import normalize
+from tenv.sources.wheels.project_metadata import read_project
+from tenv.targets.tree_request import TreeRequest, git_line
 from tenv.targets.unlockable import WHY, names_source, way_to_install
 
 __all__ = ["TypedRequest", "parse_request"]
@@ -18,6 +22,9 @@ _SPEC = re.compile(
     r"(?:\[(?P<extras>[^\]]*)\])?\s*(?P<version>(?:[=<>!~*@]|(?<=\s)\d).*)?"
 )
 
+_NAMED = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[(?P<extras>[^\]]*)\])?\s*@\s*"
+_FOLDER = re.compile(rf"(?:{_NAMED})?(?P<path>(?:\.{{0,2}}/|\.{{1,2}}$)[^\[\]]*)(?:\[(?P<more>[^\]]*)\])?")
+
 
 @dataclass(frozen=True, slots=True)
 class TypedRequest:
@@ -28,20 +35,29 @@ class TypedRequest:
         version: The range; ``*`` without one.
         extras: The extras of a wheel, normalized.
         channel: The channel of a conda package; empty for none.
+        tree: The source tree that it is built from; None for a package of a channel or an index.
     """
 
     name: str
     version: str = "*"
     extras: tuple[str, ...] = ()
     channel: str = ""
+    tree: TreeRequest | None = None
 
 
 def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
-    """Return a request of a target.
+    """Return a request of a target. A folder is relative to the working folder, and becomes an editable package.
 
     Raises:
         UsageError: The text is not a valid request.
     """
+    if tree := _git(text) or _folder(text):
+        return tree
+    if text.strip().startswith("git+"):
+        named = shlex.quote(f"NAME @ {text.strip()}")
+        raise UsageError(
+            f"`{text}` names no package", hint=f"`tenv add {target} {named}` does, with the name in its place"
+        )
     if names_source(text):
         raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip()), target))
     match = _SPEC.fullmatch(text.strip())
@@ -59,5 +75,31 @@ def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
     elif version.startswith("="):  # conda's fuzzy form: 3.11 and every 3.11.x
         bare = version.removeprefix("=").strip()
         version = bare if "*" in bare or bare.count(".") > 1 else f"{bare}.*"
-    extras = tuple(sorted(normalize(extra) for extra in (match["extras"] or "").split(",") if extra.strip()))
-    return TypedRequest(match["name"], version or "*", extras, match["channel"] or "")
+    return TypedRequest(match["name"], version or "*", _extras(match["extras"]), match["channel"] or "")
+
+
+def _extras(text: str | None) -> tuple[str, ...]:
+    return tuple(sorted(normalize(extra) for extra in (text or "").split(",") if extra.strip()))
+
+
+def _git(text: str) -> TypedRequest | None:
+    """Return the request for a package of a git repository, as pip and uv write it; None for another request."""
+    try:
+        found = git_line(text)
+    except ValueError as error:
+        raise UsageError(f"`{text}`: {error}") from error
+    return TypedRequest(found[0], "", found[1], tree=found[2]) if found else None
+
+
+def _folder(text: str) -> TypedRequest | None:
+    """Return the request for a package of a folder, whose name its ``pyproject.toml`` has; None for another request."""
+    match = _FOLDER.fullmatch(text.strip())
+    if match is None or not (folder := Path.cwd() / match["path"]).is_dir():
+        return None
+    file = folder / "pyproject.toml"
+    try:
+        found = read_project(read_regular(file) if file.is_file() else None, str(folder))
+    except NoSolutionError as error:
+        raise UsageError(error.message, hint=error.hint) from error
+    tree = TreeRequest(path=match["path"], editable=True, base=Path.cwd())
+    return TypedRequest(found.name, "", _extras(match["extras"] or match["more"]), tree=tree)

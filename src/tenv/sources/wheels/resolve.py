@@ -8,9 +8,11 @@ from dataclasses import replace
 from tenv.core import process
 from tenv.core.errors import NoSolutionError
 from tenv.locks.lock import CondaPackage, Wheel
+from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.choose import join
+from tenv.sources.wheels.trees import Trees, stand_ins
 from tenv.targets.manifest import Manifest
 
 __all__ = ["resolve_wheels"]
@@ -21,8 +23,10 @@ _WORKERS = 4
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
 
 
-def resolve_wheels(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> dict[str, tuple[Wheel, ...]]:
-    """Select the wheels of every platform.
+def resolve_wheels(
+    problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]
+) -> tuple[dict[str, tuple[Wheel, ...]], dict[str, tuple[LockedTree, ...]]]:
+    """Select the wheels of every platform, and read the source trees.
 
     Args:
         problem: The problem.
@@ -32,7 +36,10 @@ def resolve_wheels(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]
         NoSolutionError: No set of wheels satisfies the manifest.
         NetworkError: An index does not respond.
     """
-    return _join(problem, _resolve(problem, conda))
+    trees = Trees(problem)
+    with stand_ins(problem, trees) as whole:
+        wheels = _join(whole, _resolve(whole, conda))
+    return wheels, trees.locked(_wheel_cases(problem.manifest, conda))
 
 
 def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> Resolved:

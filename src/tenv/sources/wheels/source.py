@@ -1,7 +1,8 @@
 """Wheels as a source: resolved and installed by uv."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError
 from tenv.core.files import storage_errors
@@ -9,12 +10,14 @@ from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
+from tenv.locks.source_tree import LockedTree
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.old_bytecode import remove_old_bytecode
 from tenv.sources.wheels.planted_files import own_files_guarded
 from tenv.sources.wheels.unpacked_size import check_directories
+from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import python_program, site_packages
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from tenv.environment.state import Environment, State
     from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
+    from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["SOURCE"]
 
@@ -42,17 +46,30 @@ class WheelSource(Source):
         """Select wheels for each platform and each Python minor."""
         from tenv.sources.wheels.resolve import resolve_wheels  # late: most locks are up to date
 
-        chosen.files[_KEY] = resolve_wheels(problem, chosen.files.get(_PYTHON, {}))
+        chosen.files[_KEY], chosen.files["trees"] = resolve_wheels(problem, chosen.files.get(_PYTHON, {}))
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
         """Return why the wheels of a lock do not satisfy a manifest."""
         from tenv.locks.satisfaction import wheel_differences  # late: only for a lock whose manifest changed
 
-        return wheel_differences(lock, manifest, platform)
+        found = wheel_differences(lock, manifest, platform)
+        if lock.trees.get(platform) and not found:
+            from tenv.sources.wheels.trees import folder_differences  # late: few targets have one
+
+            found = [f"{platform}: {fault}" for fault in folder_differences(lock, manifest, platform)]
+        return found
 
     def files(self, lock: Lock, platform: str, minor: str) -> "Sequence[LockedFile]":
-        """Return the wheels of one Python minor."""
-        return lock.wheels_for(platform, minor)
+        """Return the wheels and the packages of source trees of one Python minor."""
+        return (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
+
+    def asked(self, request: Any) -> str:
+        """Return the accepted versions of a wheel, or the request for a source tree."""
+        return str(request.tree or request.version)
+
+    def note(self, file: LockedFile) -> tuple[str, ...]:
+        """Return the entry of a file in the state; that of a source tree has its origin, too."""
+        return file.note if isinstance(file, LockedTree) else super().note(file)
 
     def records(self, prefix: Path) -> Wheels:
         """Return the ``.dist-info`` folders."""
@@ -63,6 +80,10 @@ class WheelSource(Source):
         from tenv.sources.wheels.contents import wheel_contents  # late: only for `tenv verify --deep`
 
         platform = state.platform
+        if built := ", ".join(tree.name for tree in lock.trees_for(platform, state.python)):
+            access.progress.say(
+                f"not compared, since the lock has no digest of what is built from source trees: {built}"
+            )
         wheels, glibc = lock.wheels_for(platform, state.python), str(lock.requirements.get("glibc") or "")
         return wheel_contents(access, wheels, platform, glibc, environment.prefix)
 
@@ -84,9 +105,27 @@ class WheelWork(Work):
 
     _before: "Sequence[Expected]" = ()
     """The files of the wheels that tenv had installed."""
+    _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
+    """The source trees that are built, by name."""
 
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
+
+    def _locate(self) -> "Mapping[str, TreeRequest]":
+        """Return the source trees to build: those that are new, changed or damaged."""
+        job, plan = self.job, self.job.plan
+        trees = job.lock.trees_for(job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
+        if not trees:
+            return {}
+        from tenv.sources.wheels.trees import locate  # late: few targets have one
+
+        had = {} if plan.scratch else plan.had.get(_KEY, {})
+        there = {} if plan.scratch else Wheels(job.prefix).versions()
+        broken = plan.broken(_KEY)
+        new = [
+            tree for tree in trees if had.get(tree.name) != tree.note or tree.name in broken or tree.name not in there
+        ]
+        return locate(job.context, with_features(job.target.manifest).on(job.platform), new)
 
     def stage(self) -> "Collection[str]":
         """Refuse wheels that unpack to more than the limits, while the prefix is unchanged.
@@ -99,6 +138,7 @@ class WheelWork(Work):
             had = {} if plan.scratch else plan.had.get(_KEY, {})
             new = [wheel for wheel in self._wheels() if had.get(wheel.name) != self.source.note(wheel)]
             check_directories(job.uv, new, job.context.progress)
+        self._located = self._locate()
         return ()
 
     def prepare(self) -> None:
@@ -136,6 +176,8 @@ class WheelWork(Work):
                 # uv fetches every file before it removes the first old package.
                 error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
                 raise
+        if self._located:
+            self._build_trees()
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
@@ -143,7 +185,8 @@ class WheelWork(Work):
         self._settle_shared(wheels, files)
         remove_old_bytecode(job.prefix, self._before, files)
         installed = there.versions()
-        wrong = [wheel.name for wheel in wheels if not same_release(installed.get(wheel.name, ""), wheel.version)]
+        rows: tuple[Wheel | LockedTree, ...] = (*wheels, *job.lock.trees_for(job.platform, plan.minor))
+        wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
         if wrong:
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
@@ -153,6 +196,15 @@ class WheelWork(Work):
         job = self.job
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+
+    def _build_trees(self) -> None:
+        from tenv.sources.wheels.tree_builds import build_trees  # late: as above
+
+        job = self.job
+        trees = [tree for tree in job.lock.trees_for(job.platform, job.plan.minor) if tree.name in self._located]
+        job.context.progress.step("building", len(trees))
+        with own_files_guarded(job.prefix):
+            build_trees(job.uv, python_program(job.prefix), [(tree, self._located[tree.name]) for tree in trees])
 
     def _replace_changed(
         self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]"

@@ -44,7 +44,6 @@ from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
 
-
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
 
@@ -102,13 +101,14 @@ class Uv:
             done = process.run(self._command(*arguments), environment=environment, folder=folder, bound=False)
         return "" if isinstance(done, process.Missing) or done.status else done.stdout
 
-    def _error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+    def error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
         """Return the error for an output of uv."""
         return uv_error(said, what, self.http.settings.authorities, otherwise)
 
-    def _run(self, *arguments: str, text: str | None = None) -> process.Completed:
-        with self._folder() as (folder, environment):
-            done = process.run(self._command(*arguments), environment=environment, folder=folder, text=text)
+    def run(self, *arguments: str, text: str | None = None, **more: str) -> process.Completed:
+        """Run uv to its end, with more environment variables; raises HostError if it does not run."""
+        with self._folder() as (folder, env):
+            done = process.run(self._command(*arguments), environment={**env, **more}, folder=folder, text=text)
         if isinstance(done, process.Missing):
             raise HostError(
                 f"uv, a dependency of tenv, does not run: {done.reason}",
@@ -149,7 +149,7 @@ class Uv:
         """
         glibc = manifest.requirements.glibc or DEFAULT_GLIBC
         tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
-        elsewhere = set(map(normalize, given or ()))
+        elsewhere = {*map(normalize, given or ()), *(name for name, asked in manifest.wheels.items() if asked.tree)}
         fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]
         pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
 
@@ -195,7 +195,7 @@ class Uv:
                 chosen.write_text(preferences(pins))
             done = self._compile(platform, lines, python, limits, chosen, exclude_newer)
             if done.status:
-                raise self._error(done.stderr, what)
+                raise self.error(done.stderr, what)
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
     def _compile(
@@ -208,7 +208,7 @@ class Uv:
         exclude_newer: dt.datetime | None,
     ) -> process.Completed:
         newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
-        return self._run(
+        return self.run(
             *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
             *("--python-platform", platform),
             *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
@@ -233,7 +233,7 @@ class Uv:
         """
         done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
         if done.status:
-            error = self._error(done.stderr, "the indexes in use lack a locked release")
+            error = self.error(done.stderr, "the indexes in use lack a locked release")
             hint = "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
             raise NetworkError(error.message, hint=error.hint or hint)
         found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
@@ -245,7 +245,7 @@ class Uv:
 
     def _pinned(self, pins: Iterable[str], python: str, *output: str, platform: str = "") -> process.Completed:
         where = ("--python-platform", platform) if platform else ("--universal",)
-        return self._run(
+        return self.run(
             *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
             *("--index-strategy", "unsafe-best-match"),  # hashes identify the file
             *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
@@ -267,22 +267,22 @@ class Uv:
         Raises:
             NetworkError: The download fails.
         """
-        found = self._run("python", "find", "--managed-python", minor)
+        found = self.run("python", "find", "--managed-python", minor)
         if found.status:
-            done = self._run("python", "install", "--no-bin", minor)
+            done = self.run("python", "install", "--no-bin", minor)
             if done.status:
                 what = f"this machine has no Python {minor}, and uv can't download one"
-                raise self._error(done.stderr, what, NetworkError)
-            found = self._run("python", "find", "--managed-python", minor)
+                raise self.error(done.stderr, what, NetworkError)
+            found = self.run("python", "find", "--managed-python", minor)
         if found.status or not found.stdout.strip():
             raise NetworkError(f"this machine has no Python {minor}, and uv can't download one")
         return Path(found.stdout.strip())
 
     def make_environment(self, prefix: Path, python: Path, prompt: str) -> None:
         """Make an empty virtual environment in a folder that may hold files."""
-        done = self._run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
+        done = self.run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
         if done.status:
-            raise self._error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
+            raise self.error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
 
     def install(self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress) -> None:
         """Install exactly the locked wheels into the environment of a Python.
@@ -307,7 +307,7 @@ class Uv:
                 break
             done = self._put(python, wheels, [name for name in again if name != hidden[0].name], progress)
         if done.status:
-            error = self._error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
+            error = self.error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are fixed, so an index lacks one
                 hint = "no index in use has that file: correct UV_DEFAULT_INDEX, pip.conf or their credentials"
                 raise NetworkError(error.message, hint=hint)
@@ -326,25 +326,24 @@ class Uv:
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""
-        done = self._run("pip", "uninstall", "--python", str(python), *names)
-        if done.status:
-            raise self._error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
+        if (done := self.run("pip", "uninstall", "--python", str(python), *names)).status:
+            raise self.error(done.stderr, f"can't remove {', '.join(names)}", EnvironmentBrokenError)
 
     def forget(self, names: Sequence[str]) -> None:
         """Remove packages from uv's cache.
 
         A file changed in place is changed in the cache too: both are hard links to one file, which a refresh keeps.
         """
-        done = self._run("cache", "clean", *names)
+        done = self.run("cache", "clean", *names)
         if done.status:
-            raise self._error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
+            raise self.error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 
     def folder(self, kind: str) -> Path:
         """Return a folder of uv's: ``cache``, or ``python`` for the Pythons that it downloads."""
-        return Path(self._run(kind, "dir").stdout.strip())
+        return Path(self.run(kind, "dir").stdout.strip())
 
     def clean_cache(self) -> None:
         """Empty uv's cache."""
-        done = self._run("cache", "clean")
+        done = self.run("cache", "clean")
         if done.status:
-            raise self._error(done.stderr, "uv can't empty its cache")
+            raise self.error(done.stderr, "uv can't empty its cache")

@@ -16,6 +16,8 @@ Rows = list[dict[str, Any]]
 def requirement(name: str, request: WheelRequest) -> str:
     """Return a request as one line of a requirements file."""
     extras = f"[{','.join(request.extras)}]" if request.extras else ""
+    if request.tree:
+        return f"{name}{extras} @ {request.tree.folder.as_uri()}"
     return f"{name}{extras}{request.version.specifiers}"
 
 

@@ -1,0 +1,111 @@
+"""Commits of git repositories: which one a request means, what it holds, and what it is a part of."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.errors import HostError, LockStaleError, NetworkError, NoSolutionError
+from tenv.targets.tree_request import TreeRequest
+
+__all__ = ["GitTree", "clone", "git_environment"]
+
+_SECONDS = 600.0
+_OF_ONE_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+
+
+def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which git asks no questions and speaks no protocol that runs programs."""
+    kept = {name: value for name, value in environ.items() if name not in _OF_ONE_REPOSITORY}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:ssh:file"}
+
+
+class GitTree:
+    """A bare clone with the commits of a repository; files are fetched when they are read."""
+
+    def __init__(self, folder: Path, request: TreeRequest, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._request = request
+        self._environ = environ
+
+    def newest(self) -> str:
+        """Return the full commit that the request means now.
+
+        Raises:
+            NoSolutionError: The repository has no such branch, tag or commit.
+        """
+        for reference in self._references():
+            if found := self._ask("rev-parse", "--quiet", "--verify", "--end-of-options", f"{reference}^{{commit}}"):
+                return found.strip()
+        git, wanted = self._request.git, self._request
+        what = wanted.branch or wanted.tag or wanted.rev or "HEAD"
+        raise NoSolutionError(f"{git} has no branch, tag or commit `{what}`", hint=f"`git ls-remote {git}` lists them")
+
+    def require_part(self, name: str, commit: str) -> None:
+        """Refuse a commit that is not in the history of what the manifest names: a host may have it from anyone.
+
+        Raises:
+            LockStaleError: It is not.
+        """
+        if self._request.commit:
+            return
+        if not self._ask("merge-base", commit, self.newest(), same=commit):
+            what = self._request.branch or self._request.tag or self._request.rev or "the default branch"
+            raise LockStaleError(
+                f"{name}: the locked commit {commit} is not in the history of {what} of {self._request.git}",
+                hint=f"`tenv update TARGET {name}` locks the newest one",
+            )
+
+    def project_file(self, commit: str) -> bytes | None:
+        """Return the ``pyproject.toml`` of a commit; None if it has none."""
+        below = f"{self._request.subdirectory.strip('/')}/" if self._request.subdirectory.strip("./") else ""
+        text = self._ask("cat-file", "blob", f"{commit}:{below}pyproject.toml")
+        return text.encode() if text else None
+
+    def _references(self) -> tuple[str, ...]:
+        wanted = self._request
+        if wanted.branch:
+            return (f"refs/heads/{wanted.branch}",)
+        if wanted.tag:
+            return (f"refs/tags/{wanted.tag}",)
+        if wanted.rev:
+            return f"refs/tags/{wanted.rev}", f"refs/heads/{wanted.rev}", wanted.rev
+        return ("HEAD",)
+
+    def _ask(self, *words: str, same: str = "") -> str:
+        """Return what git prints; empty if it fails, or if it prints another text than `same`."""
+        done = _git(self._folder, self._environ, *words)
+        text = "" if done.status else done.stdout
+        return text if not same or text.strip() == same else ""
+
+
+@contextlib.contextmanager
+def clone(request: TreeRequest, environ: Mapping[str, str], *, offline: bool) -> Iterator[GitTree]:
+    """Yield the commits of a repository, in a folder that is removed afterwards.
+
+    Raises:
+        NetworkError: The network is off, or the repository can't be reached.
+        HostError: git is not installed.
+    """
+    if offline:
+        raise NetworkError(f"{request.git}: a git repository is asked, and the network is off (--offline)")
+    variables = git_environment(environ)
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        folder = Path(name)
+        done = _git(folder, variables, "clone", "--quiet", "--bare", "--filter=tree:0", "--", request.git, "it")
+        if done.status:
+            said = [line for line in done.stderr.strip().splitlines() if line.strip()]
+            raise NetworkError(f"{request.git}: git can't clone it: {said[-1] if said else done.status}")
+        yield GitTree(folder / "it", request, variables)
+
+
+def _git(folder: Path, environ: Mapping[str, str], *words: str) -> process.Completed:
+    program = process.find("git", environ.get("PATH"))
+    if program is None:
+        raise HostError("git is not on PATH, and a package of the manifest comes from a git repository")
+    safe = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.bareRepository=all")
+    done = process.run([program, *safe, *words], environment=environ, folder=folder, timeout=_SECONDS)
+    if isinstance(done, process.Missing):
+        raise NetworkError(f"git did not end: {done.reason}")
+    return done

@@ -1,0 +1,213 @@
+"""Packages that are built from source trees: locked by their static metadata, built and installed by uv.
+
+To uv, which resolves what they require, each is a wheel with that metadata and no files, so that a lock for any
+platform is made on any other, and no code of a tree runs before ``tenv create``.
+"""
+
+import contextlib
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tenv.core.errors import NoSolutionError
+from tenv.core.files import read_regular
+from tenv.core.names import info_of, pure_wheel
+from tenv.core.versions import Version
+from tenv.locks.lock import Lock
+from tenv.locks.source_tree import LockedTree
+from tenv.sources.interface import Access, Problem
+from tenv.sources.wheels.git_trees import clone
+from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
+from tenv.targets.manifest import Manifest, WheelRequest
+from tenv.targets.tree_request import TreeRequest
+
+__all__ = ["Trees", "folder_differences", "locate", "requirement_line", "stand_ins"]
+
+Known = tuple[ProjectMetadata, str]
+"""The metadata of a source tree, and its commit."""
+
+
+class Trees:
+    """The source trees that a problem asks for; each is read once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._known: dict[tuple[str, TreeRequest], Known] = {}
+
+    def of(self, name: str, request: TreeRequest) -> Known:
+        """Return the metadata and the commit of a source tree.
+
+        Raises:
+            NoSolutionError: It has no static metadata, or that of another package.
+            NetworkError: Its repository can't be reached.
+        """
+        key = (name, request)
+        if key not in self._known:
+            self._known[key] = self._read(name, request)
+        return self._known[key]
+
+    def _read(self, name: str, request: TreeRequest) -> Known:
+        access = self._problem.access
+        if request.path:
+            return _of_folder(name, request), ""
+        kept = self._kept(name, request)
+        access.progress.step(f"reading {name} from {request.git}")
+        with clone(request, access.environ, offline=access.offline) as tree:
+            commit = kept or tree.newest()
+            raw = tree.project_file(commit)
+            if kept and raw is None:  # of a history that was rewritten
+                commit = tree.newest()
+                raw = tree.project_file(commit)
+        where = f"{name} of {request.git} at {commit[:12]}"
+        return _require_name(name, read_project(raw, where), where), commit
+
+    def _kept(self, name: str, request: TreeRequest) -> str:
+        """Return the commit of the old lock, where the manifest asks for the same and it is not to move."""
+        old, upgrade = self._problem.old, self._problem.upgrade
+        if old is None or upgrade is None or name in upgrade:
+            return ""
+        rows = (tree for trees in old.trees.values() for tree in trees)
+        return next((tree.commit for tree in rows if tree.name == name and tree.request == request), "")
+
+    def locked(self, cases: Sequence[tuple[str, str]]) -> dict[str, tuple[LockedTree, ...]]:
+        """Return the rows of the lock by platform.
+
+        Args:
+            cases: Each platform with each of its Python minors.
+        """
+        found: dict[str, tuple[LockedTree, ...]] = {}
+        for platform in dict.fromkeys(platform for platform, _ in cases):
+            minors = tuple(sorted({minor for where, minor in cases if where == platform}, key=Version))
+            asked = _asked(self._problem.manifest.on(platform))
+            rows = []
+            for name, request in sorted(asked.items()):
+                known, commit = self.of(name, request)
+                keys: dict[str, Any] = {**request.given()}
+                rows.append(LockedTree(name, known.version, minors, known.requires, commit, **keys))
+            if rows:
+                found[platform] = tuple(rows)
+        return found
+
+
+def _asked(manifest: Manifest) -> dict[str, TreeRequest]:
+    return {name: request.tree for name, request in manifest.wheels.items() if request.tree}
+
+
+def _of_folder(name: str, request: TreeRequest) -> ProjectMetadata:
+    folder = request.folder
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise NoSolutionError(f"{name}: {folder} {what}", hint="`path` is relative to the folder of the manifest")
+    file = folder / "pyproject.toml"
+    raw = None
+    with contextlib.suppress(OSError):
+        raw = read_regular(file)
+    return _require_name(name, read_project(raw, f"{name} in {folder}"), str(folder))
+
+
+def _require_name(name: str, found: ProjectMetadata, where: str) -> ProjectMetadata:
+    if found.name != name:
+        raise NoSolutionError(
+            f"{where} is the package `{found.name}`, not `{name}`", hint=f"request it as {found.name}"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def stand_ins(problem: Problem, trees: Trees) -> Iterator[Problem]:
+    """Yield a problem in which each source tree is a wheel without files, in a folder that is removed afterwards."""
+    manifest = problem.manifest
+    if not any(_asked(manifest.on(platform)) for platform in manifest.platforms):
+        yield problem
+        return
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        folder = Path(name)
+
+        def stand_in(name: str, request: WheelRequest) -> WheelRequest:
+            if request.tree is None:
+                return request
+            known, commit = trees.of(name, request.tree)
+            path = _write_wheel(folder / (commit or "folder"), known)
+            return replace(request, tree=TreeRequest(path=str(path)))
+
+        views = {platform: manifest.on(platform) for platform in manifest.platforms}
+        stood_in = {
+            platform: replace(view, wheels={one: stand_in(one, request) for one, request in view.wheels.items()})
+            for platform, view in views.items()
+        }
+        yield replace(problem, manifest=replace(manifest, by_platform=stood_in))
+
+
+def _write_wheel(folder: Path, known: ProjectMetadata) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / pure_wheel(known.name.replace("-", "_"), known.version)
+    with zipfile.ZipFile(path, "w") as wheel:
+        info = info_of(known.name, known.version)
+        wheel.writestr(f"{info}/METADATA", known.core_metadata())
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: tenv\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
+    """Yield how folders of a manifest differ from what their lock says of them, one sentence each.
+
+    A folder that is not there, or that can't be read now, is left to `create`.
+    """
+    rows: Mapping[str, LockedTree] = {tree.name: tree for tree in lock.trees.get(platform, ())}
+    for name, request in _asked(manifest).items():
+        if not request.path or name not in rows or rows[name].request != request:
+            continue
+        try:
+            known = _of_folder(name, request)
+        except NoSolutionError:
+            continue
+        locked = rows[name]
+        if known.version != locked.version:
+            yield f"{name} {locked.version} is locked, {request.path} has {known.version}"
+        elif known.requires != locked.requires:
+            now, then = _listed(known.requires), _listed(locked.requires)
+            yield f"{name} in {request.path} requires {now}, the lock has {then}"
+
+
+def _listed(texts: tuple[str, ...]) -> str:
+    return ", ".join(texts) or "nothing"
+
+
+def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> dict[str, TreeRequest]:
+    """Return the requests of the manifest for source trees, once their commits are known to be what it names.
+
+    The lock decides neither on an address nor on a folder.
+
+    Raises:
+        NoSolutionError: A folder is not there, or the manifest has no such request.
+        LockStaleError: A commit is not part of the branch or tag of the manifest.
+        NetworkError: A repository can't be reached.
+    """
+    asked, found = _asked(manifest), {}
+    for tree in trees:
+        request = asked.get(tree.name)
+        if request is None or request != tree.request:
+            raise NoSolutionError(f"{tree.name}: the manifest has no request {tree.request}")
+        if request.path:
+            _of_folder(tree.name, request)
+        elif not request.commit:
+            access.progress.step(f"checking the commit of {tree.name}")
+            with clone(request, access.environ, offline=access.offline) as repository:
+                repository.require_part(tree.name, tree.commit)
+        found[tree.name] = request
+    return found
+
+
+def requirement_line(tree: LockedTree, request: TreeRequest) -> str:
+    """Return a source tree as a line of a requirements file for uv."""
+    if request.path:
+        return f"-e {request.folder.as_uri()}" if request.editable else f"{tree.name} @ {request.folder.as_uri()}"
+    below = f"#subdirectory={quote(request.subdirectory)}" if request.subdirectory else ""
+    return f"{tree.name} @ git+{request.git}@{tree.commit}{below}"
