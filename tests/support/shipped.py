@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any
 
 from tenv.checks.driver_report import find_targets, judge_target
-from tenv.checks.fleet import Memos
 from tenv.checks.judge import Judge, Verdicts, find_source
+from tenv.checks.memos import Memos
 from tenv.checks.rules.driver import DriverVerdict
 from tenv.facts.tables import load_facts
 from tenv.host.interface import Missing

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tenv.checks.fleet import Memos, ask
+from tenv.checks.fleet import ask
+from tenv.checks.memos import Memos
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json
 from tests.support.check_hosts import report, write
@@ -187,9 +188,9 @@ def test_of_a_thousand_machines_those_that_look_alike_are_judged_once(
     asked: list[int] = []
     work_out = Memos._work_out
 
-    def counted(memos: Any, index: int, host: HostReport) -> Any:
-        asked.append(index)
-        return work_out(memos, index, host)
+    def counted(memos: Any, group: Any, host: HostReport) -> Any:
+        asked.extend(group.questions)
+        return work_out(memos, group, host)
 
     monkeypatch.setattr(Memos, "_work_out", counted)
     file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, machines(1000))))

@@ -191,7 +191,8 @@ def check_fleet(
     Raises:
         UsageError: There is no report, or the options name another host.
     """
-    from tenv.checks.fleet import Memos, ask, refuse_host_options  # late: only a fleet needs it
+    from tenv.checks.fleet import ask, refuse_host_options  # late: only a fleet needs it
+    from tenv.checks.memos import Memos
 
     refuse_host_options(options)
     facts = user_facts(context)

@@ -1,17 +1,16 @@
 """Answer questions about many hosts from their reports, one report after the other.
 
 An unreadable report is an answer of its own, so that one broken host does not hide the others. At most one report is
-in memory at a time, and a question that reads equal values of two hosts is answered once.
+in memory at a time.
 """
 
 import errno
 import io
-import itertools
 import json
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar, cast
 
@@ -24,7 +23,7 @@ from tenv.host.report import HostReport
 from tenv.host.report_file import is_json, parse
 from tenv.host.report_json import ReadValues, from_json
 
-__all__ = ["MachineVerdicts", "Memos", "ask", "refuse_host_options"]
+__all__ = ["MachineVerdicts", "ask", "refuse_host_options"]
 
 T = TypeVar("T")
 
@@ -35,8 +34,6 @@ _MOST = 1 << 30
 """Maximum bytes of a file of reports, which are read one by one."""
 
 _BLANKS = re.compile(r"\s*")
-_REMEMBERED = 4096
-"""How many answers are kept for a question. For a value that differs on each host, more would only use memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,99 +66,6 @@ class MachineVerdicts(Generic[T]):
             "targets": [answer(one) for one in self.answers],
             "problem": self.problem,
         }
-
-
-class Memos(Generic[T]):
-    """Questions about a host report, each answered once for all hosts that are equal to it.
-
-    A question records which values it reads. Its answer is reused for a host with the same values, since a pure
-    function can't distinguish the two. Questions that read the same values share a cache, so that a host takes a few
-    lookups.
-    """
-
-    def __init__(self, questions: Iterable[Callable[[HostReport], T]]) -> None:
-        self._questions = tuple(questions)
-        self._names: list[frozenset[str]] = [frozenset()] * len(self._questions)
-        self._groups: list[_Group[T]] = []
-        self._numbers: dict[tuple[str, object], int] = {}
-        self._seen: dict[int, tuple[object, int]] = {}
-        self._count = itertools.count()
-        self._regroup()
-
-    def __call__(self, report: HostReport) -> list[T]:
-        """Return the answers for a host, in the order of the questions."""
-        answers: list[Any] = [None] * len(self._questions)
-        numbers: dict[str, int] = {}
-        before = list(self._names)
-        for group in self._groups:
-            key = self._key(group, report, numbers)
-            found = group.answers.get(key)
-            if found is None:
-                found = tuple(self._work_out(index, report) for index in group.questions)
-                group.remember(key, found)
-            for index, answer in zip(group.questions, found, strict=True):
-                answers[index] = answer
-        if self._names != before:
-            self._regroup()
-            for group in self._groups:
-                group.remember(self._key(group, report, numbers), tuple(answers[index] for index in group.questions))
-        return answers
-
-    def _key(self, group: "_Group[T]", report: HostReport, numbers: dict[str, int]) -> tuple[int, ...]:
-        for name in group.names:
-            if name not in numbers:
-                numbers[name] = self._number(name, getattr(report, name))
-        return tuple(numbers[name] for name in group.names)
-
-    def _number(self, name: str, value: object) -> int:
-        """Return a number that equal values share, so that a value is hashed once, however many hosts have it."""
-        if (seen := self._seen.get(id(value))) is not None:
-            return seen[1]
-        if len(self._seen) >= _REMEMBERED * 4:
-            self._seen.clear()
-            self._numbers.clear()  # numbers are never reused, so entries with old numbers are never found
-        number = self._numbers.setdefault((name, value), next(self._count))
-        self._seen[id(value)] = (value, number)  # kept, so that no other value has its identity
-        return number
-
-    def _work_out(self, index: int, report: HostReport) -> T:
-        watched = _Watched(report)
-        answer = self._questions[index](cast("HostReport", watched))
-        self._names[index] |= watched.names
-        return answer
-
-    def _regroup(self) -> None:
-        """Group the questions that read the same values and clear the cache."""
-        together: dict[frozenset[str], list[int]] = {}
-        for index, names in enumerate(self._names):
-            together.setdefault(names, []).append(index)
-        self._groups = [_Group(tuple(sorted(names)), tuple(found)) for names, found in together.items()]
-
-
-@dataclass(slots=True)
-class _Group(Generic[T]):
-    """Questions that read the same values of a report, by their indexes, and their answers."""
-
-    names: tuple[str, ...]
-    questions: tuple[int, ...]
-    answers: dict[tuple[int, ...], tuple[T, ...]] = field(default_factory=dict)
-
-    def remember(self, key: tuple[int, ...], answers: tuple[T, ...]) -> None:
-        if len(self.answers) >= _REMEMBERED:
-            self.answers.clear()
-        self.answers[key] = answers
-
-
-class _Watched:
-    """A host report that records which of its values were read."""
-
-    def __init__(self, report: HostReport) -> None:
-        self.report = report
-        self.names: set[str] = set()
-
-    def __getattr__(self, name: str) -> Any:
-        self.names.add(name)
-        return getattr(self.report, name)
 
 
 def refuse_host_options(options: HostOptions) -> None:

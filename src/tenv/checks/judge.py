@@ -137,7 +137,8 @@ class Judge:
         self._there = there
         self._exported = exported or {}
         self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
-        self._on: dict[str, Manifest] = {}
+        self._on: dict[str, tuple[Manifest, str]] = {}
+        self._last: Case | None = None
         self._rules = RULES
         self.questions: tuple[Callable[[HostReport], tuple[Any, ...]], ...] = (
             *(partial(self._find, rule) for rule in self._rules),
@@ -182,15 +183,19 @@ class Judge:
         return about_gpus(self._case(host))
 
     def _case(self, host: HostReport) -> Case:
-        platform = platform_of(host)
-        manifest = self._manifest(platform)
-        named = named_archs(manifest, self._arch_list)
-        about = (self.lock, host, self._source, self._facts, named, self._activated, self._there, self._exported)
-        return Case(manifest, platform, *about)
+        case = self._last
+        if case is None or case.host is not host:  # one for all rules
+            platform = platform_of(host)
+            manifest, named = self._manifest(platform)
+            about = (self.lock, host, self._source, self._facts, named, self._activated, self._there, self._exported)
+            case = self._last = Case(manifest, platform, *about)
+        return case
 
-    def _manifest(self, platform: str) -> Manifest:
+    def _manifest(self, platform: str) -> tuple[Manifest, str]:
+        """Return the target's manifest on a platform, and the GPU architectures that are named for it."""
         if platform not in self._on:
-            self._on[platform] = self._target.manifest.on(platform)
+            manifest = self._target.manifest.on(platform)
+            self._on[platform] = (manifest, named_archs(manifest, self._arch_list))
         return self._on[platform]
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tenv.checks.driver_report import find_targets
-from tenv.checks.fleet import MachineVerdicts, Memos, ask, refuse_host_options
+from tenv.checks.fleet import MachineVerdicts, ask, refuse_host_options
 from tenv.checks.host_options import HostOptions
 from tenv.checks.judge import Judge, Verdicts, find_source, platform_of
+from tenv.checks.memos import Memos
 from tenv.checks.rules.arch_list import VARIABLE
 from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.host.report import HostReport
@@ -26,18 +27,30 @@ class _Judges:
     def __init__(self, judges: Sequence[Judge]) -> None:
         self._judges = judges
         self._memos = Memos(question for judge in judges for question in judge.questions)
-        self._known: dict[tuple[Any, ...], tuple[list[Any], Verdicts]] = {}
+        self._each: dict[tuple[Any, ...], tuple[Any, Verdicts]] = {}
+        self._known: dict[tuple[Any, ...], tuple[Any, tuple[Verdicts, ...]]] = {}
 
-    def __call__(self, host: HostReport) -> Iterator[Verdicts]:
-        answers, platform = iter(self._memos(host)), platform_of(host)
-        for number, judge in enumerate(self._judges):
-            own = list(islice(answers, len(judge.questions)))
-            key = (number, platform, *map(id, own))
-            if key not in self._known:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[key] = (own, judge.conclude(host, own))  # kept, so that no other has their identity
-            yield self._known[key][1]
+    def __call__(self, host: HostReport) -> tuple[Verdicts, ...]:
+        parts = self._memos.parts(host)
+        key = (platform_of(host), *map(id, parts))
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            answers = iter(self._memos.in_order(parts))
+            verdicts = tuple(self._conclude(number, host, answers) for number in range(len(self._judges)))
+            self._known[key] = (parts, verdicts)  # the parts are kept, so that no other has their identity
+        return self._known[key][1]
+
+    def _conclude(self, number: int, host: HostReport, answers: Iterator[Any]) -> Verdicts:
+        """Return the verdicts on one target; the same for all hosts with the same answers."""
+        judge = self._judges[number]
+        own = tuple(islice(answers, len(judge.questions)))
+        key = (number, platform_of(host), *map(id, own))
+        if key not in self._each:
+            if len(self._each) >= _REMEMBERED:
+                self._each.clear()
+            self._each[key] = (own, judge.conclude(host, own))  # kept, as above
+        return self._each[key][1]
 
 
 def check_fleet(
@@ -61,4 +74,4 @@ def check_fleet(
     archs = context.environ.get(VARIABLE, "")
     switches, targets = exported_switches(facts, context.environ), find_targets(context, name)
     judges = _Judges([Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets])
-    return ask(path, lambda host: tuple(judges(host)))
+    return ask(path, judges)

@@ -33,11 +33,11 @@ _NETWORK = (
 def memory(case: Case) -> Iterator[Finding]:
     """Yield a warning if the memory is less than one heavy CUDA file, or MAX_JOBS of the manifest, may need."""
     found = case.host.memory
-    if cuda_of(case) is None or isinstance(found, Missing):
+    if isinstance(found, Missing) or cuda_of(case) is None:
         return
     request = case.manifest.environment.get("MAX_JOBS")
     asked = ((request.text if request else None) or "").strip()
-    jobs = int(asked) if re.fullmatch(r"\d{1,6}", asked, re.ASCII) else 0
+    jobs = int(asked) if asked and re.fullmatch(r"\d{1,6}", asked, re.ASCII) else 0
     if found.value < _HEAVY_FILE:
         yield Finding(
             code=MEMORY,
