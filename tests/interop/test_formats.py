@@ -79,7 +79,7 @@ def test_a_pixi_toml_beside_the_lock_says_what_was_asked_for(tmp_path: Path) -> 
     assert found["platform"]["linux-64"]["dependencies"] == {"python": "~=3.11.2"}
     assert found["platform"]["linux-64"]["pypi-dependencies"] == {"alpha": {"version": ">=1", "extras": ["more"]}}
     assert found["activation"]["env"] == {"USE_MPI": "0"}
-    assert "`nowhere` has a request that tenv can't express" in said
+    assert "`nowhere` is built from a source tree" in said
 
 
 def test_an_environment_yml_beside_a_conda_lock_says_what_was_asked_for(tmp_path: Path) -> None:
