@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.builds.compile_cache import CacheChoice, cache_variables, noted_hits
+from tenv.builds.compile_cache import CacheChoice, cache_variables, noted_hits, path_flags
 from tenv.builds.shared_cache import storage_variables
 from tenv.targets.cache_storage import is_storage
 from tests.builds.conftest import Workshop, codes, step
@@ -15,6 +15,7 @@ from tests.support.projects import call
 CCACHE = """#!/bin/sh
 # Compiles, and notes a hit of the storage, as ccache does.
 printf '# %s\\n%s\\nremote_storage_hit\\n' "$CCACHE_REMOTE_STORAGE" "${RESULT:-direct_cache_hit}" >> "$CCACHE_STATSLOG"
+printf '%s|%s\\n' "$C_INCLUDE_PATH$CPLUS_INCLUDE_PATH$CPATH" "$*" >> "${CCACHE_STATSLOG%.log}.commands"
 exec "$@"
 """
 SCCACHE = """#!/bin/sh
@@ -152,3 +153,28 @@ def test_what_ccache_noted_counts_for_this_build_alone(tmp_path: Path) -> None:
     assert noted_hits(log) is None
     log.write_text("# a.c\ncache_miss\n# b.c\ndirect_cache_hit\n# c.c\npreprocessed_cache_hit\nremote_storage_hit\n")
     assert noted_hits(log) == (2, 1)
+
+
+def test_no_compilation_reads_the_variables_of_include_folders(
+    cached: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ccache hashes their values, and they name the environment: another checkout would get no direct hit."""
+    manifest = cached.project.manifest
+    manifest.write_text(f'{manifest.read_text()}\n[activation.env]\nCPATH = "/opt/own/include"\n')
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", "/opt/mine/include")
+    cached.build()
+    rows = (cached.checkout / ".tenv" / "builds" / "tiny" / "ccache.commands").read_text().splitlines()
+    compiled = [row for row in rows if " -c " in row]
+    assert compiled
+    assert {row.partition("|")[0] for row in compiled} == {""}
+    assert all(f"-fmacro-prefix-map={cached.checkout}=." in row for row in compiled)
+
+
+def test_flags_of_the_user_stay_and_an_old_compiler_gets_none(tmp_path: Path) -> None:
+    old = tmp_path / "old-cc"
+    old.write_text('#!/bin/sh\ncase "$*" in *-fmacro-prefix-map*) exit 1;; esac\n')
+    old.chmod(0o755)
+    environ = {**os.environ, "CXXFLAGS": "-O1", "CFLAGS": "-g", "CC": str(old), "CXX": "c++"}
+    assert path_flags(Path("/src"), environ) == {"CXXFLAGS": "-O1 -fmacro-prefix-map=/src=."}
+    mine = {**environ, "CXXFLAGS": "-fmacro-prefix-map=/a=b"}
+    assert path_flags(Path("/src"), mine) == {}

@@ -4,7 +4,7 @@ from tenv.activation.undo import without_active_lists
 from tenv.activation.variables import jobs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
-from tenv.builds.compile_cache import LOG, cache_variables, choose_cache
+from tenv.builds.compile_cache import LOG, cache_variables, choose_cache, path_flags
 from tenv.builds.fast_linker import linker_flags
 from tenv.builds.memory_launcher import VARIABLE, launcher_of
 from tenv.builds.task_costs import links_at_once
@@ -14,7 +14,9 @@ from tenv.host.machine import probe
 __all__ = ["build_environ", "cache_storage"]
 
 _HIDDEN = ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CPATH")
-"""They change what every compilation reads without a trace in its command, which costs ccache its direct hits."""
+"""They change what every compilation reads without a trace in its command. ccache hashes their values, which name the
+environment, so that no other checkout would get a direct hit; CMake leaves out folders that it takes for the compiler's
+own. PyTorch's CMake files find the headers of the environment by CMAKE_PREFIX_PATH."""
 
 
 def build_environ(job: BuildJob) -> dict[str, str]:
@@ -22,7 +24,8 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     assert job.activation is not None  # noqa: S101 (the environment is there)
     # A build in an activated shell is configured as one outside: a list that names the environment twice is another.
     caller = without_active_lists(job.context.environ)
-    environ = job.activation.apply({name: value for name, value in caller.items() if name not in _HIDDEN})
+    active = job.activation.apply(dict(caller))  # the activation sets them, too
+    environ = {name: value for name, value in active.items() if name not in _HIDDEN}
     environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
     if "MAX_JOBS" in caller:  # what the user says of this machine wins over what the environment was made with
         environ["MAX_JOBS"] = caller["MAX_JOBS"]
@@ -39,6 +42,7 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     choice = choose_cache(job.target.manifest.cache, environ, cache_storage(job))
     cached = cache_variables(choice, job.checkout, environ)
     if choice.name == "ccache" and choice.program:
+        cached |= path_flags(job.checkout, environ)
         cached[LOG] = str(job.log("ccache"))
     if VARIABLE not in environ and (launcher := launcher_of(job, environ)):
         cached[VARIABLE] = ";".join([str(launcher), *filter(None, [cached.get(VARIABLE)])])

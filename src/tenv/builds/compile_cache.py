@@ -1,6 +1,8 @@
 """The compile cache of a build: ccache or sccache, set up so that a second checkout hits what the first one filled."""
 
+import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from tenv.builds.shared_cache import storage_variables
 from tenv.core import process
 from tenv.core.missing import Missing
 
-__all__ = ["LOG", "CacheChoice", "cache_variables", "choose_cache", "hits", "noted_hits"]
+__all__ = ["LOG", "CacheChoice", "cache_variables", "choose_cache", "hits", "noted_hits", "path_flags"]
 
 LOG = "CCACHE_STATSLOG"
 """The file in which ccache (4.4 and later) notes what became of each compilation: of this build alone, where the counts
@@ -18,6 +20,7 @@ of the cache are of all builds that use it."""
 
 _SIZE = "50G"
 _SECONDS = 20.0
+_PREFIX_MAP = "-fmacro-prefix-map"
 _LANGUAGES = ("C", "CXX", "CUDA")
 _CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d+)$", re.MULTILINE)
 _SCCACHE_ROWS = re.compile(r"^Cache (hits|misses)\s+(\d+)\s*$", re.MULTILINE)
@@ -66,6 +69,22 @@ def cache_variables(choice: CacheChoice, checkout: Path, environ: Mapping[str, s
         launchers |= {"SCCACHE_CACHE_SIZE": _SIZE, "SCCACHE_BASEDIRS": str(checkout)}
     launchers |= storage_variables(choice.name, choice.storage, environ)
     return {name: value for name, value in launchers.items() if name not in environ}
+
+
+def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return CFLAGS and CXXFLAGS by which `__FILE__` is relative to a checkout, for compilers that can do that.
+
+    PyTorch's kernels for AVX2 and AVX512 are included by their whole paths, which their messages then hold: the objects
+    of another checkout would differ. ccache does not hash the value of this option (GCC 8 and later, clang 10).
+    """
+    found = {}
+    for variable, compiler, default in (("CFLAGS", "CC", "cc"), ("CXXFLAGS", "CXX", "c++")):
+        option, flags = f"{_PREFIX_MAP}={checkout}=.", environ.get(variable, "")
+        words = [*shlex.split(environ.get(compiler, "") or default), option, "-E", "-x", "c", os.devnull]
+        said = process.run(words, environment=environ, timeout=_SECONDS)
+        if _PREFIX_MAP not in flags and not isinstance(said, Missing) and said.status == 0:
+            found[variable] = f"{flags} {option}".strip()
+    return found
 
 
 def hits(choice: CacheChoice, environ: Mapping[str, str]) -> tuple[int, int] | None:
