@@ -8,7 +8,7 @@ import pytest
 
 from tenv.builds.compile_cache import CacheChoice, cache_variables, noted_hits, path_flags
 from tenv.builds.shared_cache import storage_variables
-from tenv.targets.cache_storage import is_storage
+from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.projects import call
 
@@ -50,15 +50,22 @@ exit 2
         ("file:///srv/cache", {"SCCACHE_DIR": "/srv/cache"}),
     ],
 )
-def test_sccache_gets_the_variables_of_its_storage(storage: str, expected: dict[str, str], tmp_path: Path) -> None:
-    found = storage_variables("sccache", storage, {"XDG_RUNTIME_DIR": str(tmp_path)})
-    assert Path(found.pop("SCCACHE_SERVER_UDS")).parent == tmp_path
+def test_sccache_gets_the_variables_of_its_storage(storage: str, expected: dict[str, str]) -> None:
+    found = storage_variables("sccache", storage, {"XDG_RUNTIME_DIR": "/usr"})
+    assert Path(found.pop("SCCACHE_SERVER_UDS")).parent == Path("/usr")
     assert found == expected
 
 
-def test_another_storage_has_another_server(tmp_path: Path) -> None:
+def test_a_socket_whose_path_is_too_long_lies_in_the_cache_of_the_user(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    found = storage_variables("sccache", "gha", {"XDG_RUNTIME_DIR": str(long), "HOME": "/root"})
+    assert Path(found["SCCACHE_SERVER_UDS"]).parent == Path("/root/.cache")
+
+
+def test_another_storage_has_another_server() -> None:
     """A server that runs keeps the storage that it was started with."""
-    environ = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    environ = {"XDG_RUNTIME_DIR": "/usr"}
     sockets = [storage_variables("sccache", f"redis://{host}", environ)["SCCACHE_SERVER_UDS"] for host in "aab"]
     assert sockets[0] == sockets[1] != sockets[2]
 

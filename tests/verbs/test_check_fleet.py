@@ -236,7 +236,7 @@ def test_a_question_is_worked_out_once_for_machines_that_look_alike_to_it() -> N
 
 
 def test_questions_that_look_at_the_same_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.checks.fleet._REMEMBERED", 3)
+    monkeypatch.setattr("tenv.checks.memos._REMEMBERED", 3)
     questions: list[Callable[[HostReport], str]] = [
         lambda host: f"driver {host.driver}",
         lambda host: f"memory {host.memory}",

@@ -11,8 +11,11 @@ from tenv.core.prefix import META
 
 __all__ = [
     "NAME_PATTERN",
+    "STORAGE_EXAMPLE",
+    "STORAGE_PATTERN",
     "address_fault",
     "conda_file_fault",
+    "is_storage",
     "login_fault",
     "name_fault",
     "place_fault",
@@ -125,3 +128,21 @@ def text_fault(text: str) -> str:
 def printable(text: str) -> str:
     """Escape control characters and direction marks of a text; line breaks and tabs stay."""
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+STORAGE_PATTERN = r"gha|(https?|rediss?|s3|gs|memcached|file)://\S+"
+"""The storages that sccache and ccache document: WebDAV and plain HTTP, Redis, S3, Google's, memcached, a folder, and
+``gha``, the cache of GitHub Actions."""
+
+STORAGE_EXAMPLE = "redis://cache.example.org:6379"
+
+
+def is_storage(text: str) -> bool:
+    """Tell whether a text names a storage that machines share of a compile cache."""
+    if re.fullmatch(STORAGE_PATTERN, text) is None:
+        return False
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return text == "gha" or bool(parts.path if parts.scheme == "file" else parts.netloc)

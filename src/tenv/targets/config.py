@@ -14,7 +14,7 @@ from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.size_text import parse_bytes
 from tenv.core.toml_reader import read_toml
 from tenv.core.unpack_limits import UNPACK_LIMIT
-from tenv.targets.cache_storage import STORAGE_EXAMPLE, is_storage
+from tenv.core.untrusted import STORAGE_EXAMPLE, is_storage
 
 __all__ = [
     "PROJECT_FILE",

@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import is_channel, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
-from tenv.core.untrusted import login_fault, name_fault, without_login
+from tenv.core.untrusted import STORAGE_EXAMPLE, is_storage, login_fault, name_fault, without_login
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.archive_request import read_archive
-from tenv.targets.cache_storage import STORAGE_EXAMPLE, is_storage
 from tenv.targets.layers import lay, merge, placed, with_features
 from tenv.targets.manifest import (
     DEBUG_PYTHON,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME, SHA256_PATTERN
-from tenv.core.untrusted import NAME_PATTERN
+from tenv.core.untrusted import NAME_PATTERN, STORAGE_EXAMPLE, STORAGE_PATTERN
 from tenv.core.versions import CONDA_RANGE_PATTERN, RANGE_PATTERN, VERSION_PATTERN
-from tenv.targets.cache_storage import STORAGE_EXAMPLE, STORAGE_PATTERN
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.variable_requests import VARIABLE_PATTERN
