@@ -24,9 +24,12 @@ from tenv.targets.tree_request import (
     reference_fault,
 )
 
-__all__ = ["LockedTree", "read_trees", "tree_faults", "tree_row"]
+__all__ = ["ANY_VERSION", "LockedTree", "read_trees", "tree_faults", "tree_row"]
 
-_KEYS = ("name", "version", "python", "requires", "commit", *TREE_KEYS)
+ANY_VERSION = "*"
+"""The version in the note of a package whose build backend computes it: the next build may have another one."""
+
+_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", *TREE_KEYS)
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 
 
@@ -36,10 +39,11 @@ class LockedTree:
 
     Attributes:
         name: The normalized name.
-        version: The version in its ``pyproject.toml``.
+        version: Its version when it was locked.
         python: The Python minors that use it, lowest first.
-        requires: The requirements in its ``pyproject.toml``, those of extras with their marker.
+        requires: Its requirements when it was locked, those of extras with their marker.
         commit: The full commit; empty for a folder.
+        dynamic: Whether the build backend computed them; else its ``pyproject.toml`` holds them.
         git: The URL of the repository, as in the manifest; empty for a folder.
         rev: As in the manifest.
         branch: As in the manifest.
@@ -54,6 +58,7 @@ class LockedTree:
     python: tuple[str, ...]
     requires: tuple[str, ...]
     commit: str = ""
+    dynamic: bool = False
     git: str = ""
     rev: str = ""
     branch: str = ""
@@ -79,13 +84,16 @@ class LockedTree:
     @property
     def note(self) -> tuple[str, ...]:
         """The entry in the state of an environment: the version, and a digest of what the row pins."""
-        return self.version, digest_bytes("\n".join((*self.request.asked(), self.commit)).encode())
+        return ANY_VERSION if self.dynamic else self.version, digest_bytes(
+            "\n".join((*self.request.asked(), self.commit)).encode()
+        )
 
 
 def tree_row(tree: LockedTree) -> dict[str, Any]:
     """Return the row of a source tree in a lock."""
     row: dict[str, Any] = {"name": tree.name, "version": tree.version, **tree.request.given()}
     row |= {"commit": tree.commit} if tree.commit else {}
+    row |= {"dynamic": True} if tree.dynamic else {}
     return {**row, "python": tree.python, "requires": list(tree.requires)}
 
 
@@ -110,6 +118,7 @@ def _tree(row: Table) -> LockedTree:
         python=row.strings("python"),
         requires=row.strings("requires"),
         editable=row.flag("editable"),
+        dynamic=row.flag("dynamic"),
         **texts,
     )
     faults = {key: text_fault(text) for key, text in {**texts, "version": tree.version}.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
 from tenv.core.names import normalize
-from tenv.sources.wheels.project_metadata import read_project
+from tenv.sources.wheels.project_metadata import name_of_project
 from tenv.targets.tree_request import TreeRequest, git_line
 from tenv.targets.unlockable import WHY, names_source, way_to_install
 
@@ -92,14 +92,21 @@ def _git(text: str) -> TypedRequest | None:
 
 
 def _folder(text: str) -> TypedRequest | None:
-    """Return the request for a package of a folder, whose name its ``pyproject.toml`` has; None for another request."""
+    """Return the request for a package of a folder; None for another request.
+
+    Its name is that of its ``pyproject.toml``; one that only a ``setup.py`` knows is typed: ``vision @ ./vision``.
+    """
     match = _FOLDER.fullmatch(text.strip())
     if match is None or not (folder := Path.cwd() / match["path"]).is_dir():
         return None
     file = folder / "pyproject.toml"
     try:
-        found = read_project(read_regular(file) if file.is_file() else None, str(folder))
+        name = name_of_project(read_regular(file) if file.is_file() else None, str(folder))
     except NoSolutionError as error:
         raise UsageError(error.message, hint=error.hint) from error
+    name = name or normalize(match["name"] or "")
+    if not name:
+        hint = f"`NAME @ {match['path']}` names it"
+        raise UsageError(f"{folder}: no [project] of a pyproject.toml has the name of the package", hint=hint)
     tree = TreeRequest(path=match["path"], editable=True, base=Path.cwd())
-    return TypedRequest(found.name, "", _extras(match["extras"] or match["more"]), tree=tree)
+    return TypedRequest(name, "", _extras(match["extras"] or match["more"]), tree=tree)

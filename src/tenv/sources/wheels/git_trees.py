@@ -63,6 +63,24 @@ class GitTree:
         text = self._ask("cat-file", "blob", f"{commit}:{below}pyproject.toml")
         return text.encode() if text else None
 
+    @contextlib.contextmanager
+    def files(self, commit: str) -> Iterator[Path]:
+        """Yield the folder of the package at a commit, without submodules; it is removed afterwards.
+
+        Raises:
+            NetworkError: The files can't be fetched.
+        """
+        with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+            place = Path(name) / "it"
+            done = _git(self._folder, self._environ, "worktree", "add", "--quiet", "--detach", str(place), commit)
+            if done.status:
+                said = done.stderr.strip().splitlines()
+                raise NetworkError(f"{self._request.git}: git can't check {commit} out: {''.join(said[-1:])}")
+            inside = place / self._request.subdirectory
+            if not inside.is_dir():
+                raise NoSolutionError(f"{self._request.git} has no folder `{self._request.subdirectory}` at {commit}")
+            yield inside
+
     def _references(self) -> tuple[str, ...]:
         wanted = self._request
         if wanted.branch:

@@ -15,6 +15,7 @@ from tenv.core.files import read_regular
 from tenv.core.names import dist_info, dist_infos
 from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
+from tenv.locks.source_tree import ANY_VERSION
 
 __all__ = ["Wheels"]
 
@@ -50,14 +51,14 @@ class Wheels(Records):
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether wheels are installed in their versions, by the names of their folders alone."""
         there = self.versions()
-        return all(same_release(there.get(name, ""), version) for name, (version, *_) in packages.items())
+        return all(_as_noted(there.get(name, ""), version) for name, (version, *_) in packages.items())
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
         """Yield the files of wheels, with the digests in their RECORDs."""
         infos = {dist_info(info)[0]: info for info in self.distributions()}
         versions = self.versions()
         for name, (version, *_) in packages.items():
-            if name not in infos or not same_release(versions[name], version):
+            if name not in infos or not _as_noted(versions[name], version):
                 yield Expected(f"{name} {version}", name)  # without a record, other files of it are unknown
                 continue
             # A missing RECORD is reported as missing, a broken one by the files that it does not list.
@@ -92,6 +93,11 @@ class Wheels(Records):
                     record = read_text(info / "RECORD")
                     found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
         return tuple(below / name for name in sorted(found))
+
+
+def _as_noted(installed: str, version: str) -> bool:
+    """Return whether an installed version is the noted one; empty for a package that is not installed."""
+    return (bool(installed) and version == ANY_VERSION) or same_release(installed, version)
 
 
 def _read_record(info: Path) -> list[list[str]]:

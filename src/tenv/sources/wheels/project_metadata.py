@@ -1,11 +1,12 @@
-"""Name, version and requirements of a source tree, from the static part of its ``pyproject.toml``.
+"""Name, version and requirements of a source tree, from its ``pyproject.toml`` or from the metadata of its backend.
 
-A lock is made without running code of the tree. The keys are those of
-https://packaging.python.org/en/latest/specifications/pyproject-toml/.
+The keys are those of https://packaging.python.org/en/latest/specifications/pyproject-toml/ and of
+https://packaging.python.org/en/latest/specifications/core-metadata/.
 """
 
+import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tomli
@@ -13,18 +14,16 @@ import tomli
 from tenv.core.errors import NoSolutionError
 from tenv.core.names import normalize
 
-__all__ = ["ProjectMetadata", "read_project"]
+__all__ = ["ProjectMetadata", "build_system", "name_of_project", "parse_core_metadata", "read_project"]
 
 _NEEDED = ("name", "version", "dependencies", "optional-dependencies", "requires-python")
-_HINT = (
-    "write `name`, `version` and `dependencies` in [project], without `dynamic`; or `tenv run TARGET -- python -m pip "
-)
-_HINT += "install` installs it, and `tenv create` keeps it"
+_OLD_BACKEND = (("setuptools>=40.8.0",), "setuptools.build_meta:__legacy__", ())
+"""What PEP 517 and PEP 518 name for a tree without a build backend of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectMetadata:
-    """The static metadata of a source tree.
+    """The metadata of a source tree.
 
     Attributes:
         name: The normalized name.
@@ -32,6 +31,7 @@ class ProjectMetadata:
         requires: The requirements, those of extras with their marker.
         extras: The names of its extras.
         python: The accepted Pythons, as PEP 440 specifiers; empty for any.
+        dynamic: Whether the build backend computes them, so that they may change with every commit.
     """
 
     name: str
@@ -39,6 +39,7 @@ class ProjectMetadata:
     requires: tuple[str, ...]
     extras: tuple[str, ...] = ()
     python: str = ""
+    dynamic: bool = False
 
     def core_metadata(self) -> str:
         """Return the metadata as the ``METADATA`` of a wheel."""
@@ -48,45 +49,119 @@ class ProjectMetadata:
         return "\n".join([*rows, *(f"Requires-Dist: {line}" for line in self.requires)]) + "\n"
 
 
-def read_project(raw: bytes | None, where: str) -> ProjectMetadata:
-    """Return the metadata of a source tree.
+def read_project(raw: bytes | None, where: str) -> ProjectMetadata | None:
+    """Return the static metadata of a source tree; None if its build backend computes a part of them.
 
     Args:
         raw: Its ``pyproject.toml``; None if it has none.
         where: The source tree, for messages.
 
     Raises:
-        NoSolutionError: The file is missing or invalid, or leaves a value to the build backend.
+        NoSolutionError: The file is invalid.
     """
+    project = _table(raw, where, "project")
+    if project is None:
+        return None
+    dynamic = project.get("dynamic", [])
+    if isinstance(dynamic, list) and any(key in dynamic for key in _NEEDED):
+        return None
+    with _valid(f"{where}: [project] of its pyproject.toml"):
+        return _metadata(project)
+
+
+def name_of_project(raw: bytes | None, where: str) -> str:
+    """Return the normalized name in a ``pyproject.toml``, which is never dynamic; empty if it has none.
+
+    Raises:
+        NoSolutionError: The file is invalid.
+    """
+    project = _table(raw, where, "project") or {}
+    with _valid(f"{where}: [project] of its pyproject.toml"):
+        return _name(project["name"]) if "name" in project else ""
+
+
+def build_system(raw: bytes | None, where: str) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """Return what a tree's build backend requires, the backend, and the folders of the tree that it lies in.
+
+    Raises:
+        NoSolutionError: The file is invalid.
+    """
+    table = _table(raw, where, "build-system")
+    if table is None:
+        return _OLD_BACKEND
+    with _valid(f"{where}: [build-system] of its pyproject.toml"):
+        requires, folders = (_texts(table.get(key, [])) for key in ("requires", "backend-path"))
+        backend = table.get("build-backend", _OLD_BACKEND[1])
+        if not isinstance(backend, str):
+            raise TypeError("`build-backend` is not a text")
+        return requires, backend, folders
+
+
+def parse_core_metadata(raw: bytes, where: str) -> ProjectMetadata:
+    """Return the metadata that a build backend has written.
+
+    Args:
+        raw: The file ``METADATA``.
+        where: The source tree, for messages.
+
+    Raises:
+        NoSolutionError: The file is invalid, or a requirement names an address.
+    """
+    from packaging.metadata import parse_email  # late: only for a tree with a dynamic value
+
+    found, _ = parse_email(raw)
+    with _valid(f"{where}: the metadata of its build backend"):
+        project = {
+            "name": found["name"],
+            "version": found["version"],
+            "dependencies": found.get("requires_dist", []),
+            "requires-python": found.get("requires_python", ""),
+        }
+        extras = tuple(normalize(extra) for extra in found.get("provides_extra", []))
+        return replace(_metadata(project), extras=extras, dynamic=True)
+
+
+def _table(raw: bytes | None, where: str, name: str) -> dict[str, Any] | None:
+    """Return a table of a ``pyproject.toml``; None without one."""
     if raw is None:
-        raise NoSolutionError(f"{where}: has no pyproject.toml, so its requirements can't be locked", hint=_HINT)
+        return None
     try:
-        project = tomli.loads(raw.decode("utf-8")).get("project")
+        table = tomli.loads(raw.decode("utf-8")).get(name)
     except (ValueError, RecursionError) as error:
         raise NoSolutionError(f"{where}: its pyproject.toml is not TOML: {error}") from error
-    if not isinstance(project, dict):
-        raise NoSolutionError(f"{where}: its pyproject.toml has no [project], so it can't be locked", hint=_HINT)
-    dynamic = project.get("dynamic", [])
-    left = [key for key in _NEEDED if isinstance(dynamic, list) and key in dynamic]
-    if left:
-        why = f"{where}: only its build backend knows {', '.join(left)}, and tenv runs no code to lock"
-        raise NoSolutionError(why, hint=_HINT)
+    if table is not None and not isinstance(table, dict):
+        raise NoSolutionError(f"{where}: {name} of its pyproject.toml is not a table")
+    return table
+
+
+@contextlib.contextmanager
+def _valid(what: str) -> Iterator[None]:
+    """Turn what reading an invalid value raises into the error of a lock that can't be made."""
     try:
-        return _metadata(project)
+        yield
     except (KeyError, TypeError, AttributeError, ValueError) as error:  # InvalidRequirement and so on are ValueErrors
-        raise NoSolutionError(f"{where}: [project] of its pyproject.toml is not valid: {error!s}") from error
+        raise NoSolutionError(f"{what} is not valid: {error!s}") from error
+
+
+def _texts(values: list[str]) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("a list of texts was expected")
+    return tuple(values)
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name.isprintable() or not normalize(name):
+        raise ValueError(f"`name` is {name!r}")
+    return normalize(name)
 
 
 def _metadata(project: dict[str, Any]) -> ProjectMetadata:
     from packaging.specifiers import SpecifierSet  # late: 15 ms
     from packaging.version import Version  # late: 11 ms
 
-    name = project["name"]
-    if not isinstance(name, str) or not name.isprintable() or not normalize(name):
-        raise ValueError(f"`name` is {name!r}")
     extras = project.get("optional-dependencies", {})
     return ProjectMetadata(
-        normalize(name),
+        _name(project["name"]),
         str(Version(project["version"])),
         (*_lines(project.get("dependencies", []), ""), *(x for one in extras for x in _lines(extras[one], one))),
         tuple(normalize(extra) for extra in extras),

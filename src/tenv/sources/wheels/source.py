@@ -185,8 +185,10 @@ class WheelWork(Work):
         self._settle_shared(wheels, files)
         remove_old_bytecode(job.prefix, self._before, files)
         installed = there.versions()
-        rows: tuple[Wheel | LockedTree, ...] = (*wheels, *job.lock.trees_for(job.platform, plan.minor))
+        trees = job.lock.trees_for(job.platform, plan.minor)
+        rows: tuple[Wheel | LockedTree, ...] = (*wheels, *(tree for tree in trees if not tree.dynamic))
         wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
+        wrong += [tree.name for tree in trees if tree.dynamic and tree.name not in installed]
         if wrong:
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"

@@ -1,10 +1,13 @@
-"""Packages that are built from source trees: locked by their static metadata, built and installed by uv.
+"""Packages that are built from source trees: locked by their metadata, built and installed by uv.
 
 To uv, which resolves what they require, each is a wheel with that metadata and no files, so that a lock for any
-platform is made on any other, and no code of a tree runs before ``tenv create``.
+platform is made on any other. Where the ``pyproject.toml`` holds all of it, no code of a tree runs before
+``tenv create``; else the build backend is asked, by `tenv lock` and `tenv update` alone.
 """
 
 import contextlib
+import re
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +18,7 @@ from urllib.parse import quote
 
 from tenv.core.errors import NoSolutionError
 from tenv.core.files import read_regular
-from tenv.core.names import info_of, pure_wheel
+from tenv.core.names import info_of, normalize, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock
 from tenv.locks.source_tree import LockedTree
@@ -26,6 +29,8 @@ from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["Trees", "folder_differences", "locate", "requirement_line", "stand_ins"]
+
+_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
 
 Known = tuple[ProjectMetadata, str]
 """The metadata of a source tree, and its commit."""
@@ -42,8 +47,8 @@ class Trees:
         """Return the metadata and the commit of a source tree.
 
         Raises:
-            NoSolutionError: It has no static metadata, or that of another package.
-            NetworkError: Its repository can't be reached.
+            NoSolutionError: It has no metadata, or that of another package.
+            NetworkError: Its repository, or what its build backend requires, can't be reached.
         """
         key = (name, request)
         if key not in self._known:
@@ -53,8 +58,9 @@ class Trees:
     def _read(self, name: str, request: TreeRequest) -> Known:
         access = self._problem.access
         if request.path:
-            return _of_folder(name, request), ""
-        kept = self._kept(name, request)
+            return self._of_folder(name, request), ""
+        row = self._kept(name, request)
+        kept = row.commit if row else ""
         access.progress.step(f"reading {name} from {request.git}")
         with clone(request, access.environ, offline=access.offline) as tree:
             commit = kept or tree.newest()
@@ -62,16 +68,41 @@ class Trees:
             if kept and raw is None:  # of a history that was rewritten
                 commit = tree.newest()
                 raw = tree.project_file(commit)
-        where = f"{name} of {request.git} at {commit[:12]}"
-        return _require_name(name, read_project(raw, where), where), commit
+            where = f"{name} of {request.git} at {commit[:12]}"
+            found = read_project(raw, where)
+            if found is None and row and row.dynamic and row.commit == commit:
+                return _as_locked(row), commit
+            if found is None:
+                with tree.files(commit) as folder:
+                    found = self._ask(folder, where)
+        return _require_name(name, found, where), commit
 
-    def _kept(self, name: str, request: TreeRequest) -> str:
-        """Return the commit of the old lock, where the manifest asks for the same and it is not to move."""
+    def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
+        where = f"{name} in {request.folder}"
+        found = _static(name, request)
+        return _require_name(name, found or self._ask(request.folder, where), where)
+
+    def _ask(self, folder: Path, where: str) -> ProjectMetadata:
+        """Return the metadata that a build backend computes, run by a Python that the target can use."""
+        from tenv.sources.wheels.backend_metadata import backend_metadata  # late: few trees have a dynamic value
+
+        problem = self._problem
+        access, newest = problem.access, problem.limits.exclude_newer
+        access.progress.say(f"{where}: its build backend runs now, since it computes the version or the requirements")
+        uv = access.uv()
+        minors = problem.manifest.python_minors()
+        pythons = uv.interpreters(minors) if minors else []
+        python = pythons[0].path if pythons else Path(sys.executable)
+        settings = {"UV_EXCLUDE_NEWER": f"{newest:%Y-%m-%dT%H:%M:%SZ}"} if newest else {}
+        return backend_metadata(uv, python, folder, where, access.environ, **settings)
+
+    def _kept(self, name: str, request: TreeRequest) -> LockedTree | None:
+        """Return the row of the old lock, where the manifest asks for the same and its commit is not to move."""
         old, upgrade = self._problem.old, self._problem.upgrade
         if old is None or upgrade is None or name in upgrade:
-            return ""
+            return None
         rows = (tree for trees in old.trees.values() for tree in trees)
-        return next((tree.commit for tree in rows if tree.name == name and tree.request == request), "")
+        return next((tree for tree in rows if tree.name == name and tree.request == request), None)
 
     def locked(self, cases: Sequence[tuple[str, str]]) -> dict[str, tuple[LockedTree, ...]]:
         """Return the rows of the lock by platform.
@@ -87,7 +118,7 @@ class Trees:
             for name, request in sorted(asked.items()):
                 known, commit = self.of(name, request)
                 keys: dict[str, Any] = {**request.given()}
-                rows.append(LockedTree(name, known.version, minors, known.requires, commit, **keys))
+                rows.append(LockedTree(name, known.version, minors, known.requires, commit, known.dynamic, **keys))
             if rows:
                 found[platform] = tuple(rows)
         return found
@@ -97,16 +128,28 @@ def _asked(manifest: Manifest) -> dict[str, TreeRequest]:
     return {name: request.tree for name, request in manifest.wheels.items() if request.tree}
 
 
-def _of_folder(name: str, request: TreeRequest) -> ProjectMetadata:
+def _static(name: str, request: TreeRequest) -> ProjectMetadata | None:
+    """Return the static metadata of a folder; None if its build backend computes a part of them."""
     folder = request.folder
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise NoSolutionError(f"{name}: {folder} {what}", hint="`path` is relative to the folder of the manifest")
-    file = folder / "pyproject.toml"
     raw = None
     with contextlib.suppress(OSError):
-        raw = read_regular(file)
-    return _require_name(name, read_project(raw, f"{name} in {folder}"), str(folder))
+        raw = read_regular(folder / "pyproject.toml")
+    where = f"{name} in {folder}"
+    found = read_project(raw, where)
+    return found and _require_name(name, found, where)
+
+
+def _as_locked(row: LockedTree) -> ProjectMetadata:
+    """Return the metadata of a commit that the lock has from the build backend: a commit does not change."""
+    return ProjectMetadata(row.name, row.version, row.requires, _extras_in(row.requires), dynamic=True)
+
+
+def _extras_in(requires: Sequence[str]) -> tuple[str, ...]:
+    found = (match for text in requires for match in _EXTRA.findall(text))
+    return tuple(dict.fromkeys(map(normalize, found)))
 
 
 def _require_name(name: str, found: ProjectMetadata, where: str) -> ProjectMetadata:
@@ -158,17 +201,22 @@ def _write_wheel(folder: Path, known: ProjectMetadata) -> Path:
 def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
     """Yield how folders of a manifest differ from what their lock says of them, one sentence each.
 
-    A folder that is not there, or that can't be read now, is left to `create`.
+    A folder that is not there, or that can't be read now, is left to `create`, and so is what a build backend computes:
+    no code runs to compare.
     """
     rows: Mapping[str, LockedTree] = {tree.name: tree for tree in lock.trees.get(platform, ())}
     for name, request in _asked(manifest).items():
         if not request.path or name not in rows or rows[name].request != request:
             continue
         try:
-            known = _of_folder(name, request)
+            known = _static(name, request)
         except NoSolutionError:
             continue
         locked = rows[name]
+        if known is None:
+            if not locked.dynamic:
+                yield f"{name} in {request.path} leaves its metadata to its build backend, the lock says otherwise"
+            continue
         if known.version != locked.version:
             yield f"{name} {locked.version} is locked, {request.path} has {known.version}"
         elif known.requires != locked.requires:
@@ -196,7 +244,7 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
         if request is None or request != tree.request:
             raise NoSolutionError(f"{tree.name}: the manifest has no request {tree.request}")
         if request.path:
-            _of_folder(tree.name, request)
+            _static(tree.name, request)
         elif not request.commit:
             access.progress.step(f"checking the commit of {tree.name}")
             with clone(request, access.environ, offline=access.offline) as repository:

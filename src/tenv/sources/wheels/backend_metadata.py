@@ -1,0 +1,105 @@
+"""The metadata that the build backend of a source tree computes, by the hooks of PEP 517.
+
+The backend runs with the rights of the user, in an environment of its own with what it requires from the index in use.
+"""
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.errors import NoSolutionError
+from tenv.sources.wheels.project_metadata import ProjectMetadata, build_system, parse_core_metadata
+from tenv.sources.wheels.uv import Uv
+from tenv.toolchain.discover import python_program
+
+__all__ = ["backend_metadata"]
+
+_SECONDS = 1800.0
+"""A backend without the hook for metadata builds the whole wheel."""
+
+_LINES = 12
+"""How many of its last lines a failure quotes."""
+
+_HINT = (
+    "write `version` and `dependencies` in [project] without `dynamic`; or `tenv run TARGET -- python -m pip install "
+    "--no-build-isolation` installs it, and `tenv create` keeps it"
+)
+
+
+def backend_metadata(
+    uv: Uv, python: Path, folder: Path, where: str, environ: Mapping[str, str], **settings: str
+) -> ProjectMetadata:
+    """Return the metadata of a source tree from its build backend.
+
+    Args:
+        uv: uv, which installs what the backend requires.
+        python: The Python that runs the backend.
+        folder: The source tree.
+        where: The source tree, for messages.
+        environ: The variables of the backend.
+        settings: More variables for uv.
+
+    Raises:
+        NoSolutionError: The tree has no build backend, or it fails.
+        NetworkError: The index of what it requires can't be reached.
+    """
+    file = folder / "pyproject.toml"
+    raw = file.read_bytes() if file.is_file() else None
+    if raw is None and not (folder / "setup.py").is_file():
+        raise NoSolutionError(f"{where}: has neither a pyproject.toml nor a setup.py")
+    requires, backend, inside = build_system(raw, where)
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        place = Path(name)
+        uv.make_environment(place / "environment", python, "build")
+        own = python_program(place / "environment")
+        hooks = _Hooks(own, where, environ)
+        _install(uv, own, requires, where, settings)
+        from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller  # late: only for such a tree
+
+        caller = BuildBackendHookCaller(str(folder), backend, inside, runner=hooks.run, python_executable=str(own))
+        try:
+            _install(uv, own, caller.get_requires_for_build_wheel(), where, settings)
+            info = caller.prepare_metadata_for_build_wheel(str(place))
+        except BackendUnavailable as error:
+            why = str(error).strip().splitlines()
+            raise NoSolutionError(
+                f"{where}: its build backend {backend} can't be imported: {''.join(why[-1:])}"
+            ) from error
+        except (ValueError, TypeError, OSError) as error:
+            raise NoSolutionError(f"{where}: its build backend {backend} does not answer: {error}") from error
+        return parse_core_metadata((place / info / "METADATA").read_bytes(), where)
+
+
+def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings: Mapping[str, str]) -> None:
+    lines = "".join(f"{line}\n" for line in requires)
+    if not lines:
+        return
+    done = uv.run("pip", "install", "--python", str(python), "--requirement", "-", text=lines, **settings)
+    if done.status:
+        raise uv.error(done.stderr, f"{where}: what its build backend requires can't be installed")
+
+
+class _Hooks:
+    """Runs the hooks of a backend."""
+
+    def __init__(self, python: Path, where: str, environ: Mapping[str, str]) -> None:
+        programs = f"{python.parent}{':' if python.parent.name == 'bin' else ';'}{environ.get('PATH', '')}"
+        kept = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+        self._environ = {**kept, "PATH": programs, "VIRTUAL_ENV": str(python.parent.parent)}
+        self._where = where
+
+    def run(self, cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
+        """Run a hook, as `pyproject_hooks` wants it.
+
+        Raises:
+            NoSolutionError: It fails.
+        """
+        environment = {**self._environ, **(extra_environ or {})}
+        done = process.run(cmd, environment=environment, folder=Path(cwd) if cwd else None, timeout=_SECONDS)
+        if isinstance(done, process.Missing):
+            raise NoSolutionError(f"{self._where}: its build backend does not run: {done.reason}")
+        if done.status:
+            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            shown = "".join(f"\n  {line}" for line in said[-_LINES:])
+            raise NoSolutionError(f"{self._where}: its build backend can't say what it requires:{shown}", hint=_HINT)
