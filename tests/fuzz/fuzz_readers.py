@@ -2,9 +2,12 @@
 
     python -m tests.fuzz.fuzz_readers JOURNAL --seconds 3600 [--only lock]
     python -m tests.fuzz.fuzz_readers JOURNAL --report
+    python -m tests.fuzz.fuzz_readers JOURNAL --compact
 
-JOURNAL keeps what was done, and the next run goes on where the last one ended. A round is made from the seed, the kind
-of file and its number alone. A round fails when anything but tenv's own error comes out, when it takes more than 5 s of
+JOURNAL keeps what was done, and the next run goes on where the last one ended. `journal.jsonl` beside this script adds
+up the hours of all machines; `--compact` leaves one row in it for each seed and kind of file. Two runs at a time need
+two seeds and two journals, which are joined as files. A round is made from the seed, the kind of file and its number
+alone. A round fails when anything but tenv's own error comes out, when it takes more than 5 s of
 processor time, or when the process holds more than 500 MB. The file that failed is kept beside the journal.
 """
 
@@ -27,9 +30,12 @@ SLOW = 5.0
 """Seconds of processor time."""
 LARGE = 500_000
 """KiB of memory."""
-PATIENCE = 120.0
-"""Seconds that a worker may be silent: it shares its processor with other work."""
-BATCH = 20.0
+HANG = 60
+"""Seconds of processor time after which the kernel ends a worker beyond its batch."""
+PATIENCE = 3600.0
+"""Seconds that a worker may last: it may run at idle priority beside other work."""
+BATCH = 30.0
+"""Seconds of processor time of one worker."""
 
 
 def round_of(kind: str, seed: str, number: int) -> tuple[str, bytes]:
@@ -69,9 +75,14 @@ def held() -> str:
 
 
 def work(kind: str, seed: str, first: int, seconds: float) -> None:
-    """Play rounds for a while: the number of each is printed before it begins, and what went wrong after it."""
-    end, number = time.monotonic() + seconds, first
-    while time.monotonic() < end:
+    """Play rounds for some seconds of processor time.
+
+    The number of each is printed before it begins, and what went wrong after it.
+    """
+    most = int(seconds) + HANG
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
+    number = first
+    while time.process_time() < seconds:
         print(f"round {number}", flush=True)
         if fault := play(kind, *round_of(kind, seed, number)) or held():
             print(f"fault {json.dumps(fault)}", flush=True)
@@ -88,12 +99,10 @@ def run_worker(kind: str, seed: str, first: int, seconds: float) -> dict[str, An
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     faults: dict[int, str] = {}
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=seconds + PATIENCE, check=False, cwd=HERE.parents[1]
-        )
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=HERE.parents[1])
         lines, ended = done.stdout.splitlines(), f"ended with {done.returncode}: {done.stderr[-300:]}"
     except subprocess.TimeoutExpired as error:
-        lines, ended = (error.stdout or b"").decode().splitlines(), f"was silent for {PATIENCE:.0f} s"
+        lines, ended = (error.stdout or b"").decode().splitlines(), f"did not end within {PATIENCE:.0f} s"
     number = first
     for line in lines:
         word, _, rest = line.partition(" ")
@@ -111,6 +120,18 @@ def run_worker(kind: str, seed: str, first: int, seconds: float) -> dict[str, An
 
 def rows_of(journal: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in journal.read_text().splitlines()] if journal.is_file() else []
+
+
+def compact(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each seed and kind of file, from its first round to its last one."""
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        whole = sums.setdefault((row["kind"], row["seed"]), {**row, "rounds": 0, "cpu": 0.0, "faults": {}})
+        whole["first"] = min(whole["first"], row["first"])
+        whole["rounds"] += row["rounds"]
+        whole["cpu"] = round(whole["cpu"] + row["cpu"], 2)
+        whole["faults"] |= row["faults"]
+    return [sums[key] for key in sorted(sums)]
 
 
 def report(rows: list[dict[str, Any]]) -> str:
@@ -143,13 +164,17 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", help="one kind of file")
     parser.add_argument("--report", action="store_true", help="print what the journal holds")
+    parser.add_argument("--compact", action="store_true", help="join the rows of each seed and kind of file")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
         work(given.work, given.seed, given.first, given.seconds)
         return 0
-    if not given.report:
+    if given.compact:
+        whole = compact(rows_of(given.journal))
+        given.journal.write_text("".join(f"{json.dumps(row)}\n" for row in whole))
+    elif not given.report:
         fuzz(given.journal, given.seed, given.only, given.seconds)
     rows = rows_of(given.journal)
     print(report(rows))

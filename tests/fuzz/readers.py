@@ -15,6 +15,7 @@ from tenv.interop.formats import recognize
 from tenv.interop.reading import read_source
 from tenv.locks.difference import compare
 from tenv.sources.wheels.installed import Wheels
+from tenv.sources.wheels.project_metadata import build_system, name_of_project, parse_core_metadata, read_project
 from tenv.targets.config import read_project_settings, read_settings
 from tenv.targets.search import Origin, Place, SearchPath
 from tests.attacks.test_changed_values import FILES
@@ -27,6 +28,18 @@ SNAPSHOTS = ROOT / "tests" / "interop" / "__snapshots__" / "test_format_family"
 RECORD = "alpha/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\nalpha-1.0.dist-info/RECORD,,\n"
 FORMS = ("conda-lock", "environment.yml", "explicit", "pixi", "pylock.toml", "requirements.txt")
 INFO = "lib/python3.11/site-packages/alpha-1.0.dist-info"
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+METADATA = """\
+Metadata-Version: 2.4
+Name: Vision
+Version: 1.0.dev3+g12ab
+Requires-Python: >=3.9,<4
+Provides-Extra: test
+Requires-Dist: numpy>=1.26; python_version < "3.13"
+Requires-Dist: pytest>=8; extra == "test"
+
+Long text
+"""
 SETTINGS = 'safe-folders = ["/opt/x"]\nlink-mode = "copy"\nunpack-limit = "4 GiB"\nsync = true\n'
 
 
@@ -102,6 +115,16 @@ def _import(folder: Path, name: str) -> None:
     found.read(source)
 
 
+def _source_tree(folder: Path, _: str) -> None:
+    raw = (folder / "pyproject.toml").read_bytes()
+    for read in (name_of_project, build_system, read_project):
+        read(raw, "x")
+
+
+def _core_metadata(folder: Path, _: str) -> None:
+    parse_core_metadata((folder / "METADATA").read_bytes(), "x")
+
+
 def _pasted() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((ROOT / "tests" / "pasted").glob("*.txt"))}
 
@@ -114,6 +137,8 @@ READERS: dict[str, Reader] = {
     "lock": Reader(functools.cache(_locks), _judge),
     "manifest": Reader(functools.cache(_manifests), lambda folder, name: _targets(folder).find(Path(name).stem)),
     "import": Reader(functools.cache(_imports), _import),
+    "source tree": Reader(lambda: {"pyproject.toml": PROJECT.encode()}, _source_tree),
+    "metadata of a backend": Reader(lambda: {"METADATA": METADATA.encode()}, _core_metadata),
     "record of a wheel": Reader(lambda: {f"{INFO}/RECORD": RECORD.encode()}, _wheels),
     **{f"note {Path(name).parts[-2]} {Path(name).stem}": _of_state(name) for name in FILES},
     "config": Reader(lambda: {"config.toml": SETTINGS.encode()}, lambda folder, _: read_settings(folder)),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.fuzz_readers import main, play, round_of, rows_of, run_worker
+from tests.fuzz.fuzz_readers import compact, main, play, round_of, rows_of, run_worker
 from tests.fuzz.readers import READERS
 
 HERE = Path(__file__).parent
@@ -41,6 +41,12 @@ def test_a_crash_of_the_interpreter_is_a_fault_of_its_round(monkeypatch: pytest.
     monkeypatch.setattr(subprocess, "run", dying)
     row = run_worker("manifest", "x", 4, 1.0)
     assert (row["rounds"], row["faults"]) == (2, {"5": "ended with -11: Segmentation fault"})
+
+
+def test_the_rows_of_a_journal_are_joined_by_seed_and_kind() -> None:
+    row = {"kind": "lock", "seed": "1", "first": 0, "rounds": 3, "cpu": 1.5, "faults": {}}
+    rows = [row, {**row, "first": 3, "rounds": 4, "faults": {"5": "x"}}, {**row, "seed": "2"}]
+    assert compact(rows) == [{**row, "rounds": 7, "cpu": 3.0, "faults": {"5": "x"}}, {**row, "seed": "2"}]
 
 
 @pytest.mark.long
