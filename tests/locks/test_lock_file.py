@@ -56,7 +56,7 @@ def test_a_lock_names_no_host(path: Path) -> None:
             LockCorruptError,
             "is the lock of `2001-13-45`, not of `t`",
         ),
-        (lambda raw: raw.replace(b"schema: 1", b"schema: 5"), LockNewerError, "was written by tenv"),
+        (lambda raw: raw.replace(b"schema: 1", b"schema: 6"), LockNewerError, "was written by tenv"),
         (lambda raw: raw.replace(b"version: 7", b"version: 8", 1), LockNewerError, "was written by tenv"),
         (lambda raw: raw.replace(b"schema: 1", b"schema: x"), LockCorruptError, "tenv.schema: is missing"),
         (lambda raw: raw.replace(b"target: t", b"target: u"), LockCorruptError, "is the lock of `u`, not of `t`"),

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-__all__ = ["commit_all", "git", "write_tree"]
+__all__ = ["commit_all", "git", "write_dynamic_tree", "write_tree"]
 
 _BACKEND = '''\
 """A small build backend: wheels with one module, and editable ones that name this folder."""
@@ -16,16 +16,30 @@ import tomllib
 import zipfile
 
 
-def _build(folder, files):
+def _project():
     with open("pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
+    if "version" in project.get("dynamic", []):
+        with open("calls", "a") as file:
+            file.write("called\\n")
+        with open("VERSION") as file:
+            project["version"] = file.readline().strip()
+            project["dependencies"] = file.read().split()
+    return project
+
+
+def _metadata(project):
+    needs = "".join(f"Requires-Dist: {line}\\n" for line in project.get("dependencies", []))
+    return f"Metadata-Version: 2.1\\nName: {project['name']}\\nVersion: {project['version']}\\n{needs}"
+
+
+def _build(folder, files):
+    project = _project()
     stem = f"{project['name']}-{project['version']}"
     info, name = f"{stem}.dist-info", f"{stem}-py3-none-any.whl"
-    needs = "".join(f"Requires-Dist: {line}\\n" for line in project.get("dependencies", []))
     files = {
         **files,
-        f"{info}/METADATA": "Metadata-Version: 2.1\\n"
-        f"Name: {project['name']}\\nVersion: {project['version']}\\n{needs}",
+        f"{info}/METADATA": _metadata(project),
         f"{info}/WHEEL": "Wheel-Version: 1.0\\nGenerator: own\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     }
     rows = ""
@@ -58,6 +72,21 @@ def write_tree(folder: Path, *, version: str = "1.0", requires: str = "alpha>=1"
         f'[project]\nname = "vision"\nversion = "{version}"\ndependencies = ["{requires}"]\n\n'
         '[build-system]\nrequires = []\nbuild-backend = "own_backend"\nbackend-path = ["backend"]\n'
     )
+    return folder
+
+
+def write_dynamic_tree(folder: Path, *, version: str = "1.0", requires: str = "alpha>=1") -> Path:
+    """Write the package `vision` with a backend that reads its version and requirements from a file of its own.
+
+    Each call of the backend adds a line to the file `calls`.
+    """
+    write_tree(folder)
+    file = folder / "pyproject.toml"
+    text = file.read_text().replace(
+        'version = "1.0"\ndependencies = ["alpha>=1"]', 'dynamic = ["version", "dependencies"]'
+    )
+    file.write_text(text)
+    (folder / "VERSION").write_text(f"{version}\n{requires}\n")
     return folder
 
 

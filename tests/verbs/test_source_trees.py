@@ -165,16 +165,16 @@ def test_what_can_not_be_locked_says_why(project: Project, tree: Path) -> None:
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
     text = (tree / "pyproject.toml").read_text()
     for new, why in (
-        (text.replace('version = "1.0"', 'dynamic = ["version"]'), "only its build backend knows version"),
         (text.replace('"vision"', '"other"'), "is the package `other`, not `vision`"),
         (text.replace("alpha>=1", "alpha @ https://example.org/a.whl"), "names an address"),
-        ("[build-system]\n", "has no [project]"),
+        ("project = 1\n", "project of its pyproject.toml is not a table"),
+        (text.replace('name = "vision"', ""), "is not valid: 'name'"),
         ("[", "is not TOML"),
     ):
         (tree / "pyproject.toml").write_text(new)
         assert why in project.fails(5, "no-solution", "lock", "tiny")
     (tree / "pyproject.toml").unlink()
-    assert "has no pyproject.toml" in project.fails(5, "no-solution", "lock", "tiny")
+    assert "has neither a pyproject.toml nor a setup.py" in project.fails(5, "no-solution", "lock", "tiny")
     project.edit("../vision", "../missing")
     assert "does not exist" in project.fails(5, "no-solution", "lock", "tiny")
 

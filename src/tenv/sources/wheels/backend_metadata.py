@@ -57,8 +57,8 @@ def backend_metadata(
         _install(uv, own, requires, where, settings)
         from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller  # late: only for such a tree
 
-        caller = BuildBackendHookCaller(str(folder), backend, inside, runner=hooks.run, python_executable=str(own))
         try:
+            caller = BuildBackendHookCaller(str(folder), backend, inside, hooks.run, str(own))
             _install(uv, own, caller.get_requires_for_build_wheel(), where, settings)
             info = caller.prepare_metadata_for_build_wheel(str(place))
         except BackendUnavailable as error:

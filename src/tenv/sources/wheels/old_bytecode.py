@@ -14,13 +14,15 @@ from tenv.environment.installed_files import Expected
 __all__ = ["remove_old_bytecode"]
 
 
-def remove_old_bytecode(prefix: Path, before: Iterable[Expected], now: Iterable[Expected]) -> None:
+def remove_old_bytecode(prefix: Path, before: Iterable[Expected], now: Iterable[Expected], elsewhere: str = "") -> None:
     """Remove the byte code of the modules that are no longer there or have another content.
 
     Args:
         prefix: The environment.
         before: The files of its wheels before the update.
         now: Those after it.
+        elsewhere: The folder in which Python keeps byte code outside of environments (PYTHONPYCACHEPREFIX), below it by
+            the path of the module; empty for none.
 
     Raises:
         StorageError: A file can't be removed.
@@ -33,6 +35,8 @@ def remove_old_bytecode(prefix: Path, before: Iterable[Expected], now: Iterable[
             cache = root / folder / "__pycache__"
             if cache.resolve() == cache and cache.is_relative_to(root):  # a RECORD may name files anywhere
                 _remove(cache, name.removesuffix(".py"))
+                if elsewhere:
+                    _remove(Path(elsewhere) / (prefix / folder).relative_to(prefix.anchor), name.removesuffix(".py"))
 
 
 def _remove(cache: Path, module: str) -> None:

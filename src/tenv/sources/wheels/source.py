@@ -183,7 +183,7 @@ class WheelWork(Work):
             self._remove_gone()
         files = self._replace_changed(wheels, records)
         self._settle_shared(wheels, files)
-        remove_old_bytecode(job.prefix, self._before, files)
+        remove_old_bytecode(job.prefix, self._before, files, job.context.environ.get("PYTHONPYCACHEPREFIX", ""))
         installed = there.versions()
         trees = job.lock.trees_for(job.platform, plan.minor)
         rows: tuple[Wheel | LockedTree, ...] = (*wheels, *(tree for tree in trees if not tree.dynamic))
