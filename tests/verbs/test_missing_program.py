@@ -1,0 +1,46 @@
+"""What is said of a program that is neither in the environment nor on PATH, and of a file to import that is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.projects import Project, call
+
+
+@pytest.fixture
+def created(project: Project) -> Project:
+    """A project whose target is created."""
+    project.narrow()
+    project.edit('native = "*"\n', "")
+    project.ok("lock", "tiny")
+    project.ok("create", "tiny")
+    return project
+
+
+def test_a_missing_program_leads_to_a_similar_one_or_its_package(
+    created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "frobnicate").write_text("#!/bin/sh\n")
+    (folder / "frobnicate").chmod(0o755)
+    (folder / "frobnicatf").write_text("no program")
+    monkeypatch.setenv("PATH", str(folder))
+    for typed, hint in (
+        ("frobnicat", "did you mean `frobnicate`?"),
+        ("lintrunner", "`tenv add tiny lintrunner` adds it to the environment"),
+        ("zzzzzzzz", "`tenv packages tiny` lists what the environment has"),
+        ("./zzzzzzzz", f"a name with `/` is a path, here from {created.folder}"),
+    ):
+        said = created.fails(2, "usage", "run", "tiny", "--", typed)
+        assert f"no program `{typed}`" in said
+        assert hint in said
+
+
+def test_a_missing_file_to_import_leads_to_what_is_there(project: Project) -> None:
+    for name in ("environment.yml", "dev-requirements.txt", "notes.md"):
+        (project.folder / name).write_text("")
+    assert "did you mean `environment.yml`?" in call("import", "enviroment.yml").err
+    assert "did you mean `dev-requirements.txt` or `environment.yml`" in call("import", "zzz").err
+    ended = call("import", "missing/folder/x.yml")
+    assert (ended.status, "can't be read" in ended.err) == (2, True)
