@@ -8,6 +8,7 @@ from tenv.builds.compile_cache import LOG, cache_variables, choose_cache, path_f
 from tenv.builds.fast_linker import linker_flags
 from tenv.builds.memory_launcher import VARIABLE, launcher_of
 from tenv.builds.task_costs import links_at_once
+from tenv.builds.warning_flags import warning_flags
 from tenv.core.missing import Missing
 from tenv.host.machine import probe
 
@@ -39,6 +40,8 @@ def build_environ(job: BuildJob) -> dict[str, str]:
         folders = (job.environment.prefix / "bin", *job.toolchain.programs)
         if flags := linker_flags(folders, environ.get("CXX", "c++"), environ):
             environ["LDFLAGS"] = flags
+    if flags := warning_flags(job.checkout, environ):
+        environ["CXXFLAGS"] = flags
     choice = choose_cache(job.target.manifest.cache, environ, cache_storage(job))
     cached = cache_variables(choice, job.checkout, environ)
     if choice.name == "ccache" and choice.program:

@@ -1,0 +1,54 @@
+"""Warnings of newer GCCs that end the build of a dependency, kept as warnings.
+
+FBGEMM compiles with ``-Werror``, and GCC 12 takes the undefined upper halves in its own AVX-512 headers for values that
+are used uninitialized (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105593): UtilsAvx512.cc, QuantUtilsAvx512.cc and
+FbgemmBfloat16ConvertAvx512.cc fail at the commits that PyTorch 1.12 to 2.6 pin (pytorch/pytorch#77939, #104519,
+#129358, #150846; tried with GCC 12.2, which needs both options; GCC 11.3 needs none).
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.file_content import read_text
+from tenv.core.missing import Missing
+
+__all__ = ["warning_flags"]
+
+_OPTIONS = ("-Wno-error=maybe-uninitialized", "-Wno-error=uninitialized")
+_FIRST = 12
+"""The first major version of GCC with such warnings."""
+
+_MACRO = re.compile(r"^#define (\w+) ?(.*)$", re.MULTILINE)
+_OFF = frozenset({"0", "off", "no", "false", "n"})
+_SECONDS = 20.0
+
+
+def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
+    """Return the CXXFLAGS with which FBGEMM compiles; those of `environ` where it needs no more.
+
+    Args:
+        checkout: The PyTorch checkout.
+        environ: The environment of the build.
+    """
+    flags = environ.get("CXXFLAGS", "")
+    missing = [option for option in _OPTIONS if option not in shlex.split(flags)]
+    if not missing or environ.get("USE_FBGEMM", "1").lower() in _OFF or not _stops_at_warnings(checkout):
+        return flags
+    words = [*shlex.split(environ.get("CXX", "") or "c++"), "-dM", "-E", "-x", "c++", os.devnull]
+    said = process.run(words, environment=environ, timeout=_SECONDS)
+    macros = {} if isinstance(said, Missing) or said.status else dict(_MACRO.findall(said.stdout))
+    is_gcc = "__clang__" not in macros and macros.get("__GNUC__", "").isdigit()
+    if is_gcc and int(macros["__GNUC__"]) >= _FIRST and "__x86_64__" in macros:
+        return " ".join([*filter(None, [flags]), *missing])
+    return flags
+
+
+def _stops_at_warnings(checkout: Path) -> bool:
+    try:
+        return "-Werror" in read_text(checkout / "third_party" / "fbgemm" / "CMakeLists.txt")
+    except (OSError, ValueError):
+        return False
