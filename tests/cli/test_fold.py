@@ -232,3 +232,15 @@ def test_pieces_stay_whole_where_they_fit() -> None:
 def test_colors_take_no_columns() -> None:
     painted = "\x1b[1;32myes\x1b[0m and no"
     assert fold_line(painted, 10) == [painted]
+
+
+def test_the_note_on_another_tenv_is_folded(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "tenv"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    said = on_terminal(project, 80, "--help", PATH=f"{other.parent}:{os.environ['PATH']}")
+    note = said.partition("Usage:")[0]
+    assert "another program called tenv" in " ".join(note.split())
+    assert "\n" in note.strip()
+    assert not [line for line in note.splitlines() if len(line) > 80 and " " in line.strip()]

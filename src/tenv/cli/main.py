@@ -137,11 +137,11 @@ def _hint_for(name: str, arguments: list[str]) -> str:
 
 def _name_other() -> None:
     """Name another program called tenv, which is the reason for most to type `python -m tenv`."""
-    from tenv.cli.output import tell  # late: as in the caller
+    from tenv.cli.output import Voice  # late: as in the caller
     from tenv.core.other_programs import note_on_other
 
     if note := note_on_other(os.environ):
-        tell(note)
+        Voice().say(note)
 
 
 def _variable_fault(error: Exception) -> Any:
