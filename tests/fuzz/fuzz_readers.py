@@ -7,8 +7,8 @@
 JOURNAL keeps what was done, and the next run goes on where the last one ended. `journal.jsonl` beside this script adds
 up the hours of all machines; `--compact` leaves one row in it for each seed and kind of file. Two runs at a time need
 two seeds and two journals, which are joined as files. A round is made from the seed, the kind of file and its number
-alone. A round fails when anything but tenv's own error comes out, when it takes more than 5 s of
-processor time, or when the process holds more than 500 MB. The file that failed is kept beside the journal.
+alone. It fails when anything but tenv's own error comes out, when it takes more than 5 s of processor time, or when the
+process holds more than 500 MB. The file that failed is kept beside the journal.
 """
 
 import argparse
@@ -173,7 +173,9 @@ def main() -> int:
         return 0
     if given.compact:
         whole = compact(rows_of(given.journal))
-        given.journal.write_text("".join(f"{json.dumps(row)}\n" for row in whole))
+        aside = given.journal.with_name(f"{given.journal.name}.new")
+        aside.write_text("".join(f"{json.dumps(row)}\n" for row in whole))
+        aside.replace(given.journal)  # the only record of hours is never half there
     elif not given.report:
         fuzz(given.journal, given.seed, given.only, given.seconds)
     rows = rows_of(given.journal)

@@ -39,7 +39,7 @@ def test_add_says_why_and_how_else(text: str, project: Project) -> None:
         ("it @ git+http://example.org/it.git", "expected an address that begins with https:// or ssh:// or file://"),
         ("it @ git+https://example.org/it.git@-v1", "is not the name of a branch"),
         ("it @ git+https://example.org/it.git#subdirectory=../it", "expected a folder below"),
-        (".", "has no pyproject.toml"),
+        (".", "no [project] of a pyproject.toml has the name"),
     ],
 )
 def test_add_names_what_is_wrong(text: str, said: str, project: Project) -> None:

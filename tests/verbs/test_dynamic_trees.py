@@ -1,5 +1,6 @@
 """Source trees whose build backend computes their version and requirements: when it is asked, and what is then held."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -139,3 +140,36 @@ def test_add_takes_the_name_that_is_static_or_typed(project: Project, tree: Path
     (tree / "pyproject.toml").unlink()
     (tree / "setup.py").write_text("")
     assert "`NAME @ ./vision` names it" in project.fails(2, "usage", "add", "tiny", "./vision")
+
+
+def test_a_feature_brings_a_tree(project: Project, tree: Path) -> None:
+    assert tree.is_dir()
+    project.edit('alpha  = ">=1"', 'beta = "*"\n[feature.dev.pypi-dependencies]\nvision = { path = "../vision" }')
+    project.ok("lock", "tiny")
+    good = project.lock.read_text()
+    assert "dynamic: true\n      features: [dev]\n" in good
+    project.ok("lock", "tiny", "--check")
+    project.ok("create", "tiny", "--locked")
+    assert "vision" not in project.ok("packages", "tiny").out
+    project.ok("create", "tiny", "--locked", "--with", "dev")
+    assert "vision" in project.ok("packages", "tiny").out
+    project.ok("verify", "tiny")
+    project.ok("create", "tiny", "--locked", "--with", "none")
+    assert not [*project.site().glob("vision*")]
+
+    for new in ("features: []", "features: [other]", "features: ['../x']", "features: 1"):
+        project.lock.write_text(good.replace("features: [dev]\n      python", f"{new}\n      python"))
+        assert project.lock.read_text() != good
+        assert call("create", "tiny", "--locked", "--anew").status == 7, new
+
+
+def test_diff_shows_whether_a_backend_computed_the_metadata(project: Project, tree: Path, tmp_path: Path) -> None:
+    commit_all(tree, "first")
+    project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}" }}')
+    project.ok("lock", "tiny")
+    other = tmp_path / "other.lock"
+    other.write_text(project.lock.read_text().replace("      dynamic: true\n", ""))
+    ended = call("diff", str(project.lock), str(other), "--json", "--exit-code")
+    assert ended.status == 1
+    (found,) = json.loads(ended.out)["data"]["changed"]
+    assert [field["name"] for field in found["fields"]] == ["dynamic"]

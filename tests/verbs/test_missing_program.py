@@ -30,7 +30,7 @@ def test_a_missing_program_leads_to_a_similar_one_or_its_package(
         ("frobnicat", "did you mean `frobnicate`?"),
         ("lintrunner", "`tenv add tiny lintrunner` adds it to the environment"),
         ("zzzzzzzz", "`tenv packages tiny` lists what the environment has"),
-        ("./zzzzzzzz", f"a name with `/` is a path, here from {created.folder}"),
+        ("./zzzzzzzz", "`./zzzzzzzz` is a path, here from "),
     ):
         said = created.fails(2, "usage", "run", "tiny", "--", typed)
         assert f"no program `{typed}`" in said
@@ -43,4 +43,4 @@ def test_a_missing_file_to_import_leads_to_what_is_there(project: Project) -> No
     assert "did you mean `environment.yml`?" in call("import", "enviroment.yml").err
     assert "did you mean `dev-requirements.txt` or `environment.yml`" in call("import", "zzz").err
     ended = call("import", "missing/folder/x.yml")
-    assert (ended.status, "can't be read" in ended.err) == (2, True)
+    assert (ended.status, "hint" in ended.err) == (2, False)

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from tenv.builds.switches import is_off
 from tenv.core import process
 from tenv.core.file_content import read_text
 from tenv.core.missing import Missing
@@ -23,7 +24,6 @@ _FIRST = 12
 """The first major version of GCC with such warnings."""
 
 _MACRO = re.compile(r"^#define (\w+) ?(.*)$", re.MULTILINE)
-_OFF = frozenset({"0", "off", "no", "false", "n"})
 _SECONDS = 20.0
 
 
@@ -35,10 +35,14 @@ def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
         environ: The environment of the build.
     """
     flags = environ.get("CXXFLAGS", "")
-    missing = [option for option in _OPTIONS if option not in shlex.split(flags)]
-    if not missing or environ.get("USE_FBGEMM", "1").lower() in _OFF or not _stops_at_warnings(checkout):
+    try:
+        given, compiler = shlex.split(flags), shlex.split(environ.get("CXX", "") or "c++")
+    except ValueError:  # a quotation that does not end: the build itself will say so
         return flags
-    words = [*shlex.split(environ.get("CXX", "") or "c++"), "-dM", "-E", "-x", "c++", os.devnull]
+    missing = [option for option in _OPTIONS if option not in given and "-Wno-error" not in given]
+    if not missing or is_off(environ.get("USE_FBGEMM", "1")) or not _stops_at_warnings(checkout):
+        return flags
+    words = [*compiler, "-dM", "-E", "-x", "c++", os.devnull]
     said = process.run(words, environment=environ, timeout=_SECONDS)
     macros = {} if isinstance(said, Missing) or said.status else dict(_MACRO.findall(said.stdout))
     is_gcc = "__clang__" not in macros and macros.get("__GNUC__", "").isdigit()

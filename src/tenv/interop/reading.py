@@ -35,11 +35,11 @@ def read_source(path: Path, environment: str = "", platforms: tuple[str, ...] = 
 
 
 def _hint(path: Path) -> str:
-    """Return where a file that is missing may lie: a similar name, or what other tools call theirs, in its folder."""
+    """Return a hint at similar names in the folder of a missing file, or at those that other tools give theirs."""
     try:
         there = sorted(entry.name for entry in path.absolute().parent.iterdir() if entry.is_file())
     except OSError:
-        return f"the folder {path.absolute().parent} can't be read"
+        return ""
     usual = [name for name in there if name in _USUAL or name.endswith(("requirements.txt", "conda-lock.yml"))]
     if similar := most_similar(path.name, there):
         usual = similar

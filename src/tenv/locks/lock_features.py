@@ -41,6 +41,10 @@ def divide(manifest: Manifest, files: Files) -> Files:
             for on, rows in wheels.items()
         },
         "archives": {on: _divide_archives(rows, _requests(manifest, on, "archives")) for on, rows in archives.items()},
+        "trees": {
+            on: _divide_trees(trees, wheels.get(on, ()), _requests(manifest, on, "wheels"), on, conda.get(on, ()))
+            for on, trees in files.get("trees", {}).items()
+        },
     }
 
 
@@ -83,17 +87,46 @@ def _divide_wheels(
     trees: tuple[LockedTree, ...],
 ) -> tuple[Wheel, ...]:
     """Return the wheels with their features; one that is in different ones by Python has a row for each."""
+    by_minor = _reached(wheels, trees, asked, platform, conda)
+    return tuple(row for wheel in wheels for row in _split(wheel, by_minor))
+
+
+def _divide_trees(
+    trees: tuple[LockedTree, ...],
+    wheels: tuple[Wheel, ...],
+    asked: Mapping[str, Mapping[str, Any]],
+    platform: str,
+    conda: tuple[CondaPackage, ...],
+) -> tuple[LockedTree, ...]:
+    """Return the source trees with their features; one that the target needs for any Python is the target's."""
+    by_minor = _reached(wheels, trees, asked, platform, conda)
+
+    def bringing(tree: LockedTree) -> tuple[str, ...]:
+        found = [_features(tree.name, by_minor[minor]) for minor in tree.python]
+        return tuple(sorted({name for names in found for name in names})) if all(found) else ()
+
+    return tuple(replace(tree, features=bringing(tree)) for tree in trees)
+
+
+def _reached(
+    wheels: tuple[Wheel, ...],
+    trees: tuple[LockedTree, ...],
+    asked: Mapping[str, Mapping[str, Any]],
+    platform: str,
+    conda: tuple[CondaPackage, ...],
+) -> dict[str, dict[str, Iterable[str]]]:
+    """Return what the target and each feature bring, by Python minor and feature."""
     given = {normalize(name): version for name, version in python_packages(conda).items()}
+    files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
     by_minor = {}
-    for minor in {minor for wheel in wheels for minor in wheel.python}:
-        files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
+    for minor in {minor for file in files for minor in file.python}:
         rows = {file.name: LockedWheel(file.version, file.requires) for file in files if minor in file.python}
         found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
         names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
         if not found[""].complete:  # what may be the target's is the target's
             names[""] = rows.keys() - {name for feature, requests in asked.items() if feature for name in requests}
         by_minor[minor] = names
-    return tuple(row for wheel in wheels for row in _split(wheel, by_minor))
+    return by_minor
 
 
 def _split(wheel: Wheel, by_minor: Mapping[str, Mapping[str, Iterable[str]]]) -> Iterator[Wheel]:
@@ -114,7 +147,7 @@ def _divide_archives(archives: tuple[Archive, ...], asked: Mapping[str, Mapping[
 
 def features_of(lock: Lock) -> tuple[str, ...]:
     """Return the features that a lock has files of, sorted."""
-    kinds: tuple[Mapping[str, tuple[Any, ...]], ...] = (lock.conda, lock.wheels, lock.archives)
+    kinds: tuple[Mapping[str, tuple[Any, ...]], ...] = (lock.conda, lock.wheels, lock.archives, lock.trees)
     return tuple(sorted({name for kind in kinds for rows in kind.values() for row in rows for name in row.features}))
 
 
@@ -138,5 +171,6 @@ def take(lock: Lock, names: Iterable[str] = ()) -> Lock:
         conda=conda,
         wheels=taken(lock.wheels),
         archives=taken(lock.archives),
+        trees=taken(lock.trees),
         left_out=lock.left_out | left,
     )

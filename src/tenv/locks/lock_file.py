@@ -37,7 +37,7 @@ from tenv.targets.sections import SECTIONS
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
 _SCHEMA = 5  # of the `tenv:` mapping: the newest schema that this tenv reads
-_WITHOUT_DYNAMIC = 4  # what it writes for packages of source trees whose pyproject.toml holds all metadata
+_WITHOUT_DYNAMIC = 4  # what it writes for source trees with static metadata that no feature brings
 _WITHOUT_TREES = 3  # what it writes for a target without packages of source trees
 _WITHOUT_FEATURES = 2  # what it writes for a target without features
 _WITHOUT_REQUIRES = 1  # the schema without the requirements of wheels
@@ -103,7 +103,7 @@ def render_lock(lock: Lock, conda: str) -> bytes:
 def _schema(lock: Lock, *, featured: bool, known: bool) -> int:
     """Return the oldest schema that can hold a lock, so that an older tenv reads it."""
     if trees := [tree for rows in lock.trees.values() for tree in rows]:
-        return _SCHEMA if any(tree.dynamic for tree in trees) else _WITHOUT_DYNAMIC
+        return _SCHEMA if any(tree.dynamic or tree.features for tree in trees) else _WITHOUT_DYNAMIC
     return _WITHOUT_TREES if featured else _WITHOUT_FEATURES if known else _WITHOUT_REQUIRES
 
 

@@ -14,6 +14,8 @@ from tenv.core.files import digest_bytes
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import name_fault, place_fault, text_fault
+from tenv.core.versions import is_release
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.tree_request import (
     REVISIONS,
@@ -26,10 +28,10 @@ from tenv.targets.tree_request import (
 
 __all__ = ["ANY_VERSION", "LockedTree", "read_trees", "tree_faults", "tree_row"]
 
-ANY_VERSION = "*"
-"""The version in the note of a package whose build backend computes it: the next build may have another one."""
+ANY_VERSION = "dynamic:"
+"""How the digest in the note of a package begins whose build backend computes its version: it may have another one."""
 
-_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", *TREE_KEYS)
+_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", "features", *TREE_KEYS)
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 
 
@@ -44,6 +46,7 @@ class LockedTree:
         requires: Its requirements when it was locked, those of extras with their marker.
         commit: The full commit; empty for a folder.
         dynamic: Whether the build backend computed them; else its ``pyproject.toml`` holds them.
+        features: The features that bring it; empty where the target itself does.
         git: The URL of the repository, as in the manifest; empty for a folder.
         rev: As in the manifest.
         branch: As in the manifest.
@@ -59,6 +62,7 @@ class LockedTree:
     requires: tuple[str, ...]
     commit: str = ""
     dynamic: bool = False
+    features: tuple[str, ...] = ()
     git: str = ""
     rev: str = ""
     branch: str = ""
@@ -84,9 +88,8 @@ class LockedTree:
     @property
     def note(self) -> tuple[str, ...]:
         """The entry in the state of an environment: the version, and a digest of what the row pins."""
-        return ANY_VERSION if self.dynamic else self.version, digest_bytes(
-            "\n".join((*self.request.asked(), self.commit)).encode()
-        )
+        pinned = digest_bytes("\n".join((*self.request.asked(), self.commit)).encode())
+        return self.version, f"{ANY_VERSION}{pinned}" if self.dynamic else pinned
 
 
 def tree_row(tree: LockedTree) -> dict[str, Any]:
@@ -94,6 +97,7 @@ def tree_row(tree: LockedTree) -> dict[str, Any]:
     row: dict[str, Any] = {"name": tree.name, "version": tree.version, **tree.request.given()}
     row |= {"commit": tree.commit} if tree.commit else {}
     row |= {"dynamic": True} if tree.dynamic else {}
+    row |= {"features": tree.features} if tree.features else {}
     return {**row, "python": tree.python, "requires": list(tree.requires)}
 
 
@@ -119,14 +123,17 @@ def _tree(row: Table) -> LockedTree:
         requires=row.strings("requires"),
         editable=row.flag("editable"),
         dynamic=row.flag("dynamic"),
+        features=row.strings("features"),
         **texts,
     )
     faults = {key: text_fault(text) for key, text in {**texts, "version": tree.version}.items()}
     faults["name"] = name_fault(tree.name) or ("" if normalize(tree.name) == tree.name else "is not a normalized name")
-    faults["requires"] = "holds unprintable characters" if any(map(text_fault, tree.requires)) else ""
+    faults["version"] = faults["version"] or ("" if is_release(tree.version) else "is not a version of PEP 440")
+    faults["requires"] = next(filter(None, map(_requirement_fault, tree.requires)), "")
     faults["path"] = faults["path"] or (
         "" if bool(tree.git) != bool(tree.path) else "stands with `git`, or neither does"
     )
+    faults["features"] = next(filter(None, map(name_fault, tree.features)), "")
     faults["python"] = "" if tree.python and all(map(_MINOR.fullmatch, tree.python)) else "is not a list of minors"
     if tree.git:
         faults |= {"git": git_fault(tree.git), "commit": commit_fault(tree.commit)}
@@ -140,6 +147,15 @@ def _tree(row: Table) -> LockedTree:
         if fault:
             raise row.fail(key, fault)
     return tree
+
+
+def _requirement_fault(text: str) -> str:
+    """Return why a text is not a requirement by name: one with an address would be fetched from there."""
+    if text_fault(text):
+        return "holds unprintable characters"
+    if "@" in text.partition(";")[0] or requirement_of(text) is None:
+        return f"`{text}` is not a requirement by name"
+    return ""
 
 
 def tree_faults(trees: Iterable[LockedTree], asked: Mapping[str, WheelRequest]) -> Iterator[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["WheelRequirement", "requirement_of"]
 
 _LITERAL = re.compile(r"""["']([^"']*)["']""")
+_EXTRA = re.compile(r"""\bextra\s*[=!]=\s*["']([^"']+)["']|["']([^"']+)["']\s*[=!]=\s*extra\b""")
 _VARIABLE = re.compile(r"[a-z][a-z_]+")
 
 
@@ -29,6 +30,7 @@ class WheelRequirement:
         extras: The normalized extras that are asked of it.
         specifier: The versions that fit.
         is_conditional: Whether it has a marker.
+        named: The normalized extras that its marker names.
     """
 
     def __init__(self, requirement: "Requirement") -> None:
@@ -42,6 +44,7 @@ class WheelRequirement:
         named = {normalize(literal) for literal in _LITERAL.findall(text)}
         # A comparison with nothing, or by a part of a text, tells extras apart that the marker does not name.
         self._named = None if "" in named or " in " in text else named
+        self.named: frozenset[str] = frozenset(normalize(one or other) for one, other in _EXTRA.findall(text))
         self._answers: dict[tuple[str | None, ...], bool] = {}
 
     def holds(self, values: Mapping[str, str], extra: str) -> bool:

@@ -97,12 +97,14 @@ class SolveOptions:
         exclude_newer: Ignore files that are newer than this time, in UTC.
         afresh: Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture.
         trust_first_use: Record the digest of a download that has no published one.
+        ask_backends: Run the build backends of source trees whose metadata only they know.
     """
 
     seconds: float = 300.0
     exclude_newer: dt.datetime | None = None
     afresh: bool = False
     trust_first_use: bool = False
+    ask_backends: bool = True
 
 
 @dataclass(frozen=True, slots=True)

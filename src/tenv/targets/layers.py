@@ -45,6 +45,7 @@ def placed(manifest: Manifest, home: Path) -> Manifest:
             for name, request in manifest.wheels.items()
         },
         by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
+        features={name: placed(part, home) for name, part in manifest.features.items()},
     )
 
 

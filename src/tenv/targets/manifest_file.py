@@ -170,10 +170,6 @@ def _read_feature(name: str, table: Table) -> Manifest:
     for platform, part in _platforms(table):
         part.only(_IN_FEATURE)
         by_platform[platform] = lay(general, _read_sections(name, part))
-    for key, request in (row for one in (general, *by_platform.values()) for row in one.wheels.items()):
-        if request.tree:
-            why = "a package of a git repository or a folder stands in the section of the target itself"
-            raise table.table("pypi-dependencies").fail(key, why)
     return replace(general, by_platform=by_platform)
 
 

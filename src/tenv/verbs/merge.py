@@ -19,6 +19,7 @@ from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.locks.three_way import begin_with
 from tenv.project.context import Context
+from tenv.sources.interface import SolveOptions
 from tenv.targets.search import Origin, Place, SearchPath, Target
 from tenv.verbs.diff import difference_of
 from tenv.verbs.kept_locks import require_kept
@@ -128,7 +129,10 @@ def _merge(context: Context, project: Path, path: str, sides: _Sides, conflicts:
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         home = Path(name) / "merged.lock"
         locked = lock_target(
-            replace(context, places=places), replace(target, lock_file=home, lock_home=home), start=start
+            replace(context, places=places),
+            replace(target, lock_file=home, lock_home=home),
+            limits=SolveOptions(ask_backends=False),  # a merge of a stranger's branch runs no code that it names
+            start=start,
         )
     return Merged(path, locked.lock, difference_of(context, ours, locked.lock))
 

@@ -1,9 +1,7 @@
 """The error for a program that is neither in an environment nor on PATH: similar ones, and what may bring it."""
 
 import os
-import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import nearest
@@ -25,14 +23,14 @@ def missing_program(name: str, target: str, environ: Mapping[str, str]) -> Usage
         target: The target of the environment.
         environ: The variables in which it was looked for.
     """
-    if os.sep in name:
-        hint = f"a name with `{os.sep}` is a path, here from {Path.cwd()}"
+    if os.sep in name or (os.altsep and os.altsep in name):
+        hint = f"`{name}` is a path, here from {environ.get('PWD') or 'the working folder'}"
     else:
         hint = f"`tenv packages {target}` lists what the environment has"
         if found := nearest(name, sorted(set(_programs(environ.get("PATH", os.defpath))))):
             hint = found
         if name in _PACKAGES:
-            hint = f"`tenv add {target} {shlex.quote(name)}` adds it to the environment"
+            hint = f"`tenv add {target} {name}` adds it to the environment"
     return UsageError(f"no program `{name}` in the environment or on PATH", hint=hint)
 
 
@@ -43,4 +41,8 @@ def _programs(path: str) -> Iterator[str]:
         except OSError:
             continue
         with entries:
-            yield from (entry.name for entry in entries if os.access(entry.path, os.X_OK))
+            yield from (
+                entry.name
+                for entry in entries
+                if entry.name.isprintable() and entry.is_file() and os.access(entry, os.X_OK)
+            )

@@ -3,13 +3,22 @@
 The backend runs with the rights of the user, in an environment of its own with what it requires from the index in use.
 """
 
+import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core import process
 from tenv.core.errors import NoSolutionError
-from tenv.sources.wheels.project_metadata import ProjectMetadata, build_system, parse_core_metadata
+from tenv.core.files import read_regular
+from tenv.core.names import is_dist_info
+from tenv.sources.wheels.git_trees import git_environment
+from tenv.sources.wheels.project_metadata import (
+    ProjectMetadata,
+    build_system,
+    parse_core_metadata,
+    requirement_lines,
+)
 from tenv.sources.wheels.uv import Uv
 from tenv.toolchain.discover import python_program
 
@@ -21,10 +30,7 @@ _SECONDS = 1800.0
 _LINES = 12
 """How many of its last lines a failure quotes."""
 
-_HINT = (
-    "write `version` and `dependencies` in [project] without `dynamic`; or `tenv run TARGET -- python -m pip install "
-    "--no-build-isolation` installs it, and `tenv create` keeps it"
-)
+_HINT = "write `version` and `dependencies` in the [project] of its pyproject.toml, without `dynamic`"
 
 
 def backend_metadata(
@@ -45,9 +51,7 @@ def backend_metadata(
         NetworkError: The index of what it requires can't be reached.
     """
     file = folder / "pyproject.toml"
-    raw = file.read_bytes() if file.is_file() else None
-    if raw is None and not (folder / "setup.py").is_file():
-        raise NoSolutionError(f"{where}: has neither a pyproject.toml nor a setup.py")
+    raw = read_regular(file) if file.is_file() else None
     requires, backend, inside = build_system(raw, where)
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         place = Path(name)
@@ -59,23 +63,26 @@ def backend_metadata(
 
         try:
             caller = BuildBackendHookCaller(str(folder), backend, inside, hooks.run, str(own))
-            _install(uv, own, caller.get_requires_for_build_wheel(), where, settings)
+            _install(uv, own, requirement_lines(caller.get_requires_for_build_wheel()), where, settings)
             info = caller.prepare_metadata_for_build_wheel(str(place))
+            if not is_dist_info(info):
+                raise ValueError(f"{info!r} is not the name of a folder of metadata")  # noqa: TRY301 (as its own)
+            raw = read_regular(place / info / "METADATA")
         except BackendUnavailable as error:
-            why = str(error).strip().splitlines()
-            raise NoSolutionError(
-                f"{where}: its build backend {backend} can't be imported: {''.join(why[-1:])}"
-            ) from error
-        except (ValueError, TypeError, OSError) as error:
+            said = str(error).strip().splitlines()
+            why = "".join(said[-1:])
+            raise NoSolutionError(f"{where}: its build backend {backend} can't be imported: {why}") from error
+        except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             raise NoSolutionError(f"{where}: its build backend {backend} does not answer: {error}") from error
-        return parse_core_metadata((place / info / "METADATA").read_bytes(), where)
+        return parse_core_metadata(raw, where)
 
 
 def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings: Mapping[str, str]) -> None:
     lines = "".join(f"{line}\n" for line in requires)
     if not lines:
         return
-    done = uv.run("pip", "install", "--python", str(python), "--requirement", "-", text=lines, **settings)
+    words = ("pip", "install", "--python", str(python), "--requirement", "-", *uv.indexes())
+    done = uv.run(*words, text=lines, **settings)
     if done.status:
         raise uv.error(done.stderr, f"{where}: what its build backend requires can't be installed")
 
@@ -84,13 +91,13 @@ class _Hooks:
     """Runs the hooks of a backend."""
 
     def __init__(self, python: Path, where: str, environ: Mapping[str, str]) -> None:
-        programs = f"{python.parent}{':' if python.parent.name == 'bin' else ';'}{environ.get('PATH', '')}"
-        kept = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
-        self._environ = {**kept, "PATH": programs, "VIRTUAL_ENV": str(python.parent.parent)}
+        path = os.pathsep.join(filter(None, (str(python.parent), environ.get("PATH"))))
+        kept = {name: value for name, value in git_environment(environ).items() if not name.startswith("PYTHON")}
+        self._environ = {**kept, "PATH": path, "VIRTUAL_ENV": str(python.parent.parent)}
         self._where = where
 
     def run(self, cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
-        """Run a hook, as `pyproject_hooks` wants it.
+        """Run a hook; names and meaning of the arguments are those of `pyproject_hooks`.
 
         Raises:
             NoSolutionError: It fails.

@@ -57,11 +57,27 @@ class GitTree:
                 hint=f"`tenv update TARGET {name}` locks the newest one",
             )
 
+    def has(self, commit: str) -> bool:
+        """Return whether a commit is in the history of a branch or tag of the repository."""
+        return bool(self._ask("cat-file", "-t", commit, same="commit"))
+
     def project_file(self, commit: str) -> bytes | None:
-        """Return the ``pyproject.toml`` of a commit; None if it has none."""
+        """Return the ``pyproject.toml`` of a commit; None if it has none, or a link in its place.
+
+        Raises:
+            NetworkError: The repository can't be read.
+        """
         below = f"{self._request.subdirectory.strip('/')}/" if self._request.subdirectory.strip("./") else ""
-        text = self._ask("cat-file", "blob", f"{commit}:{below}pyproject.toml")
-        return text.encode() if text else None
+        row = self._require("ls-tree", commit, "--", f"{below}pyproject.toml")
+        if not row.startswith("100"):  # the mode of a plain file
+            return None
+        return self._require("cat-file", "blob", f"{commit}:{below}pyproject.toml").encode()
+
+    def _require(self, *words: str) -> str:
+        done = _git(self._folder, self._environ, *words)
+        if done.status:
+            raise NetworkError(f"{self._request.git}: git can't read it: {_last_line(done.stderr)}")
+        return done.stdout
 
     @contextlib.contextmanager
     def files(self, commit: str) -> Iterator[Path]:
@@ -69,15 +85,15 @@ class GitTree:
 
         Raises:
             NetworkError: The files can't be fetched.
+            NoSolutionError: The commit has no such folder, or a link that leads out of the repository.
         """
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
-            place = Path(name) / "it"
+            place = Path(name).resolve() / "it"
             done = _git(self._folder, self._environ, "worktree", "add", "--quiet", "--detach", str(place), commit)
             if done.status:
-                said = done.stderr.strip().splitlines()
-                raise NetworkError(f"{self._request.git}: git can't check {commit} out: {''.join(said[-1:])}")
-            inside = place / self._request.subdirectory
-            if not inside.is_dir():
+                raise NetworkError(f"{self._request.git}: git can't check {commit} out: {_last_line(done.stderr)}")
+            inside = (place / self._request.subdirectory).resolve()
+            if not inside.is_dir() or not inside.is_relative_to(place):
                 raise NoSolutionError(f"{self._request.git} has no folder `{self._request.subdirectory}` at {commit}")
             yield inside
 
@@ -113,9 +129,12 @@ def clone(request: TreeRequest, environ: Mapping[str, str], *, offline: bool) ->
         folder = Path(name)
         done = _git(folder, variables, "clone", "--quiet", "--bare", "--filter=tree:0", "--", request.git, "it")
         if done.status:
-            said = [line for line in done.stderr.strip().splitlines() if line.strip()]
-            raise NetworkError(f"{request.git}: git can't clone it: {said[-1] if said else done.status}")
+            raise NetworkError(f"{request.git}: git can't clone it: {_last_line(done.stderr)}")
         yield GitTree(folder / "it", request, variables)
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "it says nothing")
 
 
 def _git(folder: Path, environ: Mapping[str, str], *words: str) -> process.Completed:

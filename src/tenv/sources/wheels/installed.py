@@ -51,15 +51,15 @@ class Wheels(Records):
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether wheels are installed in their versions, by the names of their folders alone."""
         there = self.versions()
-        return all(_as_noted(there.get(name, ""), version) for name, (version, *_) in packages.items())
+        return all(_as_noted(there.get(name, ""), note) for name, note in packages.items())
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
         """Yield the files of wheels, with the digests in their RECORDs."""
         infos = {dist_info(info)[0]: info for info in self.distributions()}
         versions = self.versions()
-        for name, (version, *_) in packages.items():
-            if name not in infos or not _as_noted(versions[name], version):
-                yield Expected(f"{name} {version}", name)  # without a record, other files of it are unknown
+        for name, note in packages.items():
+            if name not in infos or not _as_noted(versions[name], note):
+                yield Expected(f"{name} {note[0]}", name)  # without a record, other files of it are unknown
                 continue
             # A missing RECORD is reported as missing, a broken one by the files that it does not list.
             yield Expected(os.path.relpath(infos[name] / "RECORD", self.prefix), name)
@@ -75,6 +75,17 @@ class Wheels(Records):
             name, version = dist_info(info)
             found[name] = version
         return found
+
+    def requirements(self, name: str) -> tuple[str, ...]:
+        """Return what an installed package says it requires; empty if it can't be read."""
+        from email.parser import BytesHeaderParser  # late: only for packages of source trees
+
+        for info in self.distributions():
+            if dist_info(info)[0] == name:
+                with contextlib.suppress(OSError):
+                    found = BytesHeaderParser().parsebytes(read_regular(info / "METADATA"))
+                    return tuple(map(str, found.get_all("Requires-Dist") or ()))
+        return ()
 
     def distributions(self) -> list[Path]:
         """Return the ``.dist-info`` folders of the prefix, sorted."""
@@ -95,9 +106,9 @@ class Wheels(Records):
         return tuple(below / name for name in sorted(found))
 
 
-def _as_noted(installed: str, version: str) -> bool:
-    """Return whether an installed version is the noted one; empty for a package that is not installed."""
-    return (bool(installed) and version == ANY_VERSION) or same_release(installed, version)
+def _as_noted(installed: str, note: tuple[str, ...]) -> bool:
+    """Return whether an installed version, empty for none, is that of a note, or one that a build backend chose."""
+    return (bool(installed) and note[-1].startswith(ANY_VERSION)) or same_release(installed, note[0])
 
 
 def _read_record(info: Path) -> list[list[str]]:

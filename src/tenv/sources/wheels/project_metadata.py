@@ -14,7 +14,14 @@ import tomli
 from tenv.core.errors import NoSolutionError
 from tenv.core.names import normalize
 
-__all__ = ["ProjectMetadata", "build_system", "name_of_project", "parse_core_metadata", "read_project"]
+__all__ = [
+    "ProjectMetadata",
+    "build_system",
+    "name_of_project",
+    "parse_core_metadata",
+    "read_project",
+    "requirement_lines",
+]
 
 _NEEDED = ("name", "version", "dependencies", "optional-dependencies", "requires-python")
 _OLD_BACKEND = (("setuptools>=40.8.0",), "setuptools.build_meta:__legacy__", ())
@@ -50,7 +57,7 @@ class ProjectMetadata:
 
 
 def read_project(raw: bytes | None, where: str) -> ProjectMetadata | None:
-    """Return the static metadata of a source tree; None if its build backend computes a part of them.
+    """Return the static metadata of a source tree; None if its build backend computes a value.
 
     Args:
         raw: Its ``pyproject.toml``; None if it has none.
@@ -90,7 +97,7 @@ def build_system(raw: bytes | None, where: str) -> tuple[tuple[str, ...], str, t
     if table is None:
         return _OLD_BACKEND
     with _valid(f"{where}: [build-system] of its pyproject.toml"):
-        requires, folders = (_texts(table.get(key, [])) for key in ("requires", "backend-path"))
+        requires, folders = requirement_lines(table.get("requires", [])), _texts(table.get("backend-path", []))
         backend = table.get("build-backend", _OLD_BACKEND[1])
         if not isinstance(backend, str):
             raise TypeError("`build-backend` is not a text")
@@ -143,7 +150,19 @@ def _valid(what: str) -> Iterator[None]:
         raise NoSolutionError(f"{what} is not valid: {error!s}") from error
 
 
-def _texts(values: list[str]) -> tuple[str, ...]:
+def requirement_lines(values: Any) -> tuple[str, ...]:
+    """Return requirements as lines for an installer; nothing else, such as an option, is one.
+
+    Raises:
+        ValueError: One is not a requirement of PEP 508.
+        TypeError: It is not a list of texts.
+    """
+    from packaging.requirements import Requirement  # late: 15 ms
+
+    return tuple(str(Requirement(text)) for text in _texts(values))
+
+
+def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("a list of texts was expected")
     return tuple(values)
@@ -174,8 +193,10 @@ def _lines(texts: list[str], extra: str) -> Iterator[str]:
     from packaging.markers import Marker
     from packaging.requirements import Requirement
 
-    for text in texts:
+    for text in _texts(texts):
         requirement = Requirement(text)
+        if not str(requirement).isprintable():
+            raise ValueError(f"`{text!r}` holds unprintable characters")
         if requirement.url:
             raise ValueError(f"`{text}` names an address: request that package in the manifest itself")
         if extra:

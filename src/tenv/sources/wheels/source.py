@@ -8,6 +8,7 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError
 from tenv.core.files import storage_errors
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
+from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.source_tree import LockedTree
@@ -188,11 +189,31 @@ class WheelWork(Work):
         trees = job.lock.trees_for(job.platform, plan.minor)
         rows: tuple[Wheel | LockedTree, ...] = (*wheels, *(tree for tree in trees if not tree.dynamic))
         wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
-        wrong += [tree.name for tree in trees if tree.dynamic and tree.name not in installed]
         if wrong:
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
+        self._check_built(there, [tree for tree in trees if tree.name in self._located])
+
+    def _check_built(self, there: Wheels, trees: "Sequence[LockedTree]") -> None:
+        """Refuse built packages that are not what their rows say.
+
+        Raises:
+            EnvironmentBrokenError: One is missing or requires something else.
+        """
+        if not trees:
+            return
+        from tenv.sources.wheels.built_requirements import requirement_faults  # late: few targets have one
+
+        job, installed = self.job, there.versions()
+        values = marker_values(job.platform, job.plan.minor)
+        for tree in trees:
+            if tree.name not in installed:
+                raise EnvironmentBrokenError(f"{job.prefix}: {tree.name} was built, and is not there")
+            for fault in requirement_faults(tree, there.requirements(tree.name), values):
+                raise EnvironmentBrokenError(
+                    f"{job.prefix}: {fault}", hint=f"`tenv update {job.target.name} {tree.name}` locks what it says now"
+                )
 
     def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
         job = self.job

@@ -31,7 +31,7 @@ def build_trees(uv: Uv, python: Path, trees: Sequence[tuple[LockedTree, TreeRequ
     again = (word for tree, _ in trees for word in ("--reinstall-package", tree.name))
     lines = "".join(f"{requirement_line(tree, request)}\n" for tree, request in trees)
     done = uv.run(
-        *("pip", "install", "--python", str(python), "--no-deps", "--requirement", "-", *again),
+        *("pip", "install", "--python", str(python), "--no-deps", "--requirement", "-", *again, *uv.indexes()),
         text=lines,
         **git_environment({}),
     )

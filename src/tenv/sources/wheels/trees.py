@@ -2,11 +2,10 @@
 
 To uv, which resolves what they require, each is a wheel with that metadata and no files, so that a lock for any
 platform is made on any other. Where the ``pyproject.toml`` holds all of it, no code of a tree runs before
-``tenv create``; else the build backend is asked, by `tenv lock` and `tenv update` alone.
+``tenv create``; else whatever makes a lock asks the build backend, and what compares a lock does not.
 """
 
 import contextlib
-import re
 import sys
 import tempfile
 import zipfile
@@ -16,12 +15,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tenv.core.errors import NoSolutionError
+from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
-from tenv.core.names import info_of, normalize, pure_wheel
+from tenv.core.names import info_of, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock
 from tenv.locks.source_tree import LockedTree
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.interface import Access, Problem
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
@@ -29,8 +29,6 @@ from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["Trees", "folder_differences", "locate", "requirement_line", "stand_ins"]
-
-_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
 
 Known = tuple[ProjectMetadata, str]
 """The metadata of a source tree, and its commit."""
@@ -60,22 +58,23 @@ class Trees:
         if request.path:
             return self._of_folder(name, request), ""
         row = self._kept(name, request)
-        kept = row.commit if row else ""
         access.progress.step(f"reading {name} from {request.git}")
         with clone(request, access.environ, offline=access.offline) as tree:
-            commit = kept or tree.newest()
-            raw = tree.project_file(commit)
-            if kept and raw is None:  # of a history that was rewritten
-                commit = tree.newest()
-                raw = tree.project_file(commit)
+            if row and not tree.has(row.commit):  # of a history that was rewritten
+                row = None
+            commit = row.commit if row else tree.newest()
             where = f"{name} of {request.git} at {commit[:12]}"
-            found = read_project(raw, where)
-            if found is None and row and row.dynamic and row.commit == commit:
-                return _as_locked(row), commit
+            found = read_project(tree.project_file(commit), where)
+            if found is None and row and self._knows(row):
+                found = _as_locked(row)
             if found is None:
                 with tree.files(commit) as folder:
-                    found = self._ask(folder, where)
+                    found = read_project(_project_file(folder, where), where) or self._ask(folder, where)
         return _require_name(name, found, where), commit
+
+    def _knows(self, row: LockedTree) -> bool:
+        """Return whether a row of the old lock has what a build backend said, for every Python of today."""
+        return row.dynamic and set(self._problem.manifest.python_minors()) <= {*row.python}
 
     def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
         where = f"{name} in {request.folder}"
@@ -83,11 +82,20 @@ class Trees:
         return _require_name(name, found or self._ask(request.folder, where), where)
 
     def _ask(self, folder: Path, where: str) -> ProjectMetadata:
-        """Return the metadata that a build backend computes, run by a Python that the target can use."""
+        """Return the metadata that a build backend computes, run by a Python of the target's or else by tenv's own.
+
+        Raises:
+            NoSolutionError: It fails, or this command runs no code.
+        """
         from tenv.sources.wheels.backend_metadata import backend_metadata  # late: few trees have a dynamic value
 
         problem = self._problem
         access, newest = problem.access, problem.limits.exclude_newer
+        if not problem.limits.ask_backends:
+            raise NoSolutionError(
+                f"{where}: only its build backend knows its version or requirements, and a merge runs none",
+                hint=f"`git checkout --ours` on the lock, then `tenv lock {problem.manifest.name}` asks it",
+            )
         access.progress.say(f"{where}: its build backend runs now, since it computes the version or the requirements")
         uv = access.uv()
         minors = problem.manifest.python_minors()
@@ -118,7 +126,9 @@ class Trees:
             for name, request in sorted(asked.items()):
                 known, commit = self.of(name, request)
                 keys: dict[str, Any] = {**request.given()}
-                rows.append(LockedTree(name, known.version, minors, known.requires, commit, known.dynamic, **keys))
+                rows.append(
+                    LockedTree(name, known.version, minors, known.requires, commit, dynamic=known.dynamic, **keys)
+                )
             if rows:
                 found[platform] = tuple(rows)
         return found
@@ -129,17 +139,34 @@ def _asked(manifest: Manifest) -> dict[str, TreeRequest]:
 
 
 def _static(name: str, request: TreeRequest) -> ProjectMetadata | None:
-    """Return the static metadata of a folder; None if its build backend computes a part of them."""
+    """Return the metadata of a folder; None if its build backend computes a value.
+
+    Raises:
+        NoSolutionError: It is no source tree, or that of another package.
+    """
     folder = request.folder
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise NoSolutionError(f"{name}: {folder} {what}", hint="`path` is relative to the folder of the manifest")
-    raw = None
-    with contextlib.suppress(OSError):
-        raw = read_regular(folder / "pyproject.toml")
     where = f"{name} in {folder}"
-    found = read_project(raw, where)
+    found = read_project(_project_file(folder, where), where)
     return found and _require_name(name, found, where)
+
+
+def _project_file(folder: Path, where: str) -> bytes | None:
+    """Return the ``pyproject.toml`` of a source tree; None for one with a ``setup.py`` alone.
+
+    Raises:
+        NoSolutionError: It has neither, or the file can't be read.
+    """
+    try:
+        return read_regular(folder / "pyproject.toml")
+    except FileNotFoundError:
+        if (folder / "setup.py").is_file():
+            return None
+        raise NoSolutionError(f"{where}: has neither a pyproject.toml nor a setup.py") from None
+    except OSError as error:
+        raise NoSolutionError(f"{where}: its pyproject.toml can't be read: {error.strerror or error}") from error
 
 
 def _as_locked(row: LockedTree) -> ProjectMetadata:
@@ -148,8 +175,8 @@ def _as_locked(row: LockedTree) -> ProjectMetadata:
 
 
 def _extras_in(requires: Sequence[str]) -> tuple[str, ...]:
-    found = (match for text in requires for match in _EXTRA.findall(text))
-    return tuple(dict.fromkeys(map(normalize, found)))
+    rows = (requirement_of(text) for text in requires)
+    return tuple(sorted({extra for row in rows if row for extra in row.named}))
 
 
 def _require_name(name: str, found: ProjectMetadata, where: str) -> ProjectMetadata:
@@ -235,7 +262,7 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
 
     Raises:
         NoSolutionError: A folder is not there, or the manifest has no such request.
-        LockStaleError: A commit is not part of the branch or tag of the manifest.
+        LockStaleError: A commit is not part of the branch or tag of the manifest, or not what its row says.
         NetworkError: A repository can't be reached.
     """
     asked, found = _asked(manifest), {}
@@ -249,8 +276,23 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
             access.progress.step(f"checking the commit of {tree.name}")
             with clone(request, access.environ, offline=access.offline) as repository:
                 repository.require_part(tree.name, tree.commit)
+                _require_static(tree, repository.project_file(tree.commit))
         found[tree.name] = request
     return found
+
+
+def _require_static(tree: LockedTree, raw: bytes | None) -> None:
+    """Refuse a row that differs from the static metadata of its commit, or hides that they are static.
+
+    Raises:
+        LockStaleError: It does.
+    """
+    known = read_project(raw, tree.name)
+    if known and (tree.dynamic or known.version != tree.version or known.requires != tree.requires):
+        raise LockStaleError(
+            f"{tree.name} of {tree.git} is not locked as its pyproject.toml at {tree.commit} says",
+            hint=f"`tenv update TARGET {tree.name}` locks it anew",
+        )
 
 
 def requirement_line(tree: LockedTree, request: TreeRequest) -> str:

@@ -73,7 +73,7 @@ class Uv:
         offline = ["--offline"] if self.offline else []
         return [self._program, *arguments, *offline, "--color", "never"]
 
-    def _indexes(self) -> list[str]:
+    def indexes(self) -> list[str]:
         """Return options for index settings that have no variable."""
         return ["--no-index"] if self.environment.get("UV_NO_INDEX") else []
 
@@ -215,7 +215,7 @@ class Uv:
             # uv requires some Python, without using it; tenv's own always exists.
             *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
             *newest,
-            *self._indexes(),
+            *self.indexes(),
             text="\n".join(lines) + "\n",
         )
 
@@ -249,7 +249,7 @@ class Uv:
             *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
             *("--index-strategy", "unsafe-best-match"),  # hashes identify the file
             *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
-            *("--python", sys.executable, *self._indexes()),
+            *("--python", sys.executable, *self.indexes()),
             text="\n".join(pins) + "\n",
         )
 
@@ -317,7 +317,7 @@ class Uv:
         self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress, **changes: str
     ) -> process.Completed:
         """Install files by their hashes with some variables changed."""
-        arguments = self._command(*install_words(python, again), *self._indexes())
+        arguments = self._command(*install_words(python, again), *self.indexes())
         watch, text = download_progress(wheels, progress), hashed(wheels)
         with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as tick:
             changed = {**environment, **changes}
