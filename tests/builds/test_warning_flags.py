@@ -44,6 +44,8 @@ def environ(folder: Path, macros: str, **more: str) -> dict[str, str]:
         ("#define __GNUC__ 12\n#define __aarch64__ 1\n", {}, ""),
         ("#define __clang__ 1\n#define __GNUC__ 14\n#define __x86_64__ 1\n", {}, ""),
         ("", {}, ""),
+        (GCC.format(12), {"CXXFLAGS": "-DX='a"}, "-DX='a"),
+        (GCC.format(12), {"CXXFLAGS": "-Wno-error"}, "-Wno-error"),
     ],
 )
 def test_only_a_newer_gcc_on_x86_64_needs_them(

@@ -35,6 +35,7 @@ def test_a_setup_py_alone_and_a_version_that_counts_commits(tmp_path: Path) -> N
         folder.mkdir()
     (old / "setup.py").write_text(OLD)
     (old / "old.py").write_text("")
+    first = commit_all(old, "first")
     (counted / "pyproject.toml").write_text(COUNTED)
     (counted / "needs.txt").write_text("idna>=3\n")
     (counted / "counted.py").write_text("")
@@ -42,7 +43,7 @@ def test_a_setup_py_alone_and_a_version_that_counts_commits(tmp_path: Path) -> N
     git(counted, "tag", "v0.3")
     (tmp_path / "manifests" / "mine.toml").write_text(
         'python = ">=3.11,<3.13"\nplatforms = ["linux-64"]\n[pypi-dependencies]\n'
-        f'old = {{ path = "../old" }}\ncounted = {{ git = "{counted.as_uri()}" }}\n'
+        f'old = {{ git = "{old.as_uri()}" }}\ncounted = {{ git = "{counted.as_uri()}" }}\n'
     )
 
     def tenv(*words: str) -> str:
@@ -55,6 +56,13 @@ def test_a_setup_py_alone_and_a_version_that_counts_commits(tmp_path: Path) -> N
     assert {"six", "idna"} <= {line.split()[-1] for line in text.splitlines() if line.startswith("    - name: ")}
     tenv("create", "mine", "--locked")
     tenv("run", "mine", "--", "python", "-c", "import old, counted, six, idna")
+
+    (old / "more.py").write_text("")
+    commit_all(old, "second")
+    manifest = tmp_path / "manifests" / "mine.toml"
+    manifest.write_text(f'{manifest.read_text()}iniconfig = "*"\n')
+    tenv("lock", "mine")
+    assert f"commit: {first}" in (tmp_path / "locks" / "mine.lock").read_text()
 
     (counted / "counted.py").write_text("two = 2\n")
     commit_all(counted, "second")
