@@ -23,7 +23,7 @@ ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize("text", [text for text in ADDRESSES if "git+" not in text and text != "."])
+@pytest.mark.parametrize("text", [text for text in ADDRESSES if "git+" not in text and text[0] not in "./"])
 def test_add_says_why_and_how_else(text: str, project: Project) -> None:
     before = project.manifest.read_text()
     said = project.fails(2, "usage", "add", "tiny", text)
@@ -39,6 +39,8 @@ def test_add_says_why_and_how_else(text: str, project: Project) -> None:
         ("it @ git+http://example.org/it.git", "expected an address that begins with https:// or ssh:// or file://"),
         ("it @ git+https://example.org/it.git@-v1", "is not the name of a branch"),
         ("it @ git+https://example.org/it.git#subdirectory=../it", "expected a folder below"),
+        ("./it", "it does not exist"),
+        ("/srv/it[extra]", "/srv/it does not exist"),
         (".", "no [project] of a pyproject.toml has the name"),
     ],
 )

@@ -1,10 +1,14 @@
 """`tenv init`, `add` and `drop`: manifests are written with their comments kept, and never without a solution."""
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tenv.core.errors import UsageError
+from tenv.verbs.lock import lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
@@ -219,3 +223,47 @@ def test_outside_a_project_there_is_no_manifest_to_edit(
     err = project.fails(2, "usage", "add", "numpy")
     assert "no TARGET is given, and there is no project" in err
     assert "`tenv add TARGET numpy` names one, `tenv init NAME` writes the manifest of a new one" in err
+
+
+def test_two_commands_at_a_time_keep_both_edits(locked: Project) -> None:
+    words = [sys.executable, "-m", "tenv", "add", "tiny", "--no-create"]
+    running = [
+        subprocess.Popen([*words, name], cwd=locked.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for name in ("beta", "gamma")
+    ]
+    assert [process.communicate() and process.returncode for process in running] == [0, 0]
+    text = locked.manifest.read_text()
+    assert 'beta = "*"' in text
+    assert 'gamma = "*"' in text
+    locked.ok("lock", "tiny", "--check")
+
+
+def test_an_edit_of_another_command_is_kept(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other command writes while this one solves."""
+    others = iter((True, False))
+
+    def slow(*words: Any, **more: Any) -> Any:
+        if next(others):
+            locked.manifest.write_text(f"{locked.manifest.read_text()}# theirs\n")
+        return lock_target(*words, **more)
+
+    monkeypatch.setattr("tenv.verbs.edit_manifest.lock_target", slow)
+    locked.ok("add", "tiny", "gamma", "--no-create")
+    assert "# theirs\n" in locked.manifest.read_text()
+    assert 'gamma = "*"' in locked.manifest.read_text()
+
+
+def test_one_package_is_requested_once(locked: Project) -> None:
+    before = locked.manifest.read_text()
+    said = locked.fails(2, "usage", "add", "tiny", "gamma<2", "Gamma>=3")
+    assert "Gamma is requested twice" in said
+    assert locked.manifest.read_text() == before
+
+
+@pytest.mark.parametrize("verb", ["add", "drop"])
+def test_a_target_behind_a_package_is_named(verb: str, locked: Project) -> None:
+    before = locked.manifest.read_text()
+    said = locked.fails(2, "usage", verb, "gamma", "tiny")
+    assert "`tiny` is a target, and stands behind a package" in said
+    assert f"`tenv {verb} tiny gamma`" in said
+    assert locked.manifest.read_text() == before

@@ -211,3 +211,26 @@ def test_add_writes_a_request_and_pixi_keeps_it(project: Project, tree: Path) ->
     text = (project.folder / "manifests" / "theirs.toml").read_text()
     assert 'vision = { path = "../vision", editable = true, extras = ["test"] }' in text
     assert f'it     = {{ git = "{tree.as_uri()}", branch = "main" }}' in text
+
+
+def test_create_looks_at_the_folders_of_an_environment_that_is_there(project: Project, tree: Path) -> None:
+    project.edit('alpha  = ">=1"', 'vision = { path = "../vision", editable = true }')
+    project.ok("lock", "tiny")
+    project.ok("create", "tiny", "--locked")
+    write_tree(tree, version="2.0")
+    for option in ("--locked", "--frozen"):
+        assert "vision 1.0 is locked, ../vision has 2.0" in project.fails(7, "lock-stale", "create", "tiny", option)
+    project.ok("create", "tiny")
+    assert project.site().joinpath("vision-2.0.dist-info").is_dir()
+    assert "nothing to do" in project.ok("create", "tiny", "--locked").err
+    tree.rename(tree.with_name("elsewhere"))
+    for option in ("--locked", "--frozen"):
+        assert "vision does not exist" in project.fails(5, "no-solution", "create", "tiny", option)
+
+
+def test_a_package_for_other_pythons_is_named(project: Project, tree: Path) -> None:
+    file = tree / "pyproject.toml"
+    file.write_text(file.read_text().replace("[build-system]", 'requires-python = ">=3.13"\n[build-system]'))
+    project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
+    said = project.fails(5, "no-solution", "lock", "tiny")
+    assert "vision 1.0 requires Python >=3.13, the target has 3.11, 3.12" in said

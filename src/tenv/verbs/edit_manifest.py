@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenv.core.errors import UsageError
+from tenv.core.errors import EnvironmentBusyError, UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Edited", "add", "drop"]
 
+_TRIES = 10
 _NAMES = {section.key: section.name for section in SECTIONS}
 
 
@@ -55,6 +56,10 @@ class Edited:
     missing: bool = False
 
 
+class _ChangedMeanwhileError(Exception):
+    """Another command has written the manifest since it was read."""
+
+
 def add(
     context: Context, name: str, specs: Sequence[str], key: str | None, tell: "Callable[[Sequence[Finding]], None]",
     *, made: bool = True,
@@ -73,14 +78,42 @@ def add(
         UsageError: The manifest can't be edited, or a request is not valid.
         NoSolutionError: No set of files satisfies the new manifest, which is then not written.
     """
-    target = _own(context, name)
     requests = [parse_request(spec, name) for spec in specs]
+    _require_once(requests)
+    command = shlex.join(["tenv", "add", name, *specs])
+    return _again(lambda: _added(context, name, requests, key, tell, command, made=made), command)
+
+
+def _added(
+    context: Context, name: str, requests: Sequence[TypedRequest], key: str | None,
+    tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool,
+) -> Edited:  # fmt: skip
+    target = _own(context, name)
     section = _NAMES[key or _kind(target.manifest, requests)]
     if section != _NAMES["wheels"] and (tree := next((row for row in requests if row.tree), None)):
         raise UsageError(f"{tree.name} is built from a source tree, which stands in [{_NAMES['wheels']}] alone")
-    document = _document(target)
+    read = read_regular(target.file)
+    document = _document(read)
     lines = tuple(_put(document, section, request, target.file.parent) for request in requests)
-    return _apply(context, target, section, lines, document, tell, shlex.join(["tenv", "add", name, *specs]), made=made)
+    return _apply(context, target, section, lines, (read, document), tell, command, made=made)
+
+
+def _require_once(requests: Sequence[TypedRequest]) -> None:
+    """Refuse several requests for one package: the manifest has one range for each."""
+    for number, request in enumerate(requests):
+        if normalize(request.name) in {normalize(earlier.name) for earlier in requests[:number]}:
+            hint = f"one range can have several parts: '{request.name}>=2,<3'"
+            raise UsageError(f"{request.name} is requested twice", hint=hint)
+
+
+def _again(edit: "Callable[[], Edited]", command: str) -> Edited:
+    """Edit a manifest, anew where another command has written it meanwhile: no edit of either is lost."""
+    for _ in range(_TRIES):
+        try:
+            return edit()
+        except _ChangedMeanwhileError:
+            continue
+    raise EnvironmentBusyError("other commands keep writing the manifest", hint=f"run it again: `{command}`")
 
 
 def drop(
@@ -93,8 +126,17 @@ def drop(
         UsageError: The target is not one whose manifest can be edited, or does not ask for a package.
         NoSolutionError: No set of files satisfies the new manifest; it is then as before.
     """
+    command = shlex.join(["tenv", "drop", name, *packages])
+    return _again(lambda: _dropped(context, name, tuple(dict.fromkeys(packages)), tell, command, made=made), command)
+
+
+def _dropped(
+    context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]", command: str,
+    *, made: bool,
+) -> Edited:  # fmt: skip
     target = _own(context, name)
-    document = _document(target)
+    read = read_regular(target.file)
+    document = _document(read)
     lines: list[str] = []
     sections: list[str] = []
     for package in packages:
@@ -109,8 +151,8 @@ def drop(
             found.append((section, f"{own} = false"))
         sections += [section for section, _ in found]
         lines += [line for _, line in found]
-    section, command = ", ".join(dict.fromkeys(sections)), shlex.join(["tenv", "drop", name, *packages])
-    return _apply(context, target, section, tuple(lines), document, tell, command, made=made)
+    section = ", ".join(dict.fromkeys(sections))
+    return _apply(context, target, section, tuple(lines), (read, document), tell, command, made=made)
 
 
 def _own(context: Context, name: str) -> Target:
@@ -147,10 +189,10 @@ def _everywhere(manifest: Manifest, key: str) -> set[str]:
     return {name for view in views for name in view.wanted(key)}
 
 
-def _document(target: Target) -> "TOMLDocument":
+def _document(read: bytes) -> "TOMLDocument":
     import tomlkit  # late: 22 ms
 
-    return tomlkit.parse(read_regular(target.file).decode("utf-8-sig").replace("\r\n", "\n"))
+    return tomlkit.parse(read.decode("utf-8-sig").replace("\r\n", "\n"))
 
 
 def _table(document: Any, section: str) -> Any:
@@ -204,7 +246,7 @@ def _take(document: Any, package: str) -> "list[tuple[str, str]]":
 
 def _inherited(context: Context, target: Target, package: str) -> "list[tuple[str, str]]":
     """Return the sections in which a parent asks for a package, each with the name there."""
-    parent = str(_document(target).get("extends", ""))
+    parent = str(_document(read_regular(target.file)).get("extends", ""))
     if not parent:
         return []
     places = context.places
@@ -218,11 +260,15 @@ def _inherited(context: Context, target: Target, package: str) -> "list[tuple[st
 
 
 def _apply(
-    context: Context, target: Target, section: str, lines: tuple[str, ...], document: Any,
+    context: Context, target: Target, section: str, lines: tuple[str, ...], edited: "tuple[bytes, TOMLDocument]",
     tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool,
 ) -> Edited:  # fmt: skip
-    """Lock what the new manifest asks for, then write both files, then bring the environment up to date."""
-    text = document.as_string()
+    """Lock what the new manifest asks for, then write both files, then bring the environment up to date.
+
+    Raises:
+        _ChangedMeanwhileError: The manifest is no longer what was read; nothing is written.
+    """
+    read, text = edited[0], edited[1].as_string()
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         trial = Path(folder) / target.file.name
         trial.write_text(text, encoding="utf-8")
@@ -231,6 +277,8 @@ def _apply(
     locked = lock_target(context, new, dry_run=True)
     if locked.changed:
         require_kept(locked.path, command)
+    if read_regular(target.file) != read:
+        raise _ChangedMeanwhileError
     write_atomic(target.file, text, within=context.places.project)
     if locked.changed:
         write_atomic(locked.path, locked.lock.text, within=context.places.project)

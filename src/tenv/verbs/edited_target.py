@@ -53,6 +53,10 @@ def edited_target(context: Context, verb: str, words: Sequence[str]) -> EditedTa
     if first in names:
         return _of_target(context, verb, first, tuple(others))
     default = _default(context)
+    own = set(context.places.project_targets())
+    if target := next((word for word in others if (word in own and word != default) or word == default != first), ""):
+        rest = shlex.join(word for word in words if word != target)
+        raise UsageError(f"`{target}` is a target, and stands behind a package", hint=f"`tenv {verb} {target} {rest}`")
     mistyped = nearest(first, names) if others and is_target_name(first) else ""
     if mistyped and not (default and normalize(first) in _requests(context, default)):
         rest = f"`tenv {verb} {shlex.join([default or 'TARGET', *words])}` takes it as a package"

@@ -23,7 +23,9 @@ def missing_program(name: str, target: str, environ: Mapping[str, str]) -> Usage
         target: The target of the environment.
         environ: The variables in which it was looked for.
     """
-    if os.sep in name or (os.altsep and os.altsep in name):
+    if name.startswith("-"):
+        hint = f"options of tenv stand before the target: `tenv run {name} {target} -- COMMAND`"
+    elif os.sep in name or (os.altsep and os.altsep in name):
         hint = f"`{name}` is a path, here from {environ.get('PWD') or 'the working folder'}"
     else:
         hint = f"`tenv packages {target}` lists what the environment has"

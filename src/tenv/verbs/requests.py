@@ -97,7 +97,12 @@ def _folder(text: str) -> TypedRequest | None:
     Its name is that of its ``pyproject.toml``; one that only a ``setup.py`` knows is typed: ``vision @ ./vision``.
     """
     match = _FOLDER.fullmatch(text.strip())
-    if match is None or not (folder := Path.cwd() / match["path"]).is_dir():
+    if match is None:
+        return None
+    folder = Path.cwd() / match["path"]
+    if not folder.exists():
+        raise UsageError(f"{folder} does not exist", hint="a folder is named from here, such as ./vision")
+    if not folder.is_dir():
         return None
     file = folder / "pyproject.toml"
     try:

@@ -112,7 +112,9 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
 
     name, _, start = key.partition(".")
     if name not in _KEYS or (name == "mirrors") != bool(start):
-        hint = nearest(name, _KEYS) or "known settings: default, sync, link-mode, unpack-limit, mirrors.URL"
+        hint = (
+            nearest(name, _KEYS) or "known settings: default, sync, link-mode, unpack-limit, cache-storage, mirrors.URL"
+        )
         raise UsageError(f"unknown setting `{key}`", hint=hint)
     file = _file(context, name, project=project)
     before = read_regular(file).decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""

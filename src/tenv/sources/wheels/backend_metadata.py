@@ -109,4 +109,5 @@ class _Hooks:
         if done.status:
             said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
             shown = "".join(f"\n  {line}" for line in said[-_LINES:])
-            raise NoSolutionError(f"{self._where}: its build backend can't say what it requires:{shown}", hint=_HINT)
+            what = f"{self._where}: its build backend can't say what it requires, and ends with {done.status}"
+            raise NoSolutionError(f"{what}:{shown}" if shown else what, hint=_HINT)

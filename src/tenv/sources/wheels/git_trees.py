@@ -76,7 +76,7 @@ class GitTree:
     def _require(self, *words: str) -> str:
         done = _git(self._folder, self._environ, *words)
         if done.status:
-            raise NetworkError(f"{self._request.git}: git can't read it: {_last_line(done.stderr)}")
+            raise NetworkError(f"{self._request.git}: git can't read it: {_reason(done.stderr)}")
         return done.stdout
 
     @contextlib.contextmanager
@@ -91,7 +91,7 @@ class GitTree:
             place = Path(name).resolve() / "it"
             done = _git(self._folder, self._environ, "worktree", "add", "--quiet", "--detach", str(place), commit)
             if done.status:
-                raise NetworkError(f"{self._request.git}: git can't check {commit} out: {_last_line(done.stderr)}")
+                raise NetworkError(f"{self._request.git}: git can't check {commit} out: {_reason(done.stderr)}")
             inside = (place / self._request.subdirectory).resolve()
             if not inside.is_dir() or not inside.is_relative_to(place):
                 raise NoSolutionError(f"{self._request.git} has no folder `{self._request.subdirectory}` at {commit}")
@@ -129,12 +129,14 @@ def clone(request: TreeRequest, environ: Mapping[str, str], *, offline: bool) ->
         folder = Path(name)
         done = _git(folder, variables, "clone", "--quiet", "--bare", "--filter=tree:0", "--", request.git, "it")
         if done.status:
-            raise NetworkError(f"{request.git}: git can't clone it: {_last_line(done.stderr)}")
+            raise NetworkError(f"{request.git}: git can't clone it: {_reason(done.stderr)}")
         yield GitTree(folder / "it", request, variables)
 
 
-def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it says nothing")
+def _reason(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]  # what follows is advice
+    return (fatal or lines or ["it says nothing"])[-1]
 
 
 def _git(folder: Path, environ: Mapping[str, str], *words: str) -> process.Completed:

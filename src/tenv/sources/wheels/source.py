@@ -4,7 +4,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, TenvError
 from tenv.core.files import storage_errors
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
@@ -108,6 +108,34 @@ class WheelWork(Work):
     """The files of the wheels that tenv had installed."""
     _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
     """The source trees that are built, by name."""
+
+    def _folders(self) -> Manifest | None:
+        """Return what is asked for here where that is a folder, too, whose files change without the lock."""
+        features = getattr(self.job, "features", ())
+        here = with_features(self.job.target.manifest, features).on(self.job.platform)
+        return here if any(request.tree and request.tree.path for request in here.wheels.values()) else None
+
+    def is_current(self) -> bool:
+        """Return whether the folders that are asked for say what the lock has of them.
+
+        Raises:
+            NoSolutionError: One is not there, or can't be read.
+        """
+        if (here := self._folders()) is None:
+            return True
+        from tenv.locks.lock_file import read_lock  # late: few targets have a folder
+        from tenv.sources.wheels.trees import folder_differences, require_folders
+
+        require_folders(here)
+        try:
+            lock = read_lock(self.job.target.lock_file, self.job.target.name)
+        except TenvError:
+            return True  # what the lock lacks is judged elsewhere
+        return not [*folder_differences(lock, here, self.job.platform)]
+
+    def looks_further(self) -> bool:
+        """Return whether a folder is asked for."""
+        return self._folders() is not None
 
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)

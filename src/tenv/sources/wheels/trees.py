@@ -28,7 +28,7 @@ from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
 from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["Trees", "folder_differences", "locate", "requirement_line", "stand_ins"]
+__all__ = ["Trees", "folder_differences", "locate", "require_folders", "requirement_line", "stand_ins"]
 
 Known = tuple[ProjectMetadata, str]
 """The metadata of a source tree, and its commit."""
@@ -45,12 +45,13 @@ class Trees:
         """Return the metadata and the commit of a source tree.
 
         Raises:
-            NoSolutionError: It has no metadata, or that of another package.
+            NoSolutionError: It has no metadata, or that of another package or for other Pythons.
             NetworkError: Its repository, or what its build backend requires, can't be reached.
         """
         key = (name, request)
         if key not in self._known:
             self._known[key] = self._read(name, request)
+            _require_pythons(name, self._known[key][0], self._problem.manifest.python_minors())
         return self._known[key]
 
     def _read(self, name: str, request: TreeRequest) -> Known:
@@ -132,6 +133,19 @@ class Trees:
             if rows:
                 found[platform] = tuple(rows)
         return found
+
+
+def _require_pythons(name: str, known: ProjectMetadata, minors: Sequence[str]) -> None:
+    """Refuse a package for other Pythons than the target's: uv only says that there is no wheel of it."""
+    from packaging.specifiers import SpecifierSet  # late: 15 ms
+
+    accepted = SpecifierSet(known.python)
+    unfit = [minor for minor in minors if not any(accepted.contains(f"{minor}.{patch}") for patch in range(40))]
+    if unfit:
+        raise NoSolutionError(
+            f"{name} {known.version} requires Python {known.python}, the target has {', '.join(unfit)}",
+            hint="set `python` in the manifest to a range that fits",
+        )
 
 
 def _asked(manifest: Manifest) -> dict[str, TreeRequest]:
@@ -223,6 +237,13 @@ def _write_wheel(folder: Path, known: ProjectMetadata) -> Path:
         )
         wheel.writestr(f"{info}/RECORD", "")
     return path
+
+
+def require_folders(manifest: Manifest) -> None:
+    """Raise NoSolutionError for a folder of a manifest that is no source tree of its package."""
+    for name, request in _asked(manifest).items():
+        if request.path:
+            _static(name, request)
 
 
 def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
