@@ -95,7 +95,11 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
         ("add tinny numpy", 2, "hint: did you mean `tiny`? `tenv add tiny tinny numpy` takes it as a package"),
         ("verify other-thing", 2, "hint: `tenv targets` lists the targets, tiny among them"),
         ("create auot", 2, "hint: did you mean `auto`?"),
-        ("add tiny ./it", 2, "hint: `tenv run tiny -- python -m pip install ./it` installs it"),
+        (
+            "add tiny hg+http://example.org/it",
+            2,
+            "hint: `tenv run tiny -- python -m pip install hg+http://example.org/it` installs it",
+        ),
         ("remove tiny", 8, "hint: `tenv list` lists them"),
         (f"create tiny --python {MINORS[0][:-1]}99", 2, f"hint: `tenv create tiny --python {MINORS[1]}` takes"),
         ("create tiny --lock-file no.lock", 7, "hint: `tenv lock tiny --lock-file no.lock` writes it"),
