@@ -43,3 +43,9 @@ def test_each_answer_is_that_of_packaging(marker: str) -> None:
 
 def test_what_is_no_requirement_has_none() -> None:
     assert requirement_of("old-form (>=1.0) ; python_version") is None
+
+
+def test_a_comparison_that_is_not_defined_hides_no_requirement() -> None:
+    row = requirement_of("alpha; platform_python_implementation === 'CPython'")
+    assert row
+    assert row.holds(marker_values("linux-64", "3.12"), "")
