@@ -91,7 +91,7 @@ def test_a_manifest_sets_neither_what_a_shell_runs_nor_where_tenv_keeps_its_sett
     project: Project, name: str, value: str
 ) -> None:
     project.manifest.write_text(f'{project.manifest.read_text()}\n[activation.env]\n{name} = "{value}"\n')
-    project.fails(3, "manifest", "show", "tiny")
+    assert name in project.fails(3, "manifest", "show", "tiny")
 
 
 def test_settings_that_a_clone_brings_do_not_make_it_safe(project: Project) -> None:

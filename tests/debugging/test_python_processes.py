@@ -24,12 +24,12 @@ def write_process(proc: Path, pid: int, parent: int, words: Sequence[str], exe: 
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
     """A machine on which an editor debugs a program with two workers."""
-    script = ["/env/bin/python", "/work/aaa.py"]
+    script = ["/env/bin/python", "/src/aaa.py"]
     rows: list[tuple[int, int, list[str]]] = [
         (100, 1, ["/env/bin/python", f"{EXTENSION}/adapter", "--access-token", "x"]),
-        (101, 1, ["/env/bin/python", f"{EXTENSION}/launcher", "63215", "--", "/work/aaa.py"]),
-        (102, 101, ["/env/bin/python", f"{EXTENSION}/launcher/../../debugpy", "--connect", "1:2", "/work/aaa.py"]),
-        (110, 1, ["/env/bin/python", "-m", "debugpy", "--listen", "5678", "/work/bbb.py"]),
+        (101, 1, ["/env/bin/python", f"{EXTENSION}/launcher", "63215", "--", "/src/aaa.py"]),
+        (102, 101, ["/env/bin/python", f"{EXTENSION}/launcher/../../debugpy", "--connect", "1:2", "/src/aaa.py"]),
+        (110, 1, ["/env/bin/python", "-m", "debugpy", "--listen", "5678", "/src/bbb.py"]),
         (111, 110, ["/env/bin/python", "/env/lib/python3.11/site-packages/debugpy/adapter", "--for-server", "1"]),
         (120, 1, script),
         (121, 120, script),

@@ -22,7 +22,9 @@ def test_a_file_that_once_failed_is_refused_or_read(path: Path) -> None:
 @pytest.mark.parametrize("kind", READERS)
 def test_every_example_of_a_kind_is_read(kind: str, tmp_path: Path) -> None:
     """Else the rounds would change what is refused already."""
-    for name, raw in READERS[kind].examples().items():
+    examples = READERS[kind].examples()
+    assert examples
+    for name, raw in examples.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(raw)
         READERS[kind].use(tmp_path, name)

@@ -191,6 +191,7 @@ def test_what_the_backend_requires_is_there_and_python_variables_are_not(
     monkeypatch.setenv("GIT_DIR", str(project.folder))
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
     project.ok("lock", "tiny")
+    assert "name: vision\n      version: '1.0'" in project.lock.read_text()
 
 
 def test_a_version_that_moves_on_leaves_the_lock_as_it_is(project: Project, tree: Path) -> None:

@@ -94,12 +94,13 @@ def test_what_was_installed_by_hand_stays(moved: Project) -> None:
 
 
 def test_where_there_is_no_environment_it_is_said(locked: Project) -> None:
-    locked.fails(8, "environment-missing", "rollback", "tiny")
-    locked.fails(8, "environment-missing", "rollback", "tiny", "--prefix", str(locked.folder / "none"))
+    none = str(locked.folder / "none")
+    assert "`tenv create tiny`" in locked.fails(8, "environment-missing", "rollback", "tiny")
+    assert none in locked.fails(8, "environment-missing", "rollback", "tiny", "--prefix", none)
 
 
 def test_a_first_environment_has_nothing_to_go_back_to(created: Project) -> None:
-    created.fails(7, "lock-missing", "rollback", "tiny")
+    assert "keeps no previous lock" in created.fails(7, "lock-missing", "rollback", "tiny")
 
 
 def test_a_prefix_of_one_s_own(locked: Project) -> None:

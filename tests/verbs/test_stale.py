@@ -79,8 +79,8 @@ def test_with_locked_a_stale_environment_is_refused(
 
 def test_locked_is_an_option_too(created: Project) -> None:
     newer(created)
-    created.fails(7, "environment-stale", "run", "--locked", "tiny", "--", "true")
-    created.fails(7, "environment-stale", "activate", "--locked", "tiny")
+    for words in (("run", "--locked", "tiny", "--", "true"), ("activate", "--locked", "tiny")):
+        assert "`tenv create tiny` updates it" in created.fails(7, "environment-stale", *words)
 
 
 def test_a_variable_that_is_neither_yes_nor_no_is_an_error(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 FBGEMM compiles with ``-Werror``, and GCC 12 takes the undefined upper halves in its own AVX-512 headers for values that
 are used uninitialized (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105593): UtilsAvx512.cc, QuantUtilsAvx512.cc and
-FbgemmBfloat16ConvertAvx512.cc fail at the commits that PyTorch 1.12 to 2.6 pin (pytorch/pytorch#77939, #104519,
-#129358, #150846; tried with GCC 12.2, which needs both options; GCC 11.3 needs none).
+FbgemmBfloat16ConvertAvx512.cc fail at each of six commits from 2022 on, that of PyTorch 2.4 among them, with GCC 12.2,
+which needs both options; GCC 11.3 needs none. Others report it of GCC 12.1 to 14 (pytorch/pytorch#77939, #104519,
+#129358, #150846).
 """
 
 import os

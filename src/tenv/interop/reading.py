@@ -6,7 +6,7 @@ from typing import Any
 
 from tenv.core.errors import FormatError, TenvError
 from tenv.core.files import read_regular
-from tenv.core.toml_reader import most_similar
+from tenv.core.toml_reader import nearest
 from tenv.core.yaml_reader import load
 from tenv.interop.interface import GivenFile
 
@@ -40,9 +40,9 @@ def _hint(path: Path) -> str:
         there = sorted(entry.name for entry in path.absolute().parent.iterdir() if entry.is_file())
     except OSError:
         return ""
+    if similar := nearest(path.name, there):
+        return similar
     usual = [name for name in there if name in _USUAL or name.endswith(("requirements.txt", "conda-lock.yml"))]
-    if similar := most_similar(path.name, there):
-        usual = similar
     return f"did you mean {' or '.join(f'`{name}`' for name in usual)}?" if usual else ""
 
 

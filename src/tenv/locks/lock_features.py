@@ -30,21 +30,21 @@ def divide(manifest: Manifest, files: Files) -> Files:
     """
     if not manifest.features:
         return files
-    conda, wheels, archives = (files.get(key, {}) for key in ("conda", "wheels", "archives"))
+    conda, wheels, archives, trees = (files.get(key, {}) for key in ("conda", "wheels", "archives", "trees"))
+    reached = {
+        on: _reached(
+            (*wheels.get(on, ()), *trees.get(on, ())), _requests(manifest, on, "wheels"), on, conda.get(on, ())
+        )
+        for on in {*wheels, *trees}
+    }
     return {
         **files,
         "conda": {on: _divide_conda(rows, _requests(manifest, on, "conda")) for on, rows in conda.items()},
         "wheels": {
-            on: _divide_wheels(
-                rows, _requests(manifest, on, "wheels"), on, conda.get(on, ()), files.get("trees", {}).get(on, ())
-            )
-            for on, rows in wheels.items()
+            on: tuple(row for wheel in rows for row in _split(wheel, reached[on])) for on, rows in wheels.items()
         },
         "archives": {on: _divide_archives(rows, _requests(manifest, on, "archives")) for on, rows in archives.items()},
-        "trees": {
-            on: _divide_trees(trees, wheels.get(on, ()), _requests(manifest, on, "wheels"), on, conda.get(on, ()))
-            for on, trees in files.get("trees", {}).items()
-        },
+        "trees": {on: tuple(_of_features(tree, reached[on]) for tree in rows) for on, rows in trees.items()},
     }
 
 
@@ -79,45 +79,21 @@ def _closure(roots: Iterable[str], depends: Mapping[str, Iterable[str]]) -> set[
     return reached
 
 
-def _divide_wheels(
-    wheels: tuple[Wheel, ...],
-    asked: Mapping[str, Mapping[str, Any]],
-    platform: str,
-    conda: tuple[CondaPackage, ...],
-    trees: tuple[LockedTree, ...],
-) -> tuple[Wheel, ...]:
-    """Return the wheels with their features; one that is in different ones by Python has a row for each."""
-    by_minor = _reached(wheels, trees, asked, platform, conda)
-    return tuple(row for wheel in wheels for row in _split(wheel, by_minor))
-
-
-def _divide_trees(
-    trees: tuple[LockedTree, ...],
-    wheels: tuple[Wheel, ...],
-    asked: Mapping[str, Mapping[str, Any]],
-    platform: str,
-    conda: tuple[CondaPackage, ...],
-) -> tuple[LockedTree, ...]:
-    """Return the source trees with their features; one that the target needs for any Python is the target's."""
-    by_minor = _reached(wheels, trees, asked, platform, conda)
-
-    def bringing(tree: LockedTree) -> tuple[str, ...]:
-        found = [_features(tree.name, by_minor[minor]) for minor in tree.python]
-        return tuple(sorted({name for names in found for name in names})) if all(found) else ()
-
-    return tuple(replace(tree, features=bringing(tree)) for tree in trees)
+def _of_features(tree: LockedTree, by_minor: Mapping[str, Mapping[str, Iterable[str]]]) -> LockedTree:
+    """Return a source tree with its features; one that the target needs for any Python is the target's."""
+    found = [_features(tree.name, by_minor[minor]) for minor in tree.python]
+    names = tuple(sorted({name for features in found for name in features})) if all(found) else ()
+    return replace(tree, features=names)
 
 
 def _reached(
-    wheels: tuple[Wheel, ...],
-    trees: tuple[LockedTree, ...],
+    files: tuple[Wheel | LockedTree, ...],
     asked: Mapping[str, Mapping[str, Any]],
     platform: str,
     conda: tuple[CondaPackage, ...],
 ) -> dict[str, dict[str, Iterable[str]]]:
     """Return what the target and each feature bring, by Python minor and feature."""
     given = {normalize(name): version for name, version in python_packages(conda).items()}
-    files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
     by_minor = {}
     for minor in {minor for file in files for minor in file.python}:
         rows = {file.name: LockedWheel(file.version, file.requires) for file in files if minor in file.python}
@@ -130,6 +106,7 @@ def _reached(
 
 
 def _split(wheel: Wheel, by_minor: Mapping[str, Mapping[str, Iterable[str]]]) -> Iterator[Wheel]:
+    """Yield a wheel with its features; one that is in different ones by Python has a row for each."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for minor in wheel.python:
         rows.setdefault(_features(wheel.name, by_minor[minor]), []).append(minor)

@@ -125,6 +125,11 @@ class Job:
         return self.target.manifest.on(self.platform)
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """The features of the target that the environment holds."""
+        return self.old.features if self.old else ()
+
+    @property
     def prefix(self) -> Path:
         """The folder of the environment."""
         return self.environment.prefix

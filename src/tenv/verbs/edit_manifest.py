@@ -141,7 +141,7 @@ def _dropped(
     sections: list[str] = []
     for package in packages:
         found = list(_take(document, package))
-        inherited = _inherited(context, target, package)
+        inherited = _inherited(context, document, package)
         if not found and not inherited:
             known = {one for key in _NAMES for one in _everywhere(target.manifest, key)}
             hint = nearest(package, known) or f"`tenv show {name}` lists its requests"
@@ -244,9 +244,9 @@ def _take(document: Any, package: str) -> "list[tuple[str, str]]":
     return found
 
 
-def _inherited(context: Context, target: Target, package: str) -> "list[tuple[str, str]]":
+def _inherited(context: Context, document: "TOMLDocument", package: str) -> "list[tuple[str, str]]":
     """Return the sections in which a parent asks for a package, each with the name there."""
-    parent = str(_document(read_regular(target.file)).get("extends", ""))
+    parent = str(document.get("extends", ""))
     if not parent:
         return []
     places = context.places

@@ -58,7 +58,7 @@ class GitTree:
             )
 
     def has(self, commit: str) -> bool:
-        """Return whether a commit is in the history of a branch or tag of the repository."""
+        """Return whether the repository has a commit."""
         return bool(self._ask("cat-file", "-t", commit, same="commit"))
 
     def project_file(self, commit: str) -> bytes | None:

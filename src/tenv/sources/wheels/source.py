@@ -111,8 +111,7 @@ class WheelWork(Work):
 
     def _folders(self) -> Manifest | None:
         """Return what is asked for here where that is a folder, too, whose files change without the lock."""
-        features = getattr(self.job, "features", ())
-        here = with_features(self.job.target.manifest, features).on(self.job.platform)
+        here = with_features(self.job.target.manifest, self.job.features).on(self.job.platform)
         return here if any(request.tree and request.tree.path for request in here.wheels.values()) else None
 
     def is_current(self) -> bool:
