@@ -108,6 +108,8 @@ class WheelWork(Work):
     """The files of the wheels that tenv had installed."""
     _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
     """The source trees that are built, by name."""
+    _tried: bool = False
+    """Whether they were built before the prefix changed."""
 
     def _folders(self) -> Manifest | None:
         """Return what is asked for here where that is a folder, too, whose files change without the lock."""
@@ -156,10 +158,11 @@ class WheelWork(Work):
         return locate(job.context, with_features(job.target.manifest).on(job.platform), new)
 
     def stage(self) -> "Collection[str]":
-        """Refuse wheels that unpack to more than the limits, while the prefix is unchanged.
+        """Refuse wheels that unpack to more than the limits, and build source trees, while the prefix is unchanged.
 
         Raises:
             ArchiveRefusedError: A wheel does.
+            EnvironmentBrokenError: A source tree can't be built.
         """
         job, plan = self.job, self.job.plan
         if _KEY in plan.changed and plan.python is not None:
@@ -167,6 +170,8 @@ class WheelWork(Work):
             new = [wheel for wheel in self._wheels() if had.get(wheel.name) != self.source.note(wheel)]
             check_directories(job.uv, new, job.context.progress)
         self._located = self._locate()
+        if self._located and job.ready:
+            self._try_builds()
         return ()
 
     def prepare(self) -> None:
@@ -220,41 +225,49 @@ class WheelWork(Work):
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
-        self._check_built(there, [tree for tree in trees if tree.name in self._located])
+        if built := [tree for tree in trees if tree.name in self._located]:
+            from tenv.sources.wheels.tree_builds import require_as_locked  # late: as below
 
-    def _check_built(self, there: Wheels, trees: "Sequence[LockedTree]") -> None:
-        """Refuse built packages that are not what their rows say.
-
-        Raises:
-            EnvironmentBrokenError: One is missing or requires something else.
-        """
-        if not trees:
-            return
-        from tenv.sources.wheels.built_requirements import requirement_faults  # late: few targets have one
-
-        job, installed = self.job, there.versions()
-        values = marker_values(job.platform, job.plan.minor)
-        for tree in trees:
-            if tree.name not in installed:
-                raise EnvironmentBrokenError(f"{job.prefix}: {tree.name} was built, and is not there")
-            for fault in requirement_faults(tree, there.requirements(tree.name), values):
-                raise EnvironmentBrokenError(
-                    f"{job.prefix}: {fault}", hint=f"`tenv update {job.target.name} {tree.name}` locks what it says now"
-                )
+            require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
 
     def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
         job = self.job
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
 
+    def _builds(self) -> "list[tuple[LockedTree, TreeRequest]]":
+        """Return the source trees to build, each with the request of the manifest."""
+        trees = self.job.lock.trees_for(self.job.platform, self.job.plan.minor)
+        return [(tree, self._located[tree.name]) for tree in trees if tree.name in self._located]
+
+    def _try_builds(self) -> None:
+        """Build the source trees before the prefix of a ready environment changes, so that it outlives a failure."""
+        from tenv.sources.wheels.tree_builds import try_builds  # late: few targets have one
+
+        job = self.job
+        if (python := self._builder()) is None:
+            return
+        builds = self._builds()
+        job.context.progress.step("building", len(builds))
+        try_builds(job.uv, python, builds, job.target.name, marker_values(job.platform, job.plan.minor))
+        self._tried = True
+
+    def _builder(self) -> Path | None:
+        """Return a Python that exists before the prefix changes; None if there is none of the minor."""
+        job, plan = self.job, self.job.plan
+        if plan.python and not plan.own_python:
+            return plan.python.path
+        if job.ready and job.ready.python == plan.minor:
+            return python_program(job.prefix)
+        return next((found.path for found in job.uv.interpreters([plan.minor])), None)
+
     def _build_trees(self) -> None:
         from tenv.sources.wheels.tree_builds import build_trees  # late: as above
 
-        job = self.job
-        trees = [tree for tree in job.lock.trees_for(job.platform, job.plan.minor) if tree.name in self._located]
-        job.context.progress.step("building", len(trees))
+        job, builds = self.job, self._builds()
+        job.context.progress.step("building", len(builds))
         with own_files_guarded(job.prefix):
-            build_trees(job.uv, python_program(job.prefix), [(tree, self._located[tree.name]) for tree in trees])
+            build_trees(job.uv, python_program(job.prefix), builds, tried=self._tried)
 
     def _replace_changed(
         self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]"

@@ -3,32 +3,46 @@
 uv runs the build backend that a tree names, with the rights of the user. What that needs comes from the index in use.
 """
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.locks.source_tree import LockedTree
+from tenv.sources.wheels.built_requirements import requirement_faults
 from tenv.sources.wheels.git_trees import git_environment
+from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.trees import requirement_line
 from tenv.sources.wheels.uv import Uv
 from tenv.targets.tree_request import TreeRequest
+from tenv.toolchain.discover import python_program
 
-__all__ = ["build_trees"]
+__all__ = ["build_trees", "require_as_locked", "try_builds"]
+
+Builds = Sequence[tuple[LockedTree, TreeRequest]]
+"""Rows of the lock, each with the request of the manifest."""
 
 
-def build_trees(uv: Uv, python: Path, trees: Sequence[tuple[LockedTree, TreeRequest]]) -> None:
+def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so: str = "") -> None:
     """Build packages and install them, and nothing that they require: the lock has that.
 
     Args:
         uv: uv.
         python: The Python of the environment.
-        trees: The rows of the lock, each with the request of the manifest.
+        trees: The packages.
+        tried: Take what `try_builds` built of them, which is in uv's cache, instead of building again.
+        so: What follows for the environment if one can't be built, for the message.
 
     Raises:
         EnvironmentBrokenError: A package can't be built.
         NetworkError: A repository or the index of its build requirements can't be reached.
     """
-    again = (word for tree, _ in trees for word in ("--reinstall-package", tree.name))
+    names = [tree.name for tree, _ in trees]
+    if tried:  # uv takes `--reinstall-package` for an order to build again
+        uv.remove(python, names)
+        again: tuple[str, ...] = ()
+    else:
+        again = tuple(word for name in names for word in ("--reinstall-package", name))
     lines = "".join(f"{requirement_line(tree, request)}\n" for tree, request in trees)
     done = uv.run(
         *("pip", "install", "--python", str(python), "--no-deps", "--requirement", "-", *again, *uv.indexes()),
@@ -36,5 +50,47 @@ def build_trees(uv: Uv, python: Path, trees: Sequence[tuple[LockedTree, TreeRequ
         **git_environment({}),
     )
     if done.status:
-        names = ", ".join(tree.name for tree, _ in trees)
-        raise uv.error(done.stderr, f"{names} can't be built", EnvironmentBrokenError)
+        raise uv.error(done.stderr, f"{', '.join(names)} can't be built{so}", EnvironmentBrokenError)
+
+
+def try_builds(uv: Uv, python: Path, trees: Builds, target: str, values: Mapping[str, str]) -> None:
+    """Build packages into an environment that is removed afterwards, while that of the target stays as it is.
+
+    Args:
+        uv: uv, whose cache keeps what was built.
+        python: A Python of the same minor as that of the environment.
+        trees: The packages.
+        target: The target, for messages.
+        values: The values of the marker environment.
+
+    Raises:
+        EnvironmentBrokenError: A package can't be built, or is not what its row says.
+        NetworkError: A repository or the index of its build requirements can't be reached.
+    """
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        place = Path(name) / "environment"
+        uv.make_environment(place, python, "build")
+        build_trees(uv, python_program(place), trees, so=", and the environment is as it was")
+        require_as_locked(Wheels(place), [tree for tree, _ in trees], target, values)
+
+
+def require_as_locked(there: Wheels, trees: Sequence[LockedTree], target: str, values: Mapping[str, str]) -> None:
+    """Refuse built packages that are not what their rows say.
+
+    Args:
+        there: The wheels of the environment that they were installed into.
+        trees: The rows of the packages.
+        target: The target, for messages.
+        values: The values of the marker environment.
+
+    Raises:
+        EnvironmentBrokenError: One is missing or requires something else.
+    """
+    installed = there.versions()
+    for tree in trees:
+        if tree.name not in installed:
+            raise EnvironmentBrokenError(f"{target}: {tree.name} was built, and is not there")
+        for fault in requirement_faults(tree, there.requirements(tree.name), values):
+            raise EnvironmentBrokenError(
+                f"{target}: {fault}", hint=f"`tenv update {target} {tree.name}` locks what it says now"
+            )

@@ -1,0 +1,108 @@
+"""Builds of source trees: a ready environment outlives one that fails, and nothing is built twice."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.projects import Project
+from tests.support.source_trees import commit_all, write_dynamic_tree, write_tree
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environment's Python is called by its path")
+
+_KINDS = ("folder", "editable", "repository")
+
+
+@pytest.fixture
+def tree(project: Project) -> Path:
+    """The package `vision` beside the project's folders."""
+    project.narrow()
+    project.edit('native = "*"\n', "")
+    return write_tree(project.folder / "vision")
+
+
+def ask(project: Project, tree: Path, kind: str) -> None:
+    """Ask for the tree in the manifest."""
+    request = {
+        "folder": 'path = "../vision"',
+        "editable": 'path = "../vision", editable = true',
+        "repository": f'git = "{tree.as_uri()}", branch = "main"',
+    }[kind]
+    project.edit('alpha  = ">=1"', f"vision = {{ {request} }}")
+
+
+def value(project: Project) -> str:
+    """Return what the environment's Python imports."""
+    words = [str(project.prefix / "bin" / "python"), "-c", "import alpha, vision; print(vision.VALUE)"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_ready_environment_outlives_a_build_that_fails(project: Project, tree: Path, kind: str) -> None:
+    if kind == "repository":
+        commit_all(tree, "first")
+    ask(project, tree, kind)
+    project.ok("create", "tiny")
+    state = (project.prefix / "tenv-meta" / "state.json").read_bytes()
+    before = {path: path.stat().st_mtime_ns for path in project.site().rglob("*.py")}
+
+    write_tree(tree, version="2.0")
+    backend = tree / "backend" / "own_backend.py"
+    good = backend.read_text()
+    backend.write_text(good.replace("    project = _project()\n", '    raise ValueError("no compiler here")\n'))
+    assert backend.read_text() != good
+    if kind == "repository":
+        commit_all(tree, "broken")
+        project.ok("update", "tiny")
+    said = project.fails(8, "environment-broken", "create", "tiny")
+    assert "vision can't be built" in said
+    assert "the environment is as it was" in said
+    assert (project.prefix / "tenv-meta" / "state.json").read_bytes() == state
+    assert {path: path.stat().st_mtime_ns for path in project.site().rglob("*.py")} == before
+    assert value(project) == "one"
+    (row,) = json.loads(project.ok("list", "--json").out)["data"]
+    assert row["state"] == "stale"
+
+    backend.write_text(good)
+    if kind == "repository":
+        commit_all(tree, "mended")
+        project.ok("update", "tiny")
+    project.ok("create", "tiny")
+    assert project.site().joinpath("vision-2.0.dist-info").is_dir()
+    assert value(project) == "one"
+
+
+def test_a_ready_environment_outlives_a_build_that_requires_more(project: Project, tree: Path) -> None:
+    write_dynamic_tree(tree)
+    ask(project, tree, "folder")
+    project.ok("create", "tiny")
+    (tree / "VERSION").write_text("2.0\nalpha>=1\n")
+    project.ok("update", "tiny")
+    (tree / "VERSION").write_text("2.0\nalpha>=1\nbeta\n")
+    said = project.fails(8, "environment-broken", "create", "tiny", "--locked")
+    assert "tiny: vision requires beta, which its row in the lock lacks" in said
+    assert value(project) == "one"
+    assert project.site().joinpath("vision-1.0.dist-info").is_dir()
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_nothing_is_built_twice(project: Project, tree: Path, tmp_path: Path, kind: str) -> None:
+    calls, backend = tmp_path / "builds", tree / "backend" / "own_backend.py"
+    noted = f'def _build(folder, files):\n    with open({str(calls)!r}, "a") as file:\n        file.write("built\\n")\n'
+    backend.write_text(backend.read_text().replace("def _build(folder, files):\n", noted))
+    if kind == "repository":
+        commit_all(tree, "first")
+    ask(project, tree, kind)
+    project.ok("create", "tiny")
+    text = (tree / "pyproject.toml").read_text()
+    (tree / "pyproject.toml").write_text(text.replace('version = "1.0"', 'version = "2.0"'))
+    (tree / "src" / "vision.py").write_text('VALUE = "two"\n')
+    if kind == "repository":
+        commit_all(tree, "second")
+        project.ok("update", "tiny")
+    calls.unlink()
+    project.ok("create", "tiny")
+    assert value(project) == "two"
+    assert calls.read_text() == "built\n"
