@@ -15,8 +15,6 @@ from tenv.locks.source_tree import LockedTree
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
-from tenv.sources.wheels.old_bytecode import remove_old_bytecode
-from tenv.sources.wheels.planted_files import own_files_guarded
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
@@ -191,6 +189,8 @@ class WheelWork(Work):
         Raises:
             NetworkError: A file can't be fetched; `untouched` is true if the prefix is unchanged.
         """
+        from tenv.sources.wheels.old_bytecode import remove_old_bytecode  # late: not for one that is up to date
+
         job, plan = self.job, self.job.plan
         if plan.python is None:
             return
@@ -231,6 +231,8 @@ class WheelWork(Work):
             require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
 
     def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+        from tenv.sources.wheels.planted_files import own_files_guarded  # late: as in `put`
+
         job = self.job
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
@@ -262,7 +264,8 @@ class WheelWork(Work):
         return next((found.path for found in job.uv.interpreters([plan.minor])), None)
 
     def _build_trees(self) -> None:
-        from tenv.sources.wheels.tree_builds import build_trees  # late: as above
+        from tenv.sources.wheels.planted_files import own_files_guarded  # late: as in `put`
+        from tenv.sources.wheels.tree_builds import build_trees  # late: few targets have one
 
         job, builds = self.job, self._builds()
         job.context.progress.step("building", len(builds))
