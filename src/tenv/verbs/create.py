@@ -4,7 +4,7 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.toml_reader import nearest
 from tenv.environment.made_files import add_scripts, lacks_scripts
-from tenv.environment.state import State, Status, put_aside
+from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
@@ -141,9 +141,7 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     if changed:
         _check_platform(job)
         run_steps(job, _DECIDING)
-        with _hold(job, request):
-            if request.anew:
-                job.aside = put_aside(job.environment)
+        with _hold(job, request), _aside(job, request):
             changed = not is_current(job) or request.anew  # another process may have made it meanwhile
             _check_owner(job)
             if changed:
@@ -299,6 +297,15 @@ def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
     with exclusive(job.prefix, f"tenv create {request.target}", waiting, None if request.wait else 0):
         job.forget_prefix()  # another process may have changed it since it was looked at
         yield
+
+
+def _aside(job: Creation, request: CreateRequest) -> AbstractContextManager[None]:
+    """Put aside what is there, for `--anew`, until the new environment is ready."""
+    if not request.anew:
+        return nullcontext()
+    from tenv.install.aside import put_aside_for  # late: a rare option
+
+    return put_aside_for(job)
 
 
 def _make(job: Creation) -> tuple[str, ...]:
