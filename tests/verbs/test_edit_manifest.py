@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tenv.core.errors import UsageError
+from tenv.core.errors import StorageError, UsageError
+from tenv.core.files import write_atomic
+from tenv.verbs import edit_manifest
 from tenv.verbs.lock import lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
 from tests.support.fakes import make_wheel
@@ -267,3 +269,42 @@ def test_a_target_behind_a_package_is_named(verb: str, locked: Project) -> None:
     assert "`tiny` is a target, and stands behind a package" in said
     assert f"`tenv {verb} tiny gamma`" in said
     assert locked.manifest.read_text() == before
+
+
+@pytest.mark.parametrize("words", [("add", "tiny", "gamma"), ("drop", "tiny", "alpha")])
+def test_an_edit_is_taken_back_where_its_lock_can_not_be_written(locked: Project, words: tuple[str, ...]) -> None:
+    locked.edit("\n", "\r\n")
+    locks, before = locked.lock.parent, locked.manifest.read_bytes()
+    outside = locked.folder.with_name("locks of another")
+    locks.rename(outside)
+    locks.symlink_to(outside)
+    kept = locked.lock.read_bytes()
+    said = locked.fails(8, "storage", *words)
+    assert "tenv does not write through links" in said
+    assert locked.manifest.read_bytes() == before
+    assert locked.lock.read_bytes() == kept
+
+
+def test_an_edit_that_can_not_be_taken_back_is_named(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(path: Path, data: str | bytes, **more: Any) -> None:
+        if path == locked.manifest and b"gamma" not in locked.manifest.read_bytes():
+            write_atomic(path, data, **more)
+        else:
+            raise StorageError(f"can't write {path}: No space left on device")
+
+    monkeypatch.setattr(edit_manifest, "write_atomic", fill)
+    said = locked.fails(8, "storage", "add", "tiny", "gamma")
+    assert f"can't write {locked.lock}: No space left on device; {locked.manifest} is edited" in said
+
+
+def test_the_edit_of_another_command_is_not_taken_back(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(path: Path, data: str | bytes, **more: Any) -> None:
+        if path == locked.lock:
+            locked.edit('alpha  = ">=1"', 'alpha  = ">=1.5"')
+            raise StorageError(f"can't write {path}: No space left on device")
+        write_atomic(path, data, **more)
+
+    monkeypatch.setattr(edit_manifest, "write_atomic", fill)
+    locked.fails(8, "storage", "add", "tiny", "gamma")
+    assert 'alpha  = ">=1.5"' in locked.manifest.read_text()
+    assert "gamma" in locked.manifest.read_text()

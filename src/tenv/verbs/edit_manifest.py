@@ -1,5 +1,6 @@
 """Add packages to a manifest or drop them, keeping its comments and order, and lock it."""
 
+import contextlib
 import os
 import shlex
 import tempfile
@@ -8,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenv.core.errors import EnvironmentBusyError, UsageError
+from tenv.core.errors import EnvironmentBusyError, TenvError, UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
@@ -23,7 +24,7 @@ from tenv.verbs.lock import Locked, lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tomlkit import TOMLDocument
 
@@ -259,6 +260,21 @@ def _inherited(context: Context, document: "TOMLDocument", package: str) -> "lis
     ]
 
 
+@contextlib.contextmanager
+def _taken_back(file: Path, before: bytes, after: bytes, within: Path | None) -> "Iterator[None]":
+    """Write a lock; if that fails, take the edit of its manifest back, unless another command has written it since."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            if read_regular(file) == after:
+                write_atomic(file, before, within=within)
+        except (TenvError, OSError) as worse:
+            if isinstance(error, TenvError):
+                error.message += f"; {file} is edited, and that can't be taken back: {worse}"
+        raise
+
+
 def _apply(
     context: Context, target: Target, section: str, lines: tuple[str, ...], edited: "tuple[bytes, TOMLDocument]",
     tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool,
@@ -281,7 +297,8 @@ def _apply(
         raise _ChangedMeanwhileError
     write_atomic(target.file, text, within=context.places.project)
     if locked.changed:
-        write_atomic(locked.path, locked.lock.text, within=context.places.project)
+        with _taken_back(target.file, read, text.encode(), context.places.project):
+            write_atomic(locked.path, locked.lock.text, within=context.places.project)
     created = None
     missing = context.environment(target.name, None).state() is None
     if made and not missing:
