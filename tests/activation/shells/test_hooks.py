@@ -102,6 +102,44 @@ def test_through_the_hook_no_program_of_tenv_s_starts(shell: Spoken, tmp_path: P
     assert {Path(name).name for name in between} <= {"env", "wc", "test", "tput"}
 
 
+@pytest.mark.parametrize(
+    "shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.name in ("bash", "zsh")]
+)
+def test_bash_and_zsh_activate_without_a_process(shell: Spoken, tmp_path: Path, told: Path) -> None:
+    strace = shutil.which("strace")
+    assert strace, "strace is not installed"
+    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA)
+    trace = tmp_path / "trace"
+    steps = [
+        load(shell, tmp_path),
+        "tenv activate cpu\n",
+        "tenv activate cpu\n",
+        shell.shot("active"),
+        "tenv deactivate\n",
+    ]
+    before = (strace, "-f", "-qq", "-e", "trace=fork,vfork,clone,clone3", "-o", str(trace))
+    seen, said = shell.run(tmp_path, [*steps, shell.shot("after")], PATH, before)
+    assert (said, told.read_text(), seen["active"][b"TENV_LEVEL"]) == ("", "", b"1")
+    started = [line for line in trace.read_text().splitlines() if re.search(r"fork\(|clone3?\(", line)]
+    assert len(started) <= len(seen), started  # the snapshots
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+@pytest.mark.parametrize("lock", [b"a LOCK\n", b"a lock, longer\n", "ä lock\n".encode(), b"a lock\0\n"])
+def test_a_lock_of_another_size_and_the_same_time_is_looked_at(
+    shell: Spoken, lock: bytes, tmp_path: Path, told: Path
+) -> None:
+    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA)
+    file = tmp_path / DATA / "cpu" / "tenv-meta" / "its lock"
+    noted, size = file.stat().st_mtime_ns, file.stat().st_size
+    file.write_bytes(lock)
+    os.utime(file, ns=(noted, noted))
+    steps = [load(shell, tmp_path), shell.cd(Path("/")), shell.attempt("tenv activate cpu"), shell.shot("after")]
+    shell.run(tmp_path, steps, PATH)
+    asked = f"<activate><--shell><{shell.spoken}><cpu>\n"
+    assert told.read_text() == (asked if len(lock) != size else "")
+
+
 @pytest.mark.parametrize("shell", AT_HAND)
 @pytest.mark.parametrize("state", ["creating", "broken"])
 def test_what_is_not_ready_is_left_to_tenv(shell: Spoken, state: str, tmp_path: Path, told: Path) -> None:

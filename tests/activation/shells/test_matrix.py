@@ -146,6 +146,42 @@ def test_activations_nest_and_renew(shell: Spoken, tmp_path: Path) -> None:
     assert seen["after"] == seen["before"]
 
 
+@pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.module is posix])
+@pytest.mark.parametrize("level", ["", "x", "1x", "a[$(echo >&2 run)]"])
+def test_a_level_that_is_no_number_counts_as_none(shell: Spoken, level: str, tmp_path: Path) -> None:
+    script = store(shell, tmp_path, "cuda130", Change("CC", Action.SET, "gcc", ""))
+    prefix = str(tmp_path / "a folder's" / "cuda130")
+    steps = [shell.set("TENV_LEVEL", level), shell.set("TENV_PREFIX", prefix), script, shell.shot("active")]
+    seen, said = shell.run(tmp_path, steps, {"PATH": USUAL})
+    assert (said, seen["active"][b"TENV_LEVEL"], seen["active"][b"CC"]) == ("", b"1", b"gcc")
+
+
+@pytest.mark.parametrize("shell", AT_HAND)
+def test_what_others_did_meanwhile_is_renewed(shell: Spoken, tmp_path: Path) -> None:
+    """An activation of the active environment ends where the first one ended, but for what others put into a list."""
+    changes = (
+        Change("CC", Action.SET, "gcc", ""),
+        Change("GONE", Action.UNSET, "", ""),
+        Change("FLAGS", Action.PREPEND, "-a", "", " "),
+        Change("FLAGS", Action.APPEND, "-z", "", " "),
+    )
+    older = store(shell, tmp_path, "cuda130", *changes[:2], Change("FLAGS", Action.PREPEND, "-o", "", " "))
+    (tmp_path / f"cuda130-{shell.module.SCRIPT}").rename(tmp_path / f"older-{shell.module.SCRIPT}")
+    older = older.replace(f"cuda130-{shell.module.SCRIPT}", f"older-{shell.module.SCRIPT}")
+    script = store(shell, tmp_path, "cuda130", *changes)
+    steps = [shell.shot("before"), older, script, shell.shot("first")]
+    steps += [shell.set("CC", "mine"), shell.set("GONE", "back"), script, shell.shot("again")]
+    steps += [shell.set("PATH", f"/new:{USUAL}"), shell.set("FLAGS", "-a -m -u -z"), script, shell.shot("changed")]
+    steps += [shell.module.render_deactivation(), shell.shot("after")]
+    seen, said = shell.run(tmp_path, steps, {"PATH": USUAL, "FLAGS": "-u", "GONE": "there", "CC": "own"})
+    assert said == ""
+    assert (seen["first"][b"FLAGS"], seen["first"][b"CC"]) == (b"-a -u -z", b"gcc")
+    assert seen["again"] == seen["first"]
+    assert (seen["changed"][b"FLAGS"], b"GONE" in seen["changed"]) == (b"-a -m -u -z", False)
+    assert seen["changed"][b"PATH"].endswith(f"bin:/new:{USUAL}".encode())
+    assert seen["after"] == seen["before"] | {b"PATH": f"/new:{USUAL}".encode(), b"FLAGS": b"-m -u"}
+
+
 @pytest.mark.parametrize("shell", AT_HAND)
 @pytest.mark.parametrize(
     ("now", "left"),

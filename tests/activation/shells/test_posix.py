@@ -1,6 +1,7 @@
 """Every installed POSIX shell runs the scripts; the environments before and after are compared byte by byte."""
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -143,9 +144,11 @@ def test_deactivating_with_nothing_active_says_so_and_does_not_leave(shell: str)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_no_function_is_left_behind(shell: str, script: Path) -> None:
-    listed = run(shell, f". '{script}'\ntype _tenv_push >/dev/null 2>&1 && echo left || echo gone")
-    assert listed == "gone\n"
+def test_no_function_and_no_variable_is_left_behind(shell: str, script: Path) -> None:
+    own = sorted(set(re.findall(r"\b_tenv_\w+", script.read_text())))
+    assert {"_tenv_pop", "_tenv_activate", "_tenv_kind", "_tenv_full"} <= set(own)
+    probes = "".join(f'type {name} >/dev/null 2>&1 && echo {name}; echo "${{{name}-}}"\n' for name in own)
+    assert run(shell, f". '{script}'\n. '{script}'\n{{ {probes}}} || :").split() == []
 
 
 def hook(tmp_path: Path, program: str) -> str:

@@ -93,6 +93,24 @@ _tenv_is_ready() { # PREFIX: whether it is ready, carries the user's mark at thi
         done
     } <"$_tenv_mark"
 }
+_tenv_measure() { # FILE: tell its size in bytes in _tenv_now, by a process where the shell has no way of its own
+    case ${ZSH_VERSION:+zsh}${BASH_VERSION-} in
+        zsh*)
+            if zmodload -F zsh/stat b:zstat 2>/dev/null; then
+                zstat -A _tenv_text +size "$1" 2>/dev/null || return 1
+                _tenv_now=${_tenv_text[1]}
+                return 0
+            fi
+            ;;
+        [5-9].* | [1-9][0-9]*.*)
+            typeset LC_ALL=C _tenv_text 2>/dev/null || return 1 # a length counts bytes
+            mapfile -d "" _tenv_text <"$1" 2>/dev/null || return 1 # one element: a lock has no NUL
+            _tenv_now=${#_tenv_text}
+            return 0
+            ;;
+    esac
+    _tenv_now=$(command wc -c <"$1" 2>/dev/null)
+}
 _tenv_noted() { # NOTE: whether the lock is the one that tenv looked at last; prints what it found then
     [ -f "$1" ] || return 1
     { # the lock, what to say of it, its size, and the files that would count more
@@ -107,7 +125,7 @@ _tenv_noted() { # NOTE: whether the lock is the one that tenv looked at last; pr
     elif [ -n "$_tenv_said" ] && [ -n "${TENV_LOCKED-}" ]; then
         _tenv_now=
     else
-        _tenv_now=$(command wc -c <"$_tenv_lock" 2>/dev/null) || _tenv_now=$_tenv_size
+        _tenv_measure "$_tenv_lock" || _tenv_now=$_tenv_size
     fi
     set -- "${_tenv_now##* }" "$_tenv_size" "$_tenv_said"
     unset _tenv_lock _tenv_said _tenv_size _tenv_near _tenv_user _tenv_now
