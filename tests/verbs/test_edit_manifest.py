@@ -308,3 +308,30 @@ def test_the_edit_of_another_command_is_not_taken_back(locked: Project, monkeypa
     locked.fails(8, "storage", "add", "tiny", "gamma")
     assert 'alpha  = ">=1.5"' in locked.manifest.read_text()
     assert "gamma" in locked.manifest.read_text()
+
+
+@pytest.mark.parametrize(
+    ("spec", "option", "why", "hint"),
+    [
+        ("gamma>>2", (), "`>>2` is not a version range", "'gamma>=2,<3'"),
+        ("gamma~2", (), "`~2` is not a version range", "'gamma>=2,<3'"),
+        ("gamma>=", (), "`>=` is not a version range", "'gamma>=2,<3'"),
+        ("gamma=2=3", ("--conda",), "`2=3.*` is not a version range", "'gamma>=2,<3'"),
+        ("gamma>2;python_version<'3'", (), "is not a version range", "a request has no marker"),
+    ],
+)
+def test_a_request_without_a_range_is_an_error_of_the_request(
+    locked: Project, spec: str, option: tuple[str, ...], why: str, hint: str
+) -> None:
+    before = locked.manifest.read_bytes()
+    said = locked.fails(2, "usage", "add", "tiny", *option, "beta", spec)
+    assert f"`{spec}` is not a valid request: " in said
+    assert why in said
+    assert hint in said
+    assert str(locked.manifest) not in said
+    assert locked.manifest.read_bytes() == before
+
+
+def test_a_range_in_the_notation_of_conda_is_one_of_a_conda_package(locked: Project) -> None:
+    said = locked.fails(2, "usage", "add", "tiny", "gamma=1.*|>=3")
+    assert "is not a version range such as `*`, `3.11.*` or `>=11,<13`" in said

@@ -21,10 +21,10 @@ from tenv.targets.sections import SECTIONS
 from tenv.verbs.create import Created, CreateRequest, create
 from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
-from tenv.verbs.requests import TypedRequest, parse_request
+from tenv.verbs.requests import TypedRequest, parse_request, require_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from tomlkit import TOMLDocument
 
@@ -82,17 +82,21 @@ def add(
     requests = [parse_request(spec, name) for spec in specs]
     _require_once(requests)
     command = shlex.join(["tenv", "add", name, *specs])
-    return _again(lambda: _added(context, name, requests, key, tell, command, made=made), command)
+    typed = dict(zip(requests, specs, strict=True))
+    return _again(lambda: _added(context, name, typed, key, tell, command, made=made), command)
 
 
 def _added(
-    context: Context, name: str, requests: Sequence[TypedRequest], key: str | None,
+    context: Context, name: str, typed: "Mapping[TypedRequest, str]", key: str | None,
     tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool,
 ) -> Edited:  # fmt: skip
-    target = _own(context, name)
-    section = _NAMES[key or _kind(target.manifest, requests)]
+    target, requests = _own(context, name), tuple(typed)
+    key = key or _kind(target.manifest, requests)
+    section = _NAMES[key]
     if section != _NAMES["wheels"] and (tree := next((row for row in requests if row.tree), None)):
         raise UsageError(f"{tree.name} is built from a source tree, which stands in [{_NAMES['wheels']}] alone")
+    for request, text in typed.items():
+        require_range(request, text, key)
     read = read_regular(target.file)
     document = _document(read)
     lines = tuple(_put(document, section, request, target.file.parent) for request in requests)

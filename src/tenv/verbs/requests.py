@@ -8,11 +8,12 @@ from pathlib import Path
 from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
 from tenv.core.names import normalize
+from tenv.core.versions import CondaRange, Range
 from tenv.sources.wheels.project_metadata import name_of_project
 from tenv.targets.tree_request import TreeRequest, git_line
 from tenv.targets.unlockable import WHY, names_source, way_to_install
 
-__all__ = ["TypedRequest", "parse_request"]
+__all__ = ["TypedRequest", "parse_request", "require_range"]
 
 _REVERSED = re.compile(r"(?<![<>=!~])=\s*([<>])")
 """``=>`` and ``=<``, which pip and conda write the other way round."""
@@ -76,6 +77,29 @@ def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
         bare = version.removeprefix("=").strip()
         version = bare if "*" in bare or bare.count(".") > 1 else f"{bare}.*"
     return TypedRequest(match["name"], version or "*", _extras(match["extras"]), match["channel"] or "")
+
+
+def require_range(request: TypedRequest, typed: str, key: str) -> None:
+    """Refuse a request whose versions are no range, which would else be an error of the manifest's line.
+
+    Args:
+        request: The request.
+        typed: The request as typed.
+        key: The source of the package (conda, wheels, archives): conda has a notation of its own.
+
+    Raises:
+        UsageError: They are none.
+    """
+    if request.tree:
+        return
+    try:
+        (CondaRange if key == "conda" else Range)(request.version)
+    except ValueError as error:
+        name = request.name
+        hint = f"{name}, '{name}>=2,<3' and '{name}==2.1.*' are examples"
+        if ";" in typed:
+            hint = "a request has no marker: `[platform.linux-64.pypi-dependencies]` holds what one platform alone has"
+        raise UsageError(f"`{typed}` is not a valid request: {error}", hint=hint) from error
 
 
 def _extras(text: str | None) -> tuple[str, ...]:
