@@ -33,7 +33,8 @@ def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, .
         ("install 'numpy>=2' scipy", "tenv add tiny 'numpy>=2' scipy"),
         ("uninstall numpy", "tenv drop tiny numpy"),
         ("pip install -U numpy", "tenv add tiny numpy"),
-        ("pip freeze", "tenv run tiny -- python -m pip"),
+        ("pip freeze", "tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install PACKAGE'"),
+        ("pip install scipy", "tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install scipy'"),
         ("why alpha", "tenv tree tiny --invert alpha"),
         ("search 'cu.*'", "tenv packages tiny 'cu.*'"),
         ("--json sync", "tenv create tiny"),
@@ -98,7 +99,7 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
         (
             "add tiny hg+http://example.org/it",
             2,
-            "hint: `tenv run tiny -- python -m pip install hg+http://example.org/it` installs it",
+            "hint: `tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install hg+http://example.org/it'`",
         ),
         ("remove tiny", 8, "hint: `tenv list` lists them"),
         (f"create tiny --python {MINORS[0][:-1]}99", 2, f"hint: `tenv create tiny --python {MINORS[1]}` takes"),

@@ -28,7 +28,7 @@ def test_add_says_why_and_how_else(text: str, project: Project) -> None:
     before = project.manifest.read_text()
     said = project.fails(2, "usage", "add", "tiny", text)
     assert WHY in said
-    assert "`tenv run tiny -- python -m pip install " in said
+    assert "`tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install " in said
     assert project.manifest.read_text() == before
 
 

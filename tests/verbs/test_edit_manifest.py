@@ -15,6 +15,7 @@ from tenv.verbs.requests import TypedRequest, parse_request
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 
+NO_SITE = Path("/nonexistent/lib/python3.11/site-packages")
 COMMENTED = '# ours\nalpha  = ">=1" # why\n'
 
 
@@ -34,13 +35,13 @@ COMMENTED = '# ours\nalpha  = ">=1" # why\n'
     ],
 )
 def test_requests_are_read_as_pip_and_conda_write_them(text: str, request_: TypedRequest) -> None:
-    assert parse_request(text) == request_
+    assert parse_request(text, "tiny", NO_SITE) == request_
 
 
 @pytest.mark.parametrize("text", ["", "-n", ">=2", "numpy @ https://x/y.whl", "a b[", "é"])
 def test_what_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        parse_request(text)
+        parse_request(text, "tiny", NO_SITE)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_what_is_no_request_is_refused(text: str) -> None:
 )
 def test_a_reversed_sign_is_an_error_that_shows_the_right_one(text: str, meant: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_request(text)
+        parse_request(text, "tiny", NO_SITE)
     assert caught.value.hint == f"did you mean {meant}?"
 
 

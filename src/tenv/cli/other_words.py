@@ -84,6 +84,8 @@ def way_of(name: str, arguments: Sequence[str]) -> str:
     targets = _targets()
     named = next((word for word in given if word in targets), "")
     way = re.sub(r"\bTARGET\b", shlex.quote(named) if named else _default_word(), way)
+    if name == "pip":
+        way = _with_pip(way, named)
     packages = [word for word in given if word != named]
     if packages and name in _TAKES_PACKAGE:
         way = re.sub(r"\b(?:PACKAGE|REGEX)\b", lambda _: shlex.join(packages), way)
@@ -98,6 +100,22 @@ def _targets() -> frozenset[str]:
     with contextlib.suppress(TenvError):
         return frozenset(find_places().names())
     return frozenset()
+
+
+def _with_pip(way: str, named: str) -> str:
+    """Return the hint for pip with the command that works in an environment that has none."""
+    from tenv.debugging.install_line import has_pip, install_line  # late: as above
+    from tenv.project.context import Context
+    from tenv.toolchain.discover import site_packages
+
+    with contextlib.suppress(TenvError):
+        context = Context()
+        target = named or context.default_target()
+        site = site_packages(context.environment(target, None).prefix)
+        if not has_pip(site):
+            line = install_line(shlex.quote(target), "PACKAGE", site)
+            return f"{way.partition(', ')[0]}, `{line}` installs it beside the lock"
+    return way
 
 
 def _default_word() -> str:

@@ -1,6 +1,9 @@
 """Requests that no manifest can hold: an address of a file, and repositories of other programs than git."""
 
 import re
+from pathlib import Path
+
+from tenv.debugging.install_line import install_line
 
 __all__ = ["WHY", "names_source", "way_to_install"]
 
@@ -16,6 +19,12 @@ def names_source(text: str) -> bool:
     return bool(_SOURCE.match(text.strip()))
 
 
-def way_to_install(words: str, target: str = "TARGET") -> str:
-    """Return the hint with the command that installs such a package into an environment, as an unmanaged one."""
-    return f"`tenv run {target} -- python -m pip install {words}` installs it, and `tenv create` keeps it"
+def way_to_install(words: str, target: str, site_packages: Path) -> str:
+    """Return the hint with the command that installs such a package into an environment, as an unmanaged one.
+
+    Args:
+        words: The request, quoted for a shell.
+        target: The target.
+        site_packages: Where the environment keeps packages.
+    """
+    return f"`{install_line(target, words, site_packages)}` installs it, and `tenv create` keeps it"

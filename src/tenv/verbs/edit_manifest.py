@@ -18,6 +18,7 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
+from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
 from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
@@ -79,7 +80,8 @@ def add(
         UsageError: The manifest can't be edited, or a request is not valid.
         NoSolutionError: No set of files satisfies the new manifest, which is then not written.
     """
-    requests = [parse_request(spec, name) for spec in specs]
+    site = site_packages(context.environment(name, None).prefix)
+    requests = [parse_request(spec, name, site) for spec in specs]
     _require_once(requests)
     command = shlex.join(["tenv", "add", name, *specs])
     typed = dict(zip(requests, specs, strict=True))

@@ -46,8 +46,13 @@ class TypedRequest:
     tree: TreeRequest | None = None
 
 
-def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
+def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
     """Return a request of a target. A folder is relative to the working folder, and becomes an editable package.
+
+    Args:
+        text: The request as typed.
+        target: The target, for hints.
+        site_packages: Where its environment keeps packages, for hints.
 
     Raises:
         UsageError: The text is not a valid request.
@@ -60,7 +65,7 @@ def parse_request(text: str, target: str = "TARGET") -> TypedRequest:
             f"`{text}` names no package", hint=f"`tenv add {target} {named}` does, with the name in its place"
         )
     if names_source(text):
-        raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip()), target))
+        raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip()), target, site_packages))
     match = _SPEC.fullmatch(text.strip())
     version = (match["version"] or "").strip() if match else ""
     if match is None or version.startswith("@"):
