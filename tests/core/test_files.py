@@ -206,7 +206,7 @@ def test_leaves_what_tenv_did_not_make(tmp_path: Path) -> None:
     assert (tmp_path / "mine").is_dir()
 
 
-# Links and sizes.
+# Links.
 
 
 def test_a_relative_link_moves_with_its_tree(tmp_path: Path) -> None:
@@ -215,15 +215,3 @@ def test_a_relative_link_moves_with_its_tree(tmp_path: Path) -> None:
     files.relative_link(tmp_path / "tree" / "a" / "link", tmp_path / "tree" / "file")
     (tmp_path / "tree").rename(tmp_path / "moved")
     assert (tmp_path / "moved" / "a" / "link").read_text() == "here"
-
-
-def test_the_size_counts_a_file_once_and_follows_no_link(tmp_path: Path) -> None:
-    folder = tmp_path / "env"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "one").write_bytes(b"x" * 1000)
-    os.link(folder / "one", folder / "sub" / "again")
-    (folder / "sub" / "two").write_bytes(b"x" * 10)
-    (tmp_path / "outside").write_bytes(b"x" * 5000)
-    (folder / "link").symlink_to(tmp_path / "outside")
-    assert files.folder_size(folder) == 1010 + len(os.fsencode(tmp_path / "outside"))
-    assert files.folder_size(tmp_path / "nowhere") == 0

@@ -40,9 +40,8 @@ def _file(key: str) -> Path:
 def noted_stamps(key: str) -> dict[str, Stamp]:
     """Return the noted stamps by file name; empty where none were noted or can be read."""
     with contextlib.suppress(OSError, ValueError, RecursionError, TypeError, AttributeError):
-        return {
-            str(name): (int(size), int(time)) for name, (size, time) in json.loads(read_regular(_file(key))).items()
-        }
+        rows = json.loads(read_regular(_file(key))).items()
+        return {name: (size, time) for name, (size, time) in rows if type(size) is type(time) is int}
     return {}
 
 

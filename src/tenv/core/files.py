@@ -19,7 +19,6 @@ __all__ = [
     "digest_bytes",
     "exclusive",
     "flush",
-    "folder_size",
     "make_folder",
     "open_regular",
     "read_regular",
@@ -326,23 +325,3 @@ def flush(folder: Path) -> None:
             raise_storage_error(OSError(number, os.strerror(number), str(folder)), f"can't write {folder}")
     finally:
         os.close(handle)
-
-
-def folder_size(folder: Path) -> int:
-    """Return the bytes of a folder's files; hard links to the same file count once."""
-    seen: set[tuple[int, int]] = set()
-    total = 0
-    stack = [os.fspath(folder)]
-    while stack:
-        with contextlib.suppress(OSError), os.scandir(stack.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    stack.append(entry.path)
-                    continue
-                info = entry.stat(follow_symlinks=False)
-                key = (info.st_dev, info.st_ino)
-                if info.st_nlink > 1 and key in seen:
-                    continue
-                seen.add(key)
-                total += info.st_size
-    return total

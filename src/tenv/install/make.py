@@ -11,7 +11,8 @@ from tenv.activation.shells.interface import SHELLS
 from tenv.activation.variables import derive
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
-from tenv.core.files import flush, folder_size, remove_tree, storage_errors, write_atomic
+from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
+from tenv.core.folder_size import Measured, folder_size
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
 from tenv.environment.lock_note import drop_note
@@ -191,7 +192,7 @@ def _finish(job: Creation) -> None:
         platform=job.platform,
         python=job.plan.minor,
         owned=job.plan.wanted,
-        bytes=folder_size(environment.prefix),
+        bytes=folder_size(environment.prefix, apart=_measured(job)),
         features=job.features,
         prefix=str(environment.prefix),
         made=made,
@@ -200,6 +201,11 @@ def _finish(job: Creation) -> None:
     flush(environment.prefix)
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))
     environment.write_state(job.state)
+
+
+def _measured(job: Creation) -> Measured | None:
+    """Return the folder of Python packages as it was measured, unless an archive or a script may have changed it."""
+    return job.measured if job.plan.changed == {"wheels"} and not job.toolchain.conda else None
 
 
 STEPS = (

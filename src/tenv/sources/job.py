@@ -13,6 +13,7 @@ from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
+    from tenv.core.folder_size import Measured
     from tenv.environment.trust import Fault
     from tenv.locks.lock import Lock
     from tenv.sources.wheels.interpreters import Interpreter
@@ -91,11 +92,14 @@ class Job:
         old: What is known about what is there; None when nothing is.
         fault: Why what is there can't be used as it is; None when it can.
         toolchain: What is there in the end; from the step on that assembles it.
+        measured: The folder of Python packages after the wheels were installed, while only they changed it; None for
+            one that was not measured or may have changed since.
     """
 
     lock: "Lock"
     plan: Plan
     toolchain: Toolchain
+    measured: "Measured | None" = None
 
     def __init__(
         self,

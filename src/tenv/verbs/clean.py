@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core.file_stamps import stamps_folder
-from tenv.core.files import empty_folder, folder_size, storage_errors
+from tenv.core.files import empty_folder, storage_errors
+from tenv.core.folder_size import folder_size
 from tenv.project.context import Context
 from tenv.sources.interface import sources
 

@@ -4,18 +4,22 @@ uv compares the digest of a wheel when it fetches it, and links the unpacked fil
 edit in one environment then changes the cache, and arrives in the next one.
 """
 
+import operator
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.file_stamps import Stamp, note_stamps, noted_stamps
+from tenv.core.folder_size import Measured
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.installed import Wheels
 
 __all__ = ["changed_wheels", "record_stamps"]
+
+_NAME, _OWNER = operator.attrgetter("name"), operator.attrgetter("owner")
 
 
 def record_stamps(wheels: Wheels) -> dict[str, tuple[int, int]]:
@@ -28,7 +32,11 @@ def record_stamps(wheels: Wheels) -> dict[str, tuple[int, int]]:
 
 
 def changed_wheels(
-    there: Wheels, wheels: Sequence[Wheel], rows: Sequence[Expected], old: Mapping[str, tuple[int, int]]
+    there: Wheels,
+    wheels: Sequence[Wheel],
+    rows: Sequence[Expected],
+    old: Mapping[str, tuple[int, int]],
+    measured: Measured,
 ) -> tuple[str, ...]:
     """Return the names of new wheels with files that differ from their ``RECORD``.
 
@@ -41,13 +49,14 @@ def changed_wheels(
         wheels: The wheels of the lock.
         rows: The files of these wheels.
         old: What `record_stamps` returned before the installation.
+        measured: The folder of packages after it.
     """
     now = record_stamps(there)
-    claims, listed = Counter(row.name for row in rows), Counter(row.owner for row in rows)
+    claims, listed = Counter(map(_NAME, rows)), Counter(map(_OWNER, rows))
     new = {row.owner for row in rows if row.name in now and now[row.name] != old.get(row.name)}
     files: defaultdict[str, list[Expected]] = defaultdict(list)
     for row in rows:
-        if row.digest and claims[row.name] == 1:
+        if row.digest and row.owner in new and claims[row.name] == 1:
             files[row.owner].append(row)
     found = []
     for wheel in wheels:
@@ -58,7 +67,7 @@ def changed_wheels(
             continue
         mine = files[wheel.name]
         key = f"wheel-{wheel.sha256}"
-        noted, stamps = noted_stamps(key), dict(_stamps(there.prefix, mine))
+        noted, stamps = noted_stamps(key), dict(_stamps(there.prefix, mine, measured))
         other = [row for row in mine if row.name in stamps and stamps[row.name] != noted.get(row.name)]
         if not other:
             continue
@@ -69,11 +78,18 @@ def changed_wheels(
     return tuple(found)
 
 
-def _stamps(prefix: Path, rows: Sequence[Expected]) -> Iterator[tuple[str, Stamp]]:
+def _stamps(prefix: Path, rows: Sequence[Expected], measured: Measured) -> Iterator[tuple[str, Stamp]]:
     """Yield the stamps of the files that are hard links."""
+    root = os.fspath(prefix)
     for row in rows:
-        try:
-            status = os.lstat(f"{prefix}/{row.name}")
+        path = f"{root}{os.sep}{row.name}"
+        if stamp := measured.linked.get(path):
+            yield row.name, stamp
+            continue
+        if path in measured.single:
+            continue
+        try:  # outside of the measured folder, or below a link in it
+            status = os.lstat(path)
         except OSError:  # `tenv verify` reports it
             continue
         if status.st_nlink > 1:

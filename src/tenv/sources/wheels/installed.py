@@ -19,8 +19,6 @@ from tenv.locks.source_tree import ANY_VERSION
 
 __all__ = ["Wheels"]
 
-_URL_SAFE = str.maketrans("-_", "+/")
-
 
 class Wheels(Records):
     """The wheels of a prefix, by their normalized names."""
@@ -64,9 +62,9 @@ class Wheels(Records):
             # A missing RECORD is reported as missing, a broken one by the files that it does not list.
             yield Expected(os.path.relpath(infos[name] / "RECORD", self.prefix), name)
             base = os.path.relpath(infos[name].parent, self.prefix)
-            for file, *rest in _read_record(infos[name]):
-                if BYTECODE not in file:
-                    yield Expected(_below(base, file), name, _of_record(*rest[:1]))
+            for row in _read_record(infos[name]):
+                if BYTECODE not in row[0]:
+                    yield Expected(_below(base, row[0]), name, _of_record(row[1] if row[1:] else ""))
 
     def versions(self) -> dict[str, str]:
         """Return the version of every installed package."""
@@ -127,14 +125,14 @@ def _below(base: str, file: str) -> str:
     return os.path.normpath(os.path.join(base, file))  # noqa: PTH118 (fast)
 
 
-def _of_record(text: str = "") -> str:
+def _of_record(text: str) -> str:
     """Return a digest of a RECORD (``sha256=`` and base64url without padding) in hex."""
     algorithm, _, value = text.partition("=")
     try:
-        raw = binascii.a2b_base64(value.translate(_URL_SAFE) + "=" * (-len(value) % 4))
+        raw = binascii.a2b_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
     except ValueError:
         return ""
-    return f"{algorithm}:{raw.hex()}" if raw and algorithm in _algorithms() else ""
+    return f"{algorithm}:{raw.hex()}" if raw and (algorithm == "sha256" or algorithm in _algorithms()) else ""
 
 
 @functools.cache

@@ -13,7 +13,6 @@ from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.source_tree import LockedTree
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
-from tenv.sources.wheels.cached_files import changed_wheels, record_stamps
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.layers import with_features
@@ -189,7 +188,8 @@ class WheelWork(Work):
         Raises:
             NetworkError: A file can't be fetched; `untouched` is true if the prefix is unchanged.
         """
-        from tenv.sources.wheels.old_bytecode import remove_old_bytecode  # late: not for one that is up to date
+        from tenv.sources.wheels.cached_files import record_stamps  # late: not for one that is up to date
+        from tenv.sources.wheels.old_bytecode import remove_old_bytecode
 
         job, plan = self.job, self.job.plan
         if plan.python is None:
@@ -280,16 +280,21 @@ class WheelWork(Work):
         Returns:
             The files of all wheels.
         """
+        from tenv.core.folder_size import measure  # late: as in `put`
+        from tenv.sources.wheels.cached_files import changed_wheels
+
         job, wanted = self.job, self.job.plan.wanted[_KEY]
         there = Wheels(job.prefix)
         files = tuple(there.expected(wanted))
-        if changed := changed_wheels(there, wheels, files, records):
+        measured = measure(site_packages(job.prefix))
+        if changed := changed_wheels(there, wheels, files, records, measured):
             job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
             job.uv.forget(changed)
             self._install(wheels, changed)
-            files = tuple(there.expected(wanted))
-            if still := changed_wheels(there, wheels, files, records):
+            files, measured = tuple(there.expected(wanted)), measure(site_packages(job.prefix))
+            if still := changed_wheels(there, wheels, files, records, measured):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
+        job.measured = None if self._before else measured  # of those, byte code may go
         return files
 
     def _settle_shared(self, wheels: "Sequence[Wheel]", now: "Sequence[Expected]") -> None:
@@ -309,6 +314,7 @@ class WheelWork(Work):
             faults = check(job.prefix, mine) if mine else None
             if faults and faults.owners:
                 self._install([wheel], [wheel.name])
+                job.measured = None
 
     def _remove_gone(self) -> None:
         """Remove the wheels of the old lock that the new lock lacks."""

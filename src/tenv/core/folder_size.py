@@ -1,0 +1,87 @@
+"""The size of a folder, and what one walk through it says of its files."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Measured", "folder_size", "measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A folder after a walk through it.
+
+    Attributes:
+        folder: The folder.
+        bytes: The bytes of its files; hard links to the same file count once.
+        linked: Each file with several hard links, by its path: its size in bytes, and the time of its last change in
+            nanoseconds.
+        single: The paths of the other files, and of symbolic links.
+        inodes: The device and number of each file in `linked`.
+    """
+
+    folder: str
+    bytes: int
+    linked: dict[str, tuple[int, int]]
+    single: set[str]
+    inodes: set[tuple[int, int]]
+
+
+def measure(folder: Path, *, apart: Measured | None = None) -> Measured:
+    """Return the size and the files of a folder; what vanishes meanwhile does not count.
+
+    Args:
+        folder: The folder.
+        apart: A folder below it that was measured before, and is not entered again. It counts in the bytes alone.
+    """
+    linked: dict[str, tuple[int, int]] = {}
+    single: set[str] = set()
+    inodes = set(apart.inodes) if apart else set[tuple[int, int]]()
+    total = apart.bytes if apart else 0
+    stack = [os.fspath(folder)]
+    while stack:
+        place = stack.pop()
+        with contextlib.suppress(OSError), _entries(place) as entries:
+            for entry in entries:
+                path = f"{place}{os.sep}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if apart is None or path != apart.folder:
+                        stack.append(path)
+                    continue
+                info = entry.stat(follow_symlinks=False)
+                if info.st_nlink == 1:
+                    single.add(path)
+                    total += info.st_size
+                    continue
+                linked[path] = info.st_size, info.st_mtime_ns
+                if (inode := (info.st_dev, info.st_ino)) not in inodes:
+                    inodes.add(inode)
+                    total += info.st_size
+    return Measured(os.fspath(folder), total, linked, single, inodes)
+
+
+@contextlib.contextmanager
+def _entries(folder: str) -> Iterator[Iterator["os.DirEntry[str]"]]:
+    """Yield the entries of a folder; by its handle, so that the system does not look up its path for each of them."""
+    if os.scandir not in os.supports_fd:  # Windows
+        with os.scandir(folder) as entries:
+            yield entries
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(handle) as entries:
+            yield entries
+    finally:
+        os.close(handle)
+
+
+def folder_size(folder: Path, *, apart: Measured | None = None) -> int:
+    """Return the bytes of a folder's files; hard links to the same file count once.
+
+    Args:
+        folder: The folder.
+        apart: A folder below it that was measured before, and is unchanged.
+    """
+    return measure(folder, apart=apart).bytes
