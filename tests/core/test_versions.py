@@ -1,8 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
 
-from tenv.core.versions import CondaRange, Range, Version, same_release
+from tenv.core.versions import CondaRange, Range, Version, fits, is_release, same_release
 
 dotted = st.lists(st.integers(0, 999), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 
@@ -134,3 +135,23 @@ def test_plain_ranges_hold_what_packaging_says(clauses: list[str], version: str)
 def test_what_packaging_refuses_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version range"):
         Range(text)
+
+
+@pytest.mark.parametrize(
+    ("limits", "version", "fit"),
+    [
+        (">=1,<3", "2.1", True),
+        (">=1,<3", "3", False),
+        (">=1", "2.0rc1", True),
+        (">=1", "9" * 5000, False),
+        (f">={'9' * 5000}", "2", False),
+        (">=1", "not a version", False),
+    ],
+)
+def test_a_version_that_nothing_can_read_lies_in_no_range(limits: str, version: str, *, fit: bool) -> None:
+    assert fits(SpecifierSet(limits), version) is fit
+
+
+def test_a_number_of_too_many_digits_is_no_release() -> None:
+    assert not is_release("9" * 5000)
+    assert not same_release("9" * 5000, "8" * 5000)

@@ -19,6 +19,8 @@ from tenv.core import process
 from tenv.core.file_content import read_text
 from tenv.core.missing import Missing
 from tenv.core.untrusted import without_login
+from tenv.core.versions import fits
+from tenv.core.wheel_platforms import evaluated
 from tenv.host.machine import current_platform
 from tenv.toolchain import smoke_tests
 from tenv.toolchain.discover import Toolchain
@@ -196,9 +198,9 @@ def _requirements(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:
         except InvalidRequirement:
             continue
         found = there.get(canonicalize_name(asked.name))
-        if asked.marker is not None and not asked.marker.evaluate():
+        if asked.marker is not None and not evaluated(asked.marker, {}):
             continue
-        if found is None or not asked.specifier.contains(found.version, prereleases=True):
+        if found is None or not fits(asked.specifier, found.version):
             missing[asked.name] = f"{asked.specifier or '*'}"
     if missing:
         names = ", ".join(missing)

@@ -22,6 +22,7 @@ __all__ = [
     "CondaRange",
     "Range",
     "Version",
+    "fits",
     "is_release",
     "same_release",
 ]
@@ -193,7 +194,7 @@ class Range:
         if plain is not None and _PLAIN_VERSION.fullmatch(text):
             release = _numbers(text)
             return all(_meets(release, *clause) for clause in plain)
-        return self.specifiers.contains(text, prereleases=True)
+        return fits(self.specifiers, text)
 
     def __str__(self) -> str:
         return self.text
@@ -226,6 +227,17 @@ class CondaRange:
         return self.text
 
 
+def fits(specifiers: "SpecifierSet", version: str) -> bool:
+    """Return whether a version, pre-releases among them, lies in a range; False where either is none that can be read.
+
+    Python reads no number of more than 4,300 digits, and `packaging` finds that out when it compares.
+    """
+    try:
+        return specifiers.contains(version, prereleases=True)
+    except ValueError:
+        return False
+
+
 def is_release(text: str) -> bool:
     """Return whether a text is a PEP 440 version; conda's versions need not be."""
     return _release(text) is not None
@@ -240,10 +252,9 @@ def same_release(one: str, other: str) -> bool:
 
 
 def _release(text: str) -> "Release | None":
-    from packaging.version import InvalidVersion  # late: 11 ms and rarely needed
-    from packaging.version import Version as Release
+    from packaging.version import Version as Release  # late: 11 ms and rarely needed
 
     try:
         return Release(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or a number of more digits than Python reads
         return None

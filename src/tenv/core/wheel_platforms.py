@@ -3,11 +3,14 @@
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv.core.versions import Version
 
-__all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "marker_values"]
+if TYPE_CHECKING:
+    from packaging.markers import Marker
+
+__all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "evaluated", "marker_values"]
 
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
 DEFAULT_GLIBC = Version("2.28")
@@ -57,3 +60,13 @@ def marker_values(platform: str, minor: str) -> dict[str, str]:
         "python_version": minor,
         "sys_platform": "win32" if windows else "linux",
     }
+
+
+def evaluated(marker: "Marker", values: Mapping[str, str]) -> bool:
+    """Return whether a marker is true; a comparison that can't be made hides no requirement, so it counts as true."""
+    from packaging.markers import UndefinedComparison, UndefinedEnvironmentName  # late: loaded with the marker
+
+    try:
+        return marker.evaluate(dict(values))
+    except (UndefinedComparison, UndefinedEnvironmentName, ValueError):  # ValueError: a number of over 4,300 digits
+        return True

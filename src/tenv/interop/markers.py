@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenv.core.versions import Range
-from tenv.core.wheel_platforms import marker_values
+from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.requests import wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import git_line
@@ -46,7 +46,7 @@ def holds(marker: "Marker | None", platform: str, minor: str) -> bool | None:
     if _OF_THE_MACHINE.search(text):
         return None
     minors = (minor,) if minor or not _OF_PYTHON.search(text) else tuple(f"3.{number}" for number in range(6, 20))
-    answers = {marker.evaluate(marker_values(platform, one or "3.12")) for one in minors}
+    answers = {evaluated(marker, marker_values(platform, one or "3.12")) for one in minors}
     return answers.pop() if len(answers) == 1 else None
 
 

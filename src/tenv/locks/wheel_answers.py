@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tenv.core.names import WheelFile, normalize
-from tenv.core.versions import is_release
+from tenv.core.versions import fits, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 from tenv.locks.source_tree import LockedTree, tree_faults
@@ -220,7 +220,7 @@ def _needs(
         fault = ""
         if version is None:
             fault = f"{name} {wheel.version} requires {needed}, which is not in the lock"
-        elif is_release(version) and not requirement.specifier.contains(version, prereleases=True):
+        elif is_release(version) and not fits(requirement.specifier, version):
             fault = f"{needed} {version} is locked, {name} {wheel.version} requires {requirement.specifier}"
         yield needed, requirement.extras, fault
 

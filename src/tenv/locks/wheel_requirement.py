@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tenv.core.names import normalize
+from tenv.core.wheel_platforms import evaluated
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -59,18 +60,8 @@ class WheelRequirement:
         asked = extra if self._named is None or extra in self._named else ""
         key = (asked, *map(values.get, self._variables))
         if key not in self._answers:
-            self._answers[key] = self._evaluated({**values, "extra": asked})
+            self._answers[key] = evaluated(self._marker, {**values, "extra": asked})
         return self._answers[key]
-
-    def _evaluated(self, values: dict[str, str]) -> bool:
-        """Return whether the marker is true; a comparison that PEP 508 does not define hides no requirement."""
-        from packaging.markers import UndefinedComparison, UndefinedEnvironmentName  # late: loaded with the marker
-
-        assert self._marker is not None  # noqa: S101 (the caller has looked)
-        try:
-            return self._marker.evaluate(values)
-        except (UndefinedComparison, UndefinedEnvironmentName):
-            return True
 
 
 @lru_cache(maxsize=4096)

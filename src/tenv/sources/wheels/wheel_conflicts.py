@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import NoSolutionError, TenvError
 from tenv.core.names import WheelFile, normalize
-from tenv.core.versions import Range, Version
-from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
+from tenv.core.versions import Range, Version, fits
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, marker_values
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
 from tenv.sources.wheels.wheel_tags import glibc_of, platforms_of, spoken
@@ -239,7 +239,7 @@ class _WheelSearch:
         for owner, asked in self._requirements(rows):
             name, limits = normalize(asked.name), str(asked.specifier)
             version = self.case.given.get(name)
-            if version is not None and not asked.specifier.contains(version, prereleases=True):
+            if version is not None and not fits(asked.specifier, version):
                 cause = f"{owner} requires {name} {limits}, and conda brings {name} {version}"
                 return cause, f'set {name} = "{limits}" in [dependencies], or remove {owner.split()[0]}'
         return None
@@ -275,7 +275,7 @@ class _WheelSearch:
             rest = {other: wheels[other] for other in names if other != name}
             for owner, asked in self._requirements(self.rows(rest)):
                 other = normalize(asked.name)
-                if other not in mine or asked.specifier.contains(mine[other][0].version, prereleases=True):
+                if other not in mine or fits(asked.specifier, mine[other][0].version):
                     continue
                 version = mine[other][0].version
                 brought = (
@@ -301,5 +301,5 @@ class _WheelSearch:
             for line in known.get(wheel.sha256) or ():
                 with contextlib.suppress(InvalidRequirement):
                     asked = Requirement(line)
-                    if asked.marker is None or asked.marker.evaluate(values):
+                    if asked.marker is None or evaluated(asked.marker, values):
                         yield f"{name} {wheel.version}", asked
