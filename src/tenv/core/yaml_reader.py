@@ -114,4 +114,6 @@ def _told(fault: Exception) -> str:
     """Return why a text is unreadable, with the line if it is known."""
     mark = getattr(fault, "problem_mark", None)
     problem = getattr(fault, "problem", None) or (str(fault).splitlines() or [type(fault).__name__])[0]
+    if "maximum nesting" in problem:  # of libyaml, in PyYAML from 6.0.4 on: it looks ahead of the events
+        problem = "nested too deep"
     return f"{problem} (line {mark.line + 1})" if mark else str(problem)
