@@ -198,7 +198,8 @@ def check_fleet(
     facts = user_facts(context)
     archs = context.environ.get(VARIABLE, "")
     judges = partial(_row, facts=facts, archs=archs, flags=nvcc_flags(context.environ))
-    return ask(path, Memos(partial(judges, target) for target in find_targets(context, name)))
+    memos = Memos(partial(judges, target) for target in find_targets(context, name))
+    return ask(path, memos, memos)
 
 
 def judge_target(manifest: Manifest, host: HostReport, facts: Facts) -> DriverVerdict:

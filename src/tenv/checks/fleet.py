@@ -4,36 +4,29 @@ An unreadable report is an answer of its own, so that one broken host does not h
 in memory at a time.
 """
 
-import errno
-import io
-import json
-import re
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tenv.checks.fleet_files import find_files, read_items
 from tenv.checks.host_options import HostOptions
 from tenv.core.errors import HostReportError, UsageError
-from tenv.core.file_content import read_given
-from tenv.host.interface import Missing, fact_to_json
-from tenv.host.pasted.clean_text import decode
+from tenv.host.interface import Fact, Missing, fact_to_json
 from tenv.host.report import HostReport
-from tenv.host.report_file import is_json, parse
-from tenv.host.report_json import ReadValues, from_json
+from tenv.host.report_json import from_json
+from tenv.host.report_members import MemberReader, Members, to_report
+
+if TYPE_CHECKING:
+    from tenv.checks.memos import Memos
 
 __all__ = ["MachineVerdicts", "ask", "refuse_host_options"]
 
 T = TypeVar("T")
 
-_SUFFIXES = (".json", ".jsonl", ".ndjson", ".txt")
-_TEXT = ".txt"
-_CHUNK = 1 << 20
-_MOST = 1 << 30
-"""Maximum bytes of a file of reports, which are read one by one."""
-
-_BLANKS = re.compile(r"\s*")
+_REMEMBERED = 1 << 14
+_SHOWN = ("driver", "gpus")
+"""The fields whose values stand beside the answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,9 @@ def refuse_host_options(options: HostOptions) -> None:
         )
 
 
-def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[MachineVerdicts[T]]:
+def ask(
+    path: Path, question: Callable[[HostReport], Sequence[T]], memos: "Memos[Any] | None" = None
+) -> Iterator[MachineVerdicts[T]]:
     """Yield the answers about each host, in the order of the files.
 
     Args:
@@ -85,153 +80,75 @@ def ask(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[M
             report is what ``tenv host --json`` prints, or one pasted text per file. A ``.txt`` in a folder that is not
             a report is skipped.
         question: Answers the questions about a host.
+        memos: What `question` asks; it is then asked once about hosts that these do not tell apart. None to ask it
+            about each host.
 
     Raises:
         UsageError: There is no such file or folder, or it has no report.
     """
-    files, known = _files(path), ReadValues()
-
-    def every() -> Iterator[MachineVerdicts[T]]:
-        for file in files:
-            for source, item in _items(file, file.name if path.is_dir() else str(file)):
-                if not (isinstance(item, HostReportError) and file.suffix == _TEXT and path.is_dir()):
-                    yield _one(source, item, question, known)
-
-    return every()
+    folder, names = find_files(path)
+    hosts = _Hosts(question, memos)
+    return (hosts.about(source, item) for name in names for source, item in read_items(folder, name, hosts.reader))
 
 
-def _files(path: Path) -> list[Path]:
-    try:
-        if not path.is_dir():
-            _require_size(path)
-            return [path]
-        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
-    except OSError as error:
-        hint = "name a file of host reports, or a folder with one report per file"
-        raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=hint) from error
-    if not files:
-        hint = "`tenv host --json > FOLDER/NAME.json` writes one"
-        raise UsageError(f"{path}: has no host report (*.json, *.jsonl)", hint=hint)
-    return files
+class _Hosts(Generic[T]):
+    """Hosts whose reports are read one after the other.
 
+    Attributes:
+        reader: Reads those that are plain.
+    """
 
-def _one(
-    source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]], known: ReadValues
-) -> MachineVerdicts[T]:
-    try:
-        if isinstance(item, HostReportError):
-            raise item
-        report = item if isinstance(item, HostReport) else from_json(item, source, known)
-    except HostReportError as error:
-        return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
-    name = source if isinstance(report.hostname, Missing) else report.hostname.value
-    gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
-    return MachineVerdicts(name, source, fact_to_json(report.driver), gpus, tuple(question(report)))
+    def __init__(self, question: Callable[[HostReport], Sequence[T]], memos: "Memos[Any] | None") -> None:
+        self._question = question
+        self._memos = memos
+        self._generation = memos.generation if memos else 0
+        self._alike: dict[tuple[int, ...], tuple[dict[str, str], tuple[str, ...], tuple[T, ...]]] = {}
+        self.reader = MemberReader(self._number if memos else lambda _name, _fact: 0)
 
+    def _number(self, name: str, fact: Fact[Any] | Missing) -> int:
+        """Return a number for a value; those that are shown are told apart whether or not a question reads them."""
+        assert self._memos is not None  # noqa: S101 (only then it is called)
+        return self._memos.number(name, fact, shown=name in _SHOWN)
 
-def _items(file: Path, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    """Yield every JSON value of a file with its origin, or the error in its place."""
-    try:
-        with _opened(file) as text:
-            if file.suffix not in (".json", ".jsonl", ".ndjson") and not is_json(_first(text, 1)):
-                yield shown, _pasted(file, text, shown)
-            elif _is_lines(file, text):
-                yield from _lines(text, shown)
-            elif _first(text, 1).startswith("["):
-                yield from _list(text, shown)
-            else:
-                yield shown, _parsed(text.read(), shown)
-    except OSError as error:
-        yield shown, HostReportError(f"{shown}: can't be read: {error.strerror or error}")
-
-
-def _opened(file: Path) -> TextIO:
-    """Return a file as text that can be rewound."""
-    if stat.S_ISFIFO(file.stat().st_mode):  # it is read once
-        return io.StringIO(read_given(file, _MOST).decode("utf-8-sig", "replace"))
-    _require_size(file)
-    return file.open(encoding="utf-8-sig", errors="replace")
-
-
-def _require_size(file: Path) -> None:
-    """Raise OSError for what is neither a readable regular file of a sensible size nor a pipe."""
-    info = file.stat()
-    if stat.S_ISFIFO(info.st_mode):  # it can be opened only once
-        return
-    if not stat.S_ISREG(info.st_mode):
-        raise OSError(errno.EINVAL, "is not a regular file", str(file))
-    if info.st_size > _MOST:
-        raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(file))
-    file.open("rb").close()
-
-
-def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":
-    """Return the report in a pasted text. A file that can be read twice is decoded by its byte order mark."""
-    try:
-        raw = decode(file.read_bytes()) if file.is_file() else text.read()
-        return parse(raw, shown).report
-    except HostReportError as error:
-        return error
-
-
-def _first(text: TextIO, number: int) -> str:
-    """Return the non-blank line of that number, and rewind the file."""
-    found = ""
-    while number and (found := text.readline(_CHUNK)):
-        number -= bool(found.strip())
-    text.seek(0)
-    return found.strip()
-
-
-def _is_lines(file: Path, text: TextIO) -> bool:
-    """Return whether each line of a file is a separate JSON value."""
-    if file.suffix in (".jsonl", ".ndjson"):
-        return True
-    first = _first(text, 1)
-    return not first.startswith("[") and (
-        _first(text, 2).startswith("{") or (first.startswith("{") and first[-1] == "}")
-    )
-
-
-def _parsed(text: str, source: str) -> "object | HostReportError":
-    try:
-        return cast("object", json.loads(text))
-    except (ValueError, RecursionError) as error:
-        return HostReportError(f"{source}: not JSON: {error}")
-
-
-def _lines(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    for number, line in enumerate(text, start=1):
-        if line.strip():
-            source = f"{shown}:{number}"
-            yield source, _parsed(line, source)
-
-
-def _list(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    """Yield the values of a JSON list while reading it; nothing after a broken value is read."""
-    decoder = json.JSONDecoder()
-    buffer, size, index = text.read(_CHUNK), _CHUNK, 0
-    at = _skip(buffer, buffer.index("[") + 1)
-    while not buffer.startswith("]", at):
-        source = f"{shown}[{index}]"
-        fault = "expected `,` or `]` in the list"
+    def about(self, source: str, item: "object | HostReportError") -> MachineVerdicts[T]:
+        """Return the answers about a host from what its file holds."""
         try:
-            value, end = decoder.raw_decode(buffer, at)
-            end = _skip(buffer, end)
-        except (ValueError, RecursionError) as error:
-            fault, end = str(error), len(buffer)
-        if buffer.startswith(("]", ","), end):  # otherwise the value may continue in the next chunk
-            yield source, value
-            at, index, size = _skip(buffer, end + buffer.startswith(",", end)), index + 1, _CHUNK
-        elif more := text.read(size):
-            buffer, at, size = buffer[at:] + more, 0, size * 2  # so that a long value is parsed only a few times
-            at = _skip(buffer, 0)
-        else:
-            yield source, HostReportError(f"{source}: not JSON: {fault}; the rest was not read")
+            if isinstance(item, Members):
+                return self._about_members(source, item)
+            if isinstance(item, HostReportError):
+                raise item
+            report = item if isinstance(item, HostReport) else from_json(item, source)
+        except HostReportError as error:
+            return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
+        return MachineVerdicts(_name(report.hostname, source), source, *self._answers(report))
+
+    def _about_members(self, source: str, members: Members) -> MachineVerdicts[T]:
+        key = tuple([member.number for member in members])
+        found = self._alike.get(key) if self._memos else None
+        if found is None:
+            report = to_report(members)
+            if report is None:
+                return self.about(source, members.value())
+            found = self._answers(report)
+            self._remember(key, found)
+        named = [member.fact for member in members if member.name == "hostname"]
+        return MachineVerdicts(_name(named[-1] if named else None, source), source, *found)
+
+    def _answers(self, report: HostReport) -> tuple[dict[str, str], tuple[str, ...], tuple[T, ...]]:
+        gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
+        return fact_to_json(report.driver), gpus, tuple(self._question(report))
+
+    def _remember(self, key: tuple[int, ...], found: tuple[dict[str, str], tuple[str, ...], tuple[T, ...]]) -> None:
+        """Keep the answers for hosts with the same numbers, unless the questions have begun to number otherwise."""
+        if self._memos and self._memos.generation != self._generation:
+            self._generation = self._memos.generation
+            self._alike.clear()
+            self.reader.forget()
             return
+        if len(self._alike) >= _REMEMBERED:
+            self._alike.clear()
+        self._alike[key] = found
 
 
-def _skip(text: str, start: int) -> int:
-    """Return the end of the white space that begins at `start`."""
-    found = _BLANKS.match(text, start)
-    return found.end() if found else start
+def _name(hostname: "Fact[str] | Missing | None", source: str) -> str:
+    return hostname.value if isinstance(hostname, Fact) else source

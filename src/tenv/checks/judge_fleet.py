@@ -22,21 +22,25 @@ _REMEMBERED = 1 << 14
 
 
 class _Judges:
-    """Several targets, judged on one host after the other."""
+    """Several targets, judged on one host after the other.
+
+    Attributes:
+        memos: What is asked about a host.
+    """
 
     def __init__(self, judges: Sequence[Judge]) -> None:
         self._judges = judges
-        self._memos = Memos(question for judge in judges for question in judge.questions)
+        self.memos = Memos(question for judge in judges for question in judge.questions)
         self._each: dict[tuple[Any, ...], tuple[Any, Verdicts]] = {}
         self._known: dict[tuple[Any, ...], tuple[Any, tuple[Verdicts, ...]]] = {}
 
     def __call__(self, host: HostReport) -> tuple[Verdicts, ...]:
-        parts = self._memos.parts(host)
+        parts = self.memos.parts(host)
         key = (platform_of(host), *map(id, parts))
         if key not in self._known:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            answers = iter(self._memos.in_order(parts))
+            answers = iter(self.memos.in_order(parts))
             verdicts = tuple(self._conclude(number, host, answers) for number in range(len(self._judges)))
             self._known[key] = (parts, verdicts)  # the parts are kept, so that no other has their identity
         return self._known[key][1]
@@ -74,4 +78,4 @@ def check_fleet(
     archs = context.environ.get(VARIABLE, "")
     switches, targets = exported_switches(facts, context.environ), find_targets(context, name)
     judges = _Judges([Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets])
-    return ask(path, judges)
+    return ask(path, judges, judges.memos)

@@ -1,7 +1,7 @@
 """``tenv check``."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +9,14 @@ import click
 
 from tenv.cli.command import command, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, count, out, paint_verdict, print_findings
+from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.checks.fleet import MachineVerdicts
     from tenv.checks.gpu_verdicts import GpuVerdict
     from tenv.checks.judge import Verdicts
+    from tenv.cli.machines import Machines
     from tenv.project.context import Context
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "check",
     "left_out",
     "show_gpus",
-    "show_machines",
     "summarize",
     "yes",
 ]
@@ -162,18 +161,17 @@ def _all(context: "Context", names: Sequence[str], pytorch: str, host: Any, *, b
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
     from tenv.checks.judge_fleet import check_fleet
+    from tenv.cli.machines import Machines
     from tenv.project.context import Context
 
     context = Context()
-    machines = list(check_fleet(context, target, pytorch, against, host))
-    failed = any(
-        machine.problem or not all(_is_fine(found, build_only) for found in machine.answers) for machine in machines
-    )
+    machines = Machines(check_fleet(context, target, pytorch, against, host), attrgetter("target"))
+    fine = not target or machines.all(lambda found: _is_fine(found, build_only))
     return Result(
-        {"machines": [machine.to_json(_in_fleet) for machine in machines] if voice.json else []},
-        text=lambda: show_machines(machines, _cell),
+        machines.to_json(_in_fleet) if voice.json else [],
+        text=lambda: machines.show(_cell),
         summary=summarize(machines, context),
-        status=Exit.CHECK if target and failed else Exit.DONE,
+        status=Exit.DONE if fine else Exit.CHECK,
     )
 
 
@@ -197,31 +195,11 @@ def _cell(found: "Verdicts") -> str:
     return " ".join([cell(found), *codes])
 
 
-def show_machines(asked: "Sequence[MachineVerdicts[Any]]", cell: Callable[[Any], str]) -> None:
-    """Print one row per machine, with one column per target."""
-    names = next(([answer.target for answer in row.answers] for row in asked if not row.problem), [])
-    problems = ("PROBLEM",) if any(row.problem for row in asked) else ()
-    times = Counter(row.machine for row in asked)
-    words: dict[int, str] = {}  # equal hosts of a fleet share their answers
-    for answer in (answer for row in asked for answer in row.answers):
-        if id(answer) not in words:
-            words[id(answer)] = cell(answer)
-    rows = []
-    for row in asked:
-        machine = f"{row.machine} ({row.source})" if times[row.machine] > 1 else row.machine
-        driver = row.driver.get("value", "" if row.problem else "none")
-        cells = [words[id(answer)] for answer in row.answers] if not row.problem else [""] * len(names)
-        last = (row.problem,) if problems else ()
-        rows.append((machine, driver or "?", ", ".join(dict.fromkeys(row.gpus)) or "-", *cells, *last))
-    print_table(("MACHINE", "DRIVER", "GPU", *names, *problems), rows)
-
-
-def summarize(asked: "Sequence[MachineVerdicts[Any]]", context: "Context") -> tuple[str, ...]:
+def summarize(machines: "Machines", context: "Context") -> tuple[str, ...]:
     """Return the lines below the table: counts, and the targets that have no column."""
-    broken = sum(bool(row.problem) for row in asked)
-    judged = next(([answer.target for answer in row.answers] for row in asked if not row.problem), None)
+    judged = machines.targets
     left = () if judged is None or len(judged) == 1 else left_out(context, judged)
-    return (count(len(asked), "machine") + (f", {count(broken, 'broken report')}" if broken else ""), *left)
+    return (machines.summary(), *left)
 
 
 def left_out(context: "Context", judged: Iterable[str]) -> tuple[str, ...]:

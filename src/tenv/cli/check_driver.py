@@ -1,11 +1,12 @@
 """``tenv check-driver``."""
 
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, build_only_option, cell, left_out, show_gpus, show_machines, summarize, yes
+from tenv.cli.check import against_option, build_only_option, cell, left_out, show_gpus, summarize, yes
 from tenv.cli.command import command
 from tenv.cli.host import from_report_option, host_options, taken_from_report
 from tenv.cli.output import Result, Voice, out, print_findings, prose
@@ -71,18 +72,17 @@ def check_driver(
 
 def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, host: Any) -> Result:
     from tenv.checks.driver_report import check_fleet
+    from tenv.cli.machines import Machines
     from tenv.project.context import Context
 
     context = Context()
-    machines = list(check_fleet(context, target, against, host))
-    failed = any(
-        machine.problem or not all(_is_fine(row, build_only) for row in machine.answers) for machine in machines
-    )
+    machines = Machines(check_fleet(context, target, against, host), attrgetter("target"))
+    fine = not target or machines.all(lambda row: _is_fine(row, build_only))
     return Result(
-        {"machines": [machine.to_json(lambda row: row.to_json()) for machine in machines] if voice.json else []},
-        text=lambda: show_machines(machines, _cell),
+        machines.to_json(lambda row: row.to_json()) if voice.json else [],
+        text=lambda: machines.show(_cell),
         summary=summarize(machines, context),
-        status=Exit.CHECK if target and failed else Exit.DONE,
+        status=Exit.DONE if fine else Exit.CHECK,
     )
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-__all__ = ["fold_beside", "fold_line", "fold_pieces", "fold_table", "terminal_width"]
+__all__ = ["cells_of", "fold_beside", "fold_line", "fold_pieces", "fold_table", "terminal_width"]
 
 _GAP = 2
 _NARROWEST = 20
@@ -34,26 +34,26 @@ def terminal_width(stream: TextIO | None) -> int | None:
 
 def fold_line(text: str, width: int, hang: int = 0) -> list[str]:
     """Fold one line at its blanks; further lines are indented by the indent of the first plus `hang`."""
-    if _cells(text) <= width:
+    if cells_of(text) <= width:
         return [text]
     indent = text[: len(text) - len(text.lstrip(" "))]
     lines, line = [], indent
     for word in text.split():
         gap = " " if line.strip() else ""
-        if line.strip() and _cells(line) + len(gap) + _cells(word) > width:
+        if line.strip() and cells_of(line) + len(gap) + cells_of(word) > width:
             lines.append(line)
-            line, gap = " " * max(0, min(len(indent) + hang, width - _cells(word))), ""
+            line, gap = " " * max(0, min(len(indent) + hang, width - cells_of(word))), ""
         line += gap + word
     return [*lines, line]
 
 
 def fold_beside(label: str, value: str, width: int) -> list[str]:
     """Fold a value beside its label; below it where a word of the value has no room there."""
-    room = width - _cells(label)
+    room = width - cells_of(label)
     if _longest_word(value) > room and label.strip():
         return [label.rstrip(), *fold_line(_INDENT + value, width)]
     first, *further = fold_line(value, room)
-    return [label + first, *(" " * _cells(label) + line for line in further)]
+    return [label + first, *(" " * cells_of(label) + line for line in further)]
 
 
 def fold_pieces(pieces: Sequence[str], width: int) -> Iterator[str]:
@@ -64,7 +64,7 @@ def fold_pieces(pieces: Sequence[str], width: int) -> Iterator[str]:
             yield line
             line = ""
         line = f"{line}{' ' * _GAP}{piece}" if line else piece
-        if _cells(line) > width:
+        if cells_of(line) > width:
             *lines, line = fold_line(line, width)
             yield from lines
     if line:
@@ -93,7 +93,7 @@ def fold_table(table: Sequence[Sequence[str]], width: int | None) -> Iterator[li
 
 def _widths(table: Sequence[Sequence[str]], width: int | None) -> list[int] | None:
     """Return the widths of the columns side by side; None if the words are too wide."""
-    natural = [max(_cells(row[column]) for row in table) for column in range(len(table[0]))]
+    natural = [max(cells_of(row[column]) for row in table) for column in range(len(table[0]))]
     return natural if width is None else _fitted(table, natural, width - _GAP * (len(natural) - 1))
 
 
@@ -134,7 +134,7 @@ def _labelled(header: Sequence[str], row: Sequence[str], width: int) -> Iterator
             line = []
         line += [name if line else _INDENT + name, cell]
         if _joined(*line) > width:  # one cell that is too long
-            start = " " * (_cells(line[0]) + _GAP)
+            start = " " * (cells_of(line[0]) + _GAP)
             first, *further = fold_line(cell, width - len(start))
             yield [line[0], first]
             yield from ([start + text] for text in further)
@@ -145,7 +145,7 @@ def _labelled(header: Sequence[str], row: Sequence[str], width: int) -> Iterator
 
 def _joined(*cells: str) -> int:
     """Return the columns that the cells of a line take."""
-    return sum(map(_cells, cells)) + _GAP * (len(cells) - 1)
+    return sum(map(cells_of, cells)) + _GAP * (len(cells) - 1)
 
 
 def _fitted(table: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int] | None:
@@ -171,7 +171,7 @@ def _fitted(table: Sequence[Sequence[str]], natural: Sequence[int], room: int) -
 
 def _blocks(table: Sequence[Sequence[str]], width: int) -> Iterator[list[str]]:
     header, *rows = table
-    label = max(map(_cells, header)) + _GAP
+    label = max(map(cells_of, header)) + _GAP
     for number, row in enumerate(rows):
         if number:
             yield [""]
@@ -181,19 +181,19 @@ def _blocks(table: Sequence[Sequence[str]], width: int) -> Iterator[list[str]]:
 
 
 def _longest_word(text: str) -> int:
-    return max(map(_cells, text.split()), default=0)
+    return max(map(cells_of, text.split()), default=0)
 
 
 def _piece(text: str) -> int:
     """Return the columns that a cell needs at least; a short one, such as `28.3 KiB`, stays whole."""
-    return whole if (whole := _cells(text)) <= _SHORT else _longest_word(text)
+    return whole if (whole := cells_of(text)) <= _SHORT else _longest_word(text)
 
 
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _cells(text))
+    return text + " " * (width - cells_of(text))
 
 
-def _cells(text: str) -> int:
+def cells_of(text: str) -> int:
     """Return the columns that a text takes on a terminal; colors take none."""
     if "\x1b" in text:
         text = re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -15,6 +15,7 @@ from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import printable, without_login
 
 __all__ = [
+    "Pieces",
     "Result",
     "Voice",
     "count",
@@ -59,6 +60,17 @@ class Result:
     summary: Sequence[str] = ()
     findings: Sequence[dict[str, str]] = field(default=())
     status: Exit = Exit.DONE
+
+
+class Pieces:
+    """The text of a JSON value in pieces, for one that is too large for memory; as indented in an envelope.
+
+    Attributes:
+        texts: The pieces; no text of the value is in two of them.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = texts
 
 
 class Voice:
@@ -113,15 +125,15 @@ class Voice:
     def _envelope(
         self, command: str, ok: bool, data: Any, findings: Sequence[dict[str, str]], error: dict[str, str] | None
     ) -> None:
-        envelope = {
-            "tenv": __version__,
-            "command": command,
-            "ok": ok,
-            "data": data,
-            "findings": list(findings),
-            "error": error,
-        }
-        print(without_login(json.dumps(envelope, indent=2)))
+        before = {"tenv": __version__, "command": command, "ok": ok}
+        behind = {"findings": list(findings), "error": error}
+        if not isinstance(data, Pieces):
+            print(without_login(json.dumps({**before, "data": data, **behind}, indent=2)))
+            return
+        print(json.dumps(before, indent=2).removesuffix("\n}"), end=',\n  "data": ')
+        for text in data.texts:
+            print(without_login(text), end="")
+        print("," + without_login(json.dumps(behind, indent=2)).removeprefix("{"))
 
 
 def tell(text: str) -> None:
@@ -148,6 +160,8 @@ def prose(text: str) -> None:
 
 def _cleaned(text: str) -> str:
     """Return a text for a terminal: without logins, with tenv's colors, other control characters escaped."""
+    if text.isascii() and text.isprintable() and "://" not in text:  # it has none of them
+        return text
     return "\x1b[".join(map(printable, without_login(text).split(_COLOR)))
 
 

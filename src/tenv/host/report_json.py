@@ -4,7 +4,6 @@
 `tenv.host.field.HostField`.
 """
 
-import marshal
 from typing import Any
 
 from tenv import __version__
@@ -16,38 +15,13 @@ from tenv.host.fields import host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
 
-__all__ = ["SCHEMA", "ReadValues", "from_json", "to_json", "unwrap"]
+__all__ = ["SCHEMA", "UNREPORTED", "from_json", "read_field", "to_json", "unwrap"]
 
 SCHEMA = 2
 """The written schema. Since 2, each value has its kind; reports of schema 1 are read too."""
 
-_REMEMBERED = 1 << 14
-_UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
-
-
-class ReadValues:
-    """The values that were read from reports, by field and JSON value: the hosts of a fleet have many in common.
-
-    The bytes of marshal are the key, since Python holds 1 and true for equal, and a report does not.
-    """
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[str, bytes], Fact[Any] | Missing] = {}
-
-    def read(self, report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
-        """Return the value of a field; raises HostReportError if it is none."""
-        if name not in report.data:
-            return _UNREPORTED
-        try:
-            key = (name, marshal.dumps(report.data[name], 2))
-        except ValueError:  # nested too deeply
-            return _read(report, name, field)
-        found = self._values.get(key)
-        if found is None:
-            if len(self._values) >= _REMEMBERED:
-                self._values.clear()
-            found = self._values[key] = _read(report, name, field)
-        return found
+UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
+"""What stands for a field that a report does not have."""
 
 
 def to_json(report: HostReport) -> dict[str, Any]:
@@ -60,13 +34,12 @@ def _write(answer: Fact[Any] | Missing, field: HostField[Any]) -> dict[str, Any]
     return {**fact_to_json(answer, field.write), "kind": str(answer.kind)}
 
 
-def from_json(data: object, source: str = "the report", known: ReadValues | None = None) -> HostReport:
+def from_json(data: object, source: str = "the report") -> HostReport:
     """Return the report in JSON values; unknown keys are ignored.
 
     Args:
         data: The result of `to_json`, or the whole output of ``tenv host --json``.
         source: Where it was read, for messages.
-        known: The values of the reports before this one.
 
     Raises:
         HostReportError: It is not a report, or only a newer tenv knows its schema.
@@ -74,8 +47,7 @@ def from_json(data: object, source: str = "the report", known: ReadValues | None
     report = _report_of(data, source)
     if report.data["schema"] == 1:
         report = schema_1.upgrade(report)
-    read = known.read if known else _read
-    return HostReport(**{name: read(report, name, field) for name, field in host_fields().items()})
+    return HostReport(**{name: read_field(report, name, field) for name, field in host_fields().items()})
 
 
 def unwrap(data: object) -> dict[str, Any]:
@@ -106,9 +78,10 @@ def _report_of(data: object, source: str) -> Values:
     return values
 
 
-def _read(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
+def read_field(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
+    """Return the value of a field of a report; raises HostReportError if it is none."""
     if name not in report.data:
-        return _UNREPORTED
+        return UNREPORTED
     answer = report.object(name)
     kind = answer.text("kind") if "kind" in answer.data else None
     if "missing" in answer.data:

@@ -1,0 +1,192 @@
+"""Read many host reports whose texts have most members in common: each distinct text of a member is parsed once.
+
+The hosts of a fleet differ in a few values. A report is walked from member to member: where the text of a known member
+stands, with the comma or brace behind it, the member is that one, since JSON leaves no other reading of the same text
+between two members. Whatever is not plain (a fault, another schema, another envelope) is left to `json` and to
+`tenv.host.report_json`, which explain it.
+"""
+
+import re
+from collections.abc import Callable
+from json import JSONDecoder
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+from tenv.core.errors import HostReportError
+from tenv.core.json_reader import Values
+from tenv.host.fields import host_fields
+from tenv.host.interface import Fact, Missing
+from tenv.host.report import HostReport
+from tenv.host.report_json import SCHEMA, UNREPORTED, read_field
+
+__all__ = ["Member", "MemberReader", "Members", "to_report"]
+
+_REMEMBERED = 1 << 9
+_KEY = re.compile(r'[ \t\n\r]*"')
+_COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
+_END = re.compile(r"[ \t\n\r]*([,}])")
+_START = re.compile(r"[ \t\n\r]*\{")
+_MARKS = {"schema": (SCHEMA, -1), "command": ("host", -2)}
+"""The members that say what a report is: the value of each that is plain, and its number."""
+
+
+class Member:
+    """A member of a report, or of its envelope.
+
+    Attributes:
+        name: Its key.
+        text: Its text with the comma or the brace behind it; of an inner report, up to its opening brace.
+        fact: The value of the field of that name; None for a member that is no field.
+        number: What tells it from others of its name (see `MemberReader`); negative for what says what a report is.
+        opens: Whether it is an inner report.
+        special: Whether it is an inner report or the last member of its object.
+        next: The member that stood behind it last time.
+    """
+
+    __slots__ = ("fact", "name", "next", "number", "opens", "size", "special", "text")
+
+    def __init__(self, name: str, text: str, *, opens: bool = False) -> None:
+        self.name = name
+        self.text = text
+        self.size = len(text)
+        self.opens = opens
+        self.special = opens or text.endswith("}")
+        self.fact: Fact[Any] | Missing | None = None
+        self.number = 0
+        self.next: Member | None = None
+
+
+class Members(list[Member]):
+    """The members of a report in the order of its text.
+
+    Attributes:
+        text: The text.
+        start: Where the report begins in it, with its envelope.
+    """
+
+    __slots__ = ("start", "text")
+
+    def __init__(self, text: str, start: int) -> None:
+        super().__init__()
+        self.text = text
+        self.start = start
+
+    def value(self) -> object:
+        """Return the JSON value of the report with its envelope."""
+        value: object = JSONDecoder().raw_decode(self.text, self.start)[0]
+        return value
+
+
+class MemberReader:
+    """Reads reports; it remembers the members of those before."""
+
+    def __init__(self, number: Callable[[str, Fact[Any] | Missing], int]) -> None:
+        """Prepare to read.
+
+        Args:
+            number: Returns a number for the value of a field, the same one only for values that may be taken for
+                equal, and none of a value of another field except 0.
+        """
+        self._number = number
+        self._known: dict[str, Member] = {}
+        self._first = Member("", "")
+        self._fields = host_fields()
+        self._scan: Callable[[str, int], tuple[object, int]] = JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+    def forget(self) -> None:
+        """Forget all members, after a change of what `number` returns."""
+        self._known.clear()
+        self._first = Member("", "")
+
+    def read(self, text: str, at: int = 0) -> tuple[Members, int] | None:
+        """Return the members of the report that begins at a place of a text, and its end; None if it is not plain.
+
+        The members do not yet make a report: see `to_report`.
+        """
+        start = _START.match(text, at)
+        if start is None:
+            return None
+        try:
+            members, inner, end = self._object(Members(text, start.end() - 1), start.end(), self._first)
+        except (ValueError, StopIteration, RecursionError, HostReportError):
+            return None
+        if inner is None:
+            return members, end
+        return (inner, end) if any(member.name == "command" for member in members) else None
+
+    def _object(
+        self, found: Members, at: int, last: Member, *, outer: bool = True
+    ) -> tuple[Members, Members | None, int]:
+        """Return the members of an object from its first one on, those of the report in it, and its end."""
+        text, inner = found.text, None
+        while True:
+            member = last.next
+            if member is None or not text.startswith(member.text, at):
+                member = last.next = self._parsed(text, at)
+            found.append(member)
+            at += member.size
+            last = member
+            if not member.special:
+                continue
+            if not member.opens:
+                return found, inner, at
+            if not outer or inner is not None:
+                raise ValueError(at)
+            inner, _, at = self._object(Members(text, found.start), at, member, outer=False)
+            end = _END.match(text, at)
+            if end is None:
+                raise ValueError(at)
+            at, last = end.end(), inner[-1]
+            if end[1] == "}":
+                return found, inner, at
+
+    def _parsed(self, text: str, start: int) -> Member:
+        """Return the member at a place; raises an error for what is none."""
+        key = _KEY.match(text, start)
+        if key is None:
+            raise ValueError(start)
+        name, at = scanstring(text, key.end(), True)
+        colon = _COLON.match(text, at)
+        if colon is None:
+            raise ValueError(at)
+        if name == "data":  # the report in an envelope
+            if not text.startswith("{", colon.end()):
+                raise ValueError(at)
+            whole = text[start : colon.end() + 1]
+            return self._known.get(whole) or self._remember(Member(name, whole, opens=True))
+        value, at = self._scan(text, colon.end())
+        end = _END.match(text, at)
+        if end is None:
+            raise ValueError(at)
+        whole = text[start : end.end()]
+        return self._known.get(whole) or self._remember(self._read(Member(name, whole), value))
+
+    def _read(self, member: Member, value: object) -> Member:
+        """Return a member with its value; raises an error for one that is not plain."""
+        if member.name in self._fields:
+            data = Values({member.name: value}, "")
+            member.fact = read_field(data, member.name, self._fields[member.name])
+            member.number = self._number(member.name, member.fact)
+        elif member.name in _MARKS:
+            plain, member.number = _MARKS[member.name]
+            if value != plain or type(value) is not type(plain):
+                raise ValueError(value)
+        return member
+
+    def _remember(self, member: Member) -> Member:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[member.text] = member
+        return member
+
+
+def to_report(members: Members) -> HostReport | None:
+    """Return the report of members; None if they do not say that they are one.
+
+    As in `json`, the last of several members of one name counts.
+    """
+    names = {member.name for member in members}
+    if "schema" not in names or "command" in names:
+        return None
+    unreported = dict.fromkeys(host_fields(), UNREPORTED)
+    return HostReport(**{**unreported, **{member.name: member.fact for member in members if member.fact is not None}})
