@@ -106,7 +106,7 @@ class _Hosts(Generic[T]):
         self.reader = MemberReader(self._number if memos else lambda _name, _fact: 0)
 
     def _number(self, name: str, fact: Fact[Any] | Missing) -> int:
-        """Return a number for a value; those that are shown are told apart whether or not a question reads them."""
+        """Return a number for a value; those that are shown differ even if no question reads them."""
         assert self._memos is not None  # noqa: S101 (only then it is called)
         return self._memos.number(name, fact, shown=name in _SHOWN)
 
