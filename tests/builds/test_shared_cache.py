@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.builds.compile_cache import CacheChoice, cache_variables, noted_hits, path_flags
+from tenv.builds import forecast
+from tenv.builds.compile_cache import CacheChoice, CacheUse, cache_variables, noted_use, path_flags
 from tenv.builds.shared_cache import storage_variables
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
@@ -127,6 +128,24 @@ def test_the_build_says_what_came_out_of_a_shared_cache(cached: Workshop) -> Non
     assert "# redis://10.0.0.5:6379" in log.read_text()
 
 
+@pytest.mark.parametrize(
+    ("counted", "result", "words"),
+    [
+        (20, "direct_cache_hit", "does not count, though it answered for the canary (100 % of 2 compilations): they"),
+        (2, "direct_cache_hit", "counts as it answered for the canary (100 % of 2 compilations); without it 2"),
+        (2, "cache_miss", ""),
+    ],
+)
+def test_the_estimate_after_the_canary_counts_on_the_cache(
+    cached: Workshop, monkeypatch: pytest.MonkeyPatch, counted: int, result: str, words: str
+) -> None:
+    monkeypatch.setattr(forecast, "_COUNTED", counted)
+    monkeypatch.setenv("RESULT", result)
+    said = call("build", "tiny", "--pytorch", str(cached.checkout)).err
+    assert ("the compile cache" in said) is bool(words)
+    assert words in " ".join(said.split())
+
+
 def test_a_storage_that_the_cache_does_not_know_is_a_note(cached: Workshop) -> None:
     call("config", "cache-storage", "s3://bucket")
     found = step(cached.build(), "build")
@@ -157,9 +176,9 @@ def test_a_manifest_with_a_login_is_refused(cached: Workshop) -> None:
 
 def test_what_ccache_noted_counts_for_this_build_alone(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    assert noted_hits(log) is None
+    assert noted_use(log) is None
     log.write_text("# a.c\ncache_miss\n# b.c\ndirect_cache_hit\n# c.c\npreprocessed_cache_hit\nremote_storage_hit\n")
-    assert noted_hits(log) == (2, 1)
+    assert noted_use(log) == CacheUse(2, 1, frozenset(("b.c", "c.c")), frozenset(("a.c",)))
 
 
 def test_no_compilation_reads_the_variables_of_include_folders(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.builds.build_way import BuildWay, Wayfinder
+from tenv.builds.forecast import Tried
 from tenv.builds.time_left import Expectation
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.interface import Finding, Severity
@@ -105,6 +106,7 @@ class BuildJob:
         environ: The environment of every program of the build.
         summary: What the configuration says of itself, by its names.
         estimate: What the compilation is expected to take; None where that is not known.
+        tried: What the canary showed of the machine and of the compile cache; None before it.
         torch: What was built.
     """
 
@@ -121,6 +123,7 @@ class BuildJob:
     environ: dict[str, str] = field(default_factory=dict)
     summary: dict[str, str] = field(default_factory=dict)
     estimate: Expectation | None = None
+    tried: Tried | None = None
     torch: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -1,11 +1,16 @@
 """Step `canary`: the first libraries and one heavy CUDA file are built before the hours begin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from tenv.builds.build_job import BuildJob
+from tenv.builds.compile_cache import CacheUse
+from tenv.builds.compile_times import NinjaRun
+from tenv.builds.compile_watch import CompileWatch, served
 from tenv.builds.estimate_step import check_estimate
+from tenv.builds.forecast import Tried
 from tenv.builds.logged_run import look_up, run_logged
-from tenv.builds.ninja_plan import remaining, targets
+from tenv.builds.ninja_plan import kind_of_object, remaining, targets
 from tenv.builds.step_report import Done
 from tenv.builds.task_costs import TaskKind
 
@@ -16,6 +21,9 @@ _HEAVY = ("FillKernel.cu", "ActivationGeluKernel.cu", "Sort.cu", "Blas.cpp", "Sp
 
 _MOST_BEFORE = 60
 """Tasks that a heavy object may wait for: with protobuf to be built first, it would be no early sign of anything."""
+
+_NOTICED = 1.0
+"""Seconds of processors below which a canary says nothing of what else the machine does."""
 
 
 def canary_targets(job: BuildJob) -> tuple[str, ...]:
@@ -43,7 +51,7 @@ def run_canary(job: BuildJob) -> Done:
     names = canary_targets(job)
     if not names:
         return Done((), {"targets": []}, lines=("nothing to try first",))
-    log = job.log("canary")
+    log, watch = job.log("canary"), CompileWatch(job)
     command = ["cmake", "--build", str(job.folder), "--target", *names]
     ran = run_logged(
         command,
@@ -53,10 +61,26 @@ def run_canary(job: BuildJob) -> Done:
         progress=job.context.progress,
         title="canary",
     )
-    facts = {"targets": list(names), "seconds": round(ran.seconds, 1)}
+    facts = {"targets": list(names), "seconds": round(ran.seconds, 1), "processor": round(ran.processor, 1)}
     if ran.status:
         table = job.context.facts().build_failures
         return Done([look_up(ran, "TE961", f"the canary ({', '.join(names)})", log, table)], facts, log)
+    used = watch.used()
+    job.tried = _tried(watch.keep(ran.processor, used), used, names)
     after = check_estimate(job)
-    facts |= {"estimate": (after.facts or {}).get("seconds")}
+    facts |= {"estimate": (after.facts or {}).get("seconds"), "cache": {"hits": used.hits, "misses": used.misses}}
     return Done((), facts, log, (f"built {', '.join(names)}", *after.lines))
+
+
+def _tried(run: NinjaRun, used: CacheUse, names: Sequence[str]) -> Tried:
+    """Return what the canary showed."""
+    came = served(run, used)
+    heavy = [name for name in names if name in run.rows]
+    return Tried(
+        slowdown=run.elapsed / run.processor if run.processor >= _NOTICED else 0.0,
+        hits=used.hits,
+        misses=used.misses,
+        kinds=frozenset(map(kind_of_object, run.objects)),
+        missed=tuple(PurePath(name).stem for name in heavy if name not in came and PurePath(name).stem in used.missed),
+        hit_seconds=run.seconds_of(came) / len(came) if came else 0.0,
+    )

@@ -3,16 +3,25 @@
 import os
 import re
 import shlex
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from tenv.builds.shared_cache import storage_variables
 from tenv.core import process
 from tenv.core.missing import Missing
 
-__all__ = ["LOG", "CacheChoice", "cache_variables", "choose_cache", "hits", "noted_hits", "path_flags"]
+__all__ = [
+    "LOG",
+    "CacheChoice",
+    "CacheUse",
+    "cache_variables",
+    "choose_cache",
+    "hits",
+    "noted_use",
+    "path_flags",
+    "use_since",
+]
 
 LOG = "CCACHE_STATSLOG"
 """The file in which ccache (4.4 and later) notes what became of each compilation: of this build alone, where the counts
@@ -23,6 +32,7 @@ _SECONDS = 20.0
 _PREFIX_MAP = "-fmacro-prefix-map"
 _LANGUAGES = ("C", "CXX", "CUDA")
 _CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d+)$", re.MULTILINE)
+_NOTED = {"direct_cache_hit": "hit", "preprocessed_cache_hit": "hit", "cache_miss": "miss"}
 _SCCACHE_ROWS = re.compile(r"^Cache (hits|misses)\s+(\d+)\s*$", re.MULTILINE)
 
 
@@ -103,11 +113,63 @@ def hits(choice: CacheChoice, environ: Mapping[str, str]) -> tuple[int, int] | N
     return (rows.get("hits", 0), rows.get("misses", 0)) if rows else None
 
 
-def noted_hits(log: Path) -> tuple[int, int] | None:
-    """Return the hits and misses that ccache has noted in a file; None where it has noted nothing."""
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """What a compile cache did for some compilations.
+
+    Attributes:
+        hits: How many came out of it.
+        misses: How many it had to run.
+        served: The names of sources that came out of it; empty where it does not name them.
+        missed: The names of sources that it had to compile; a name may be in both.
+    """
+
+    hits: int
+    misses: int
+    served: frozenset[str] = frozenset()
+    missed: frozenset[str] = frozenset()
+
+    @property
+    def count(self) -> int:
+        """The number of compilations."""
+        return self.hits + self.misses
+
+    @property
+    def percent(self) -> float:
+        """How many of a hundred came out of the cache."""
+        return 100 * self.hits / self.count if self.count else 0.0
+
+
+def noted_use(log: Path) -> CacheUse | None:
+    """Return what ccache has noted in a file, source by source; None where it has noted nothing."""
     try:
-        rows = Counter(log.read_text(encoding="utf-8", errors="replace").splitlines())
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
-    found = rows["direct_cache_hit"] + rows["preprocessed_cache_hit"], rows["cache_miss"]
-    return found if any(found) else None
+    found: dict[str, list[str]] = {"hit": [], "miss": []}
+    source = ""
+    for line in lines:
+        source = PurePath(line[2:]).name if line.startswith("# ") else source
+        if line in _NOTED:
+            found[_NOTED[line]].append(source)
+    if not any(found.values()):
+        return None
+    named = (frozenset(filter(None, names)) for names in found.values())
+    return CacheUse(len(found["hit"]), len(found["miss"]), *named)
+
+
+def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before: tuple[int, int] | None) -> CacheUse:
+    """Return what a cache did since its `hits` were asked and its log was removed.
+
+    Args:
+        choice: The cache.
+        environ: The environment of the build.
+        log: What ccache notes.
+        before: The hits and misses before; None where the cache did not say.
+    """
+    if noted := noted_use(log):
+        return noted
+    after = hits(choice, environ)
+    if before is None or after is None:
+        return CacheUse(0, 0)
+    return CacheUse(max(0, after[0] - before[0]), max(0, after[1] - before[1]))

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tenv.builds.build_environ import cache_storage
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay, Products
-from tenv.builds.compile_cache import CacheChoice, choose_cache, hits, noted_hits
-from tenv.builds.estimate_step import build_targets, duration
+from tenv.builds.compile_cache import CacheChoice, CacheUse
+from tenv.builds.compile_watch import CompileWatch
+from tenv.builds.estimate_step import build_targets
+from tenv.builds.forecast import duration
 from tenv.builds.gdb_index import add_indexes
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.portable import make_portable
@@ -66,9 +67,7 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
 def run_build(job: BuildJob) -> Done:
     """Compile everything and make the package; what is done already is not done again."""
     log, table = job.log("build"), job.context.facts().build_failures
-    cache = choose_cache(job.target.manifest.cache, job.environ, cache_storage(job))
-    job.log("ccache").unlink(missing_ok=True)
-    before, lines = hits(cache, job.environ), list[str]()
+    watch, lines = CompileWatch(job), list[str]()
     spent: dict[str, float] = {}
     for index, (title, command) in enumerate(build_commands(job)):
         if title == "packaging" and _is_packaged(job):
@@ -88,7 +87,10 @@ def run_build(job: BuildJob) -> Done:
         if ran.status:
             code, what = ("TE961", "the compilation") if title == "compiling" else ("TE962", "the package")
             return Done([look_up(ran, code, what, log, table)], {"spent": spent}, log)
-    findings = list(_without_cache(job, cache))
+        if title == "compiling":
+            watch.keep(ran.processor, watch.used())
+    used = watch.used()
+    findings = list(_without_cache(job, watch.cache))
     facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate.seconds if job.estimate else None}
     if job.request.portable and not job.request.only:
         moved = make_portable(job)
@@ -101,28 +103,19 @@ def run_build(job: BuildJob) -> Done:
     findings += indexed.findings
     lines += indexed.lines
     facts |= indexed.facts or {}
-    facts["cache"] = _used(job, before, hits(cache, job.environ))
+    facts["cache"] = {"hits": used.hits, "misses": used.misses} if used.count or watch.cache_before else None
     if not job.request.only:
         facts["provenance"] = [str(path) for path in write_provenance(job)]
         _keep_stamp(job)
-    lines.insert(0, f"took {duration(sum(spent.values()))}" + _rate(cache, facts["cache"]))
+    lines.insert(0, f"took {duration(sum(spent.values()))}" + _rate(watch.cache, used))
     return Done(findings, facts, log, tuple(lines))
 
 
-def _used(job: BuildJob, before: tuple[int, int] | None, after: tuple[int, int] | None) -> dict[str, int] | None:
-    if noted := noted_hits(job.log("ccache")):
-        return {"hits": noted[0], "misses": noted[1]}
-    if before is None or after is None:
-        return None
-    return {"hits": max(0, after[0] - before[0]), "misses": max(0, after[1] - before[1])}
-
-
-def _rate(cache: CacheChoice, used: object) -> str:
-    if not isinstance(used, dict) or not sum(used.values()):
+def _rate(cache: CacheChoice, used: CacheUse) -> str:
+    if not used.count:
         return ""
-    share = 100 * used["hits"] / sum(used.values())
     shared = f" ({without_login(cache.storage)})" if cache.storage and stores(cache.name, cache.storage) else ""
-    return f"; {cache.name}: {share:.0f} % of {sum(used.values())} compilations came out of the cache{shared}"
+    return f"; {cache.name}: {used.percent:.0f} % of {used.count} compilations came out of the cache{shared}"
 
 
 def _without_cache(job: BuildJob, cache: CacheChoice) -> Iterator[Finding]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenv.builds.build_job import BuildJob, DebugKind
 from tenv.builds.build_way import BuildWay
+from tenv.builds.compile_times import ENOUGH, measured
+from tenv.builds.forecast import Forecast, duration, forecast
 from tenv.builds.memory_launcher import is_used, set_places
-from tenv.builds.ninja_plan import damage, measured, remaining
+from tenv.builds.ninja_plan import damage, kind_of_object, remaining
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.task_costs import DISK, MemoryPlan, Task, TaskKind, link_memory, memory_jobs, seconds_of, total_seconds
 from tenv.builds.time_left import Expectation
@@ -16,10 +18,8 @@ from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
 from tenv.host.machine import probe
 
-__all__ = ["build_targets", "check_estimate", "duration"]
+__all__ = ["build_targets", "check_estimate"]
 
-_ENOUGH = 3
-"""How many compiles of a kind must have been measured before they say how fast the machine is."""
 _LATEST = 24
 """How many compiles of a kind are asked, the latest ones: a machine may have been busier an hour ago than it is now."""
 _SHORTEST = 0.3
@@ -45,32 +45,39 @@ def check_estimate(job: BuildJob) -> Done:
     architectures = len(
         [one for one in job.environ.get("TORCH_CUDA_ARCH_LIST", "").replace(" ", ";").split(";") if one]
     )
-    factor = _factors(measured(job.folder), architectures)
+    times = measured(job)
+    factor = _factors(times.seconds, architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
     own = job.context.environ.get("MAX_JOBS", "")
     wanted = int(own) if own.isdigit() else None
-    plan = memory_jobs(tasks, machine.cores.value, memory, waits=is_used(job), jobs=wanted)
+    cores = machine.cores.value
+    plan = memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)
     job.environ |= {"MAX_JOBS": str(plan.jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.jobs)}
     if plan.places:
         set_places(job, plan.places)
-    seconds = total_seconds(tasks, architectures, factor) / max(1, min(plan.jobs, machine.cores.value))
-    job.estimate = Expectation(seconds, total_seconds(tasks, architectures, {}), architectures)
+    found = forecast(tasks, architectures, factor, jobs=plan.jobs, cores=cores, tried=job.tried)
+    job.estimate = Expectation(found.seconds, total_seconds(tasks, architectures, {}), architectures)
     need = _disk(tasks, job.request.debug.build_type)
     free = shutil.disk_usage(job.folder).free  # it may be a link, or a disk of its own
     findings = list(_short(job, need, free))
-    if memory is not None and plan.jobs < machine.cores.value and wanted is None:
+    if memory is not None and plan.jobs < cores and wanted is None:
         findings.append(_limited(plan.jobs, plan.reason))
     counts = Counter(task.kind for task in tasks)
     facts = {
         "tasks": {kind.value: counts[kind] for kind in TaskKind},
-        "seconds": round(seconds),
+        "seconds": round(found.seconds),
+        "without_cache": round(found.uncached),
+        "busy": None if found.busy is None else round(found.busy),
         "jobs": plan.jobs,
         "heavy_jobs": plan.places,
         "architectures": architectures,
         "disk": {"needed": need, "free": free},
         "measured": sorted(kind.value for kind in factor),
     }
-    lines = (*_lines(counts, seconds, plan, need, free, factor), *_of_debug(job, counts))
+    basis = "by a table" if job.tried else "by a table; the canary corrects it"
+    if factor:
+        basis = f"corrected by the {'elapsed' if times.elapsed else 'processor'} time of compiles on this machine"
+    lines = (*_lines(counts, found, plan, basis), *_disk_words(need, free), *_of_debug(job, counts))
     return Done(findings, facts, lines=lines)
 
 
@@ -83,39 +90,29 @@ def _of_debug(job: BuildJob, counts: Mapping[TaskKind, int]) -> Iterator[str]:
     yield f"debug information: a link of libtorch takes about {format_bytes(link_memory(kind))} of memory{linker}"
 
 
-def _lines(
-    counts: Mapping[TaskKind, int],
-    seconds: float,
-    plan: MemoryPlan,
-    need: float,
-    free: int,
-    factor: Mapping[TaskKind, float],
-) -> Iterator[str]:
+def _lines(counts: Mapping[TaskKind, int], found: Forecast, plan: MemoryPlan, basis: str) -> Iterator[str]:
     words = ", ".join(f"{counts[kind]} {kind.value}" for kind in TaskKind if counts[kind])
-    basis = "corrected by compiles on this machine" if factor else "by a table; the canary corrects it"
     total = sum(counts.values())
     yield f"{total} task{'' if total == 1 else 's'} ({words or 'nothing to do'})"
-    yield f"about {duration(seconds)} with {plan.jobs} job{'s' if plan.jobs > 1 else ''} ({plan.reason}), {basis}"
+    with_jobs = f"{plan.jobs} job{'s' if plan.jobs > 1 else ''} ({plan.reason})"
+    cache = f"; {found.cache_words}" if total and found.cache_words else ""
+    yield f"about {duration(found.seconds)} with {with_jobs}, {basis}{cache}"
+    if total:
+        yield from found.busy_words
+
+
+def _disk_words(need: float, free: int) -> Iterator[str]:
     yield f"{format_bytes(need)} of disk, {format_bytes(free)} free"
-
-
-def duration(seconds: float) -> str:
-    """Return a long duration for people."""
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return f"{max(1, round(seconds))} s"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest:02} min" if hours else f"{minutes} min"
 
 
 def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, float]:
     """Return how much longer this machine takes than the one of the table, by kind, where compiles were measured."""
     rows: dict[TaskKind, list[tuple[float, float]]] = {}
     for output, seconds in seen.items():
-        task = Task(_kind_of(output), output)
+        task = Task(kind_of_object(output), output)
         if seconds >= _SHORTEST:
             rows.setdefault(task.kind, []).append((seconds, seconds_of(task, architectures)))
-    found = {kind: _ratio(pairs[-_LATEST:]) for kind, pairs in rows.items() if len(pairs) >= _ENOUGH}
+    found = {kind: _ratio(pairs[-_LATEST:]) for kind, pairs in rows.items() if len(pairs) >= ENOUGH}
     if TaskKind.CXX in found and TaskKind.CUDA not in found:
         found[TaskKind.CUDA] = found[TaskKind.CXX]
     return found
@@ -124,13 +121,6 @@ def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, fl
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
     """Return how long compiles took together, over what the table says: its rows are means, so sums are compared."""
     return sum(took for took, _ in pairs) / sum(said for _, said in pairs)
-
-
-def _kind_of(output: str) -> TaskKind:
-    stem = output.rsplit(".o", 1)[0]
-    if stem.endswith(".cu"):
-        return TaskKind.CUDA
-    return TaskKind.C if stem.endswith((".c", ".S", ".s", ".asm")) else TaskKind.CXX
 
 
 def _disk(tasks: Sequence[Task], build_type: str) -> int:

@@ -1,5 +1,6 @@
 """Run the programs of a build: a log is kept, Ninja's status becomes progress, a failure is looked up in the causes."""
 
+import os
 import re
 import shlex
 import time
@@ -41,12 +42,15 @@ class Ran:
         lines: What it printed.
         seconds: How long it took.
         reason: Why it could not be started, or an empty string.
+        processor: Seconds of processors that it and the programs below it took, in user and system mode; 0 where the
+            system does not count them.
     """
 
     status: int
     lines: tuple[str, ...]
     seconds: float
     reason: str = ""
+    processor: float = 0.0
 
 
 class _Watcher:
@@ -109,13 +113,19 @@ def run_logged(
     if program is None:
         return Ran(127, (), 0.0, f"there is no program `{command[0]}` in the environment or on PATH")
     progress.step(title)
-    watcher, start = _Watcher(progress, title, expected), time.monotonic()
+    watcher, start, processor = _Watcher(progress, title, expected), time.monotonic(), _processor_seconds()
     full = {**environ, "NINJA_STATUS": NINJA_STATUS}
     ended = process.stream([program, *command[1:]], watcher, log=log, environment=full, folder=folder)
     seconds = time.monotonic() - start
     if isinstance(ended, Missing):
         return Ran(127, (), seconds, ended.reason)
-    return Ran(ended, tuple(watcher.lines), seconds)
+    return Ran(ended, tuple(watcher.lines), seconds, processor=_processor_seconds() - processor)
+
+
+def _processor_seconds() -> float:
+    """Return what ended programs of this process took of the processors, with all below them that was waited for."""
+    counted = os.times()
+    return counted.children_user + counted.children_system
 
 
 def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable) -> Finding:

@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.builds.task_costs import Task, TaskKind, kind_of
 from tenv.core import process
 from tenv.core.missing import Missing
 
-__all__ = ["damage", "measured", "remaining", "targets"]
+__all__ = ["LogRow", "damage", "is_object", "kind_of_object", "read_log", "remaining", "targets"]
 
 _STATUS = re.compile(r"^\[ *\d+/\d+\] ")
 _SECONDS = 300.0
@@ -55,16 +56,39 @@ def _commands(folder: Path) -> tuple[Task, ...] | None:
         outputs = [str(row.get("output") or f"{row['file']}.o") for row in rows]
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
-    return tuple(Task(_kind(output), output) for output in outputs)
+    return tuple(Task(kind_of_object(output), output) for output in outputs)
 
 
-def _kind(output: str) -> TaskKind:
+def kind_of_object(output: str) -> TaskKind:
+    """Return what makes an object, by its name; `TaskKind.OTHER` for what is no object."""
     match = _OBJECT.search(output)
     return _KINDS.get(match[1], TaskKind.CXX) if match else TaskKind.OTHER
 
 
-def measured(folder: Path) -> dict[str, float]:
-    """Return the seconds that each object took when it was last compiled, as Ninja's log has them, the latest last.
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """What Ninja's log has of an output.
+
+    Attributes:
+        start: When its task began, in milliseconds since the start of that Ninja.
+        end: When it ended.
+        stamp: The time stamp that Ninja notes; 0 in logs of old versions.
+        command: The digest of the command; the outputs of one task share it.
+    """
+
+    start: int
+    end: int
+    stamp: int
+    command: str
+
+    @property
+    def seconds(self) -> float:
+        """How long the task took, elapsed."""
+        return (self.end - self.start) / 1000
+
+
+def read_log(folder: Path) -> dict[str, LogRow]:
+    """Return Ninja's log by outputs, the latest last; empty where there is none.
 
     The log is in the order of the time stamps that Ninja notes, but where Ninja has rewritten it.
     """
@@ -72,13 +96,18 @@ def measured(folder: Path) -> dict[str, float]:
         lines = (folder / ".ninja_log").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    found: dict[str, tuple[int, float]] = {}
+    found: dict[str, LogRow] = {}
     for line in lines:
         fields = line.split("\t")
-        if len(fields) >= 4 and all(field.isdigit() for field in fields[:3]) and _OBJECT.search(fields[3]):  # noqa: PLR2004
+        if len(fields) >= 4 and all(field.isdigit() for field in fields[:3]):  # noqa: PLR2004
             found.pop(fields[3], None)  # old versions of Ninja note no time: then the order of the lines counts
-            found[fields[3]] = int(fields[2]), (int(fields[1]) - int(fields[0])) / 1000
-    return {output: seconds for output, (_, seconds) in sorted(found.items(), key=lambda row: row[1][0])}
+            found[fields[3]] = LogRow(int(fields[0]), int(fields[1]), int(fields[2]), "".join(fields[4:5]))
+    return dict(sorted(found.items(), key=lambda row: row[1].stamp))
+
+
+def is_object(output: str) -> bool:
+    """Tell whether an output of Ninja is what a compiler makes of one source."""
+    return _OBJECT.search(output) is not None
 
 
 def targets(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
