@@ -275,5 +275,24 @@ def put_aside(environment: Environment) -> Path | None:
 
 
 def environments_in(folder: Path) -> list[Environment]:
-    """Return the environments in a folder, sorted by name; one that has lost its state is among them."""
-    return [Environment(path.parent) for path in sorted(folder.glob(f"[!.]*/{META}"))]
+    """Return the environments in a folder, sorted by name; one that has lost its state or can't be read is among them.
+
+    Raises:
+        PermissionError: The folder can't be read.
+    """
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 (fast)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [Environment(folder / name) for name in names if _holds_notes(folder / name)]
+
+
+def _holds_notes(prefix: Path) -> bool:
+    """Return whether a folder holds notes of tenv; of one that can't be entered, that is assumed."""
+    try:
+        (prefix / META).lstat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True

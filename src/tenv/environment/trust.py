@@ -36,6 +36,7 @@ class Reason(StrEnum):
     COPIED = "copied"
     FOREIGN = "foreign"
     GUTTED = "gutted"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,27 @@ def _fault_now(environment: Environment, registry: Registry, command: str) -> Fa
     prefix = environment.prefix
     if str(spelled(prefix)) != (real := os.path.realpath(prefix)):
         return Fault(Reason.FOREIGN, f"a link leads from {prefix} to {real}, so it is not used", "remove the link")
+    if not os.access(prefix / META, os.R_OK | os.X_OK) and (fault := _unreadable(prefix)):
+        return fault
     if not (prefix / META).is_dir():
         return None
     state = environment.state()
     if not registry.is_marked(prefix) and (fault := _of_place(environment, state, registry, command)):
         return fault
     return _gutted(environment, state, command)
+
+
+def _unreadable(prefix: Path) -> Fault | None:
+    """Return the folder whose rights hide an environment; None where none does."""
+    from tenv.core.unreadable import unreadable_part  # late: a rare fault
+
+    folder = unreadable_part(prefix / META)
+    if folder is None:
+        return None
+    rights = f"`ls -ld {shlex.quote(str(folder))}` shows its rights"
+    if os.access(folder.parent, os.X_OK) and folder.stat().st_uid == os.geteuid():
+        rights = f"`chmod u+rwx {shlex.quote(str(folder))}` gives you the rights"
+    return Fault(Reason.UNREADABLE, f"{folder} can't be read: Permission denied", rights)
 
 
 def _of_place(environment: Environment, state: State | None, registry: Registry, command: str) -> Fault | None:

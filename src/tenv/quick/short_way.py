@@ -180,18 +180,18 @@ def _list(words: "list[str]") -> bool:
         return False
     rows: list[tuple[str, ...]] = [("TARGET", "STATE", "PYTHON", "SIZE", "PREFIX")]
     for home in dict.fromkeys((places.home, places.outer)):
-        try:
-            names = sorted(name for name in os.listdir(home) if not name.startswith("."))
-        except OSError:
-            names = []
+        names = _environments(home)
+        if names is None:
+            return False
         for name in names:
             prefix = f"{home}/{name}"
-            if not os.path.lexists(f"{prefix}/tenv-meta"):
-                continue
             found = look(prefix, places.data)
-            if found is None or not is_name(found.target):
-                return False
-            if not has_files_of_lock(prefix, places.locks_of(home, found.target)) or _holds_torch(prefix):
+            if (
+                found is None
+                or not is_name(found.target)
+                or not has_files_of_lock(prefix, places.locks_of(home, found.target))
+                or _holds_torch(prefix)
+            ):
                 return False
             rows.append((found.target, "ready", found.python, format_bytes(found.bytes), prefix))
     if len(rows) == 1:  # the whole program says what to do
@@ -201,6 +201,19 @@ def _list(words: "list[str]") -> bool:
     if not all(line.isascii() and line.isprintable() for line in lines) or not _fits(lines, rows):
         return False
     return _print("\n".join(lines) + "\n", plain=True)
+
+
+def _environments(home: str) -> "list[str] | None":
+    """Return the names of the environments in a folder, sorted; None where the rights hide some."""
+    try:
+        names = sorted(name for name in os.listdir(home) if not name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return None
+    if any(os.path.isdir(f"{home}/{name}") and not os.access(f"{home}/{name}", os.X_OK) for name in names):
+        return None
+    return [name for name in names if os.path.lexists(f"{home}/{name}/tenv-meta")]
 
 
 def _holds_torch(prefix: str) -> bool:

@@ -121,6 +121,8 @@ def _sign(folder: str) -> str:
     manifests = f"{folder}/manifests"
     try:
         named = any(name.endswith(".toml") and not name.startswith(".") for name in os.listdir(manifests))
+    except PermissionError:  # the program says so
+        return manifests if os.path.isdir(manifests) else ""
     except OSError:
         return ""
     return manifests if named else ""

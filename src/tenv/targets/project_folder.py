@@ -1,6 +1,5 @@
 """The folder of the project that a working folder lies in, and that of the PyTorch checkout."""
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -15,9 +14,14 @@ def makes_project(folder: Path) -> tuple[Path, ...]:
     if (folder / "tenv.toml").is_file():
         return (folder / "tenv.toml",)
     manifests = folder / "manifests"
-    with contextlib.suppress(OSError):
+    try:
         if any(name.endswith(".toml") and not name.startswith(".") for name in os.listdir(manifests)):  # noqa: PTH208
             return (manifests,)
+    except PermissionError:
+        if os.access(folder, os.X_OK) and _is_own(folder) and _is_own(manifests):
+            return (manifests,)
+    except OSError:
+        return ()
     return ()
 
 

@@ -242,21 +242,33 @@ class SearchPath:
         """Yield the name of every target, each once."""
         seen = set()
         for place in self.places:
-            folder = place.folder / "manifests"
-            for file in sorted(folder.glob("*.toml")):
+            for file in _manifests(place.folder):
                 if file.stem not in seen and _NAME.fullmatch(file.stem) and file.is_file():
                     seen.add(file.stem)
                     yield file.stem
 
     def project_targets(self) -> list[str]:
         """Return the names of the project's own targets, sorted; empty outside a project."""
-        files = (self.project / "manifests").glob("*.toml") if self.project else ()
+        files = _manifests(self.project) if self.project else ()
         return sorted(file.stem for file in files if _NAME.fullmatch(file.stem) and file.is_file())
 
     def environments(self) -> Path:
         """Return the default folder of environments."""
         own = self.checkout or self.project
         return (own / ".tenv" if own else self.data) / "envs"
+
+
+def _manifests(home: Path) -> list[Path]:
+    """Return the files of manifests in a place, sorted.
+
+    Raises:
+        PermissionError: Their folder can't be read.
+    """
+    folder = home / "manifests"
+    try:
+        return sorted(folder / name for name in os.listdir(folder) if name.endswith(".toml"))  # noqa: PTH208 (fast)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _shown(file: Path) -> str:

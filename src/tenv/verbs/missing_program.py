@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import nearest
+from tenv.core.unreadable import unreadable_part
 
 __all__ = ["missing_program"]
 
@@ -26,6 +28,8 @@ def missing_program(name: str, target: str, environ: Mapping[str, str]) -> Usage
     if name.startswith("-"):
         hint = f"options of tenv stand before the target: `tenv run {name} {target} -- COMMAND`"
     elif os.sep in name or (os.altsep and os.altsep in name):
+        if folder := unreadable_part(Path(name)):
+            return UsageError(f"{folder} can't be read, so `{name}` can't be started: Permission denied")
         hint = f"`{name}` is a path, here from {environ.get('PWD') or 'the working folder'}"
     else:
         hint = f"`tenv packages {target}` lists what the environment has"

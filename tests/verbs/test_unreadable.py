@@ -1,0 +1,83 @@
+"""What the rights hide is said to be unreadable, and never to be missing or a stranger's."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.projects import Ended, Project
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the modes and capabilities of Linux")
+
+# Root loses the right to read everything, so that the modes of folders count for it as for anyone.
+PLAIN = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
+
+
+@contextmanager
+def closed(folder: Path, mode: int) -> Iterator[None]:
+    """Take the rights to a folder away."""
+    before = folder.stat().st_mode & 0o777
+    folder.chmod(mode)
+    try:
+        yield
+    finally:
+        folder.chmod(before)
+
+
+def ask(project: Project, *words: str) -> Ended:
+    """Run a command as a user whose rights are those of the modes."""
+    return project.run(*words, wrapped=PLAIN)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+@pytest.mark.parametrize("part", ["", "tenv-meta"])
+def test_an_environment_without_permission_is_broken_and_says_so(created: Project, part: str, mode: int) -> None:
+    folder = created.prefix / part
+    hint = f"`chmod u+rwx {folder}` gives you the rights"
+    with closed(folder, mode):
+        listed = ask(created, "list", "--json").data
+        plain = ask(created, "list")
+        shown = ask(created, "list", "--check")
+        ended = [ask(created, *words) for words in (("run", "tiny", "--", "true"), ("activate", "tiny"))]
+    assert [(row["target"], row["state"], row["reason"]) for row in listed] == [("tiny", "broken", "unreadable")]
+    assert f"{folder} can't be read: Permission denied; {hint}" in plain.err
+    assert shown.status == 1
+    for one in ended:
+        assert (one.status, f"error[environment-broken]: {folder} can't be read: Permission denied" in one.err) == (
+            8,
+            True,
+        ), one
+        assert hint in one.err
+    assert ask(created, "list", "--json").data[0]["state"] == "ready"
+
+
+def test_one_beside_it_hides_it_from_no_list(created: Project) -> None:
+    other = created.prefix.with_name("other")
+    (other / "tenv-meta").mkdir(parents=True)
+    with closed(other, 0o000):
+        said = ask(created, "list")
+    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [["other", "broken"], ["tiny", "ready"]]
+
+
+@pytest.mark.parametrize("name", [".tenv/envs", "manifests"])
+def test_a_folder_of_the_project_without_permission_is_not_empty(created: Project, name: str) -> None:
+    with closed(created.folder / name, 0o000):
+        ended = [ask(created, *words) for words in (("list",), ("run", "tiny", "--", "true"), ("show", "tiny"))]
+    for one in ended[:1] if name != "manifests" else ended[1:]:
+        assert one.status == 8, one
+        assert f"error[storage]: {created.folder / name}" in one.err
+        assert "Permission denied" in one.err
+    for one in ended:
+        assert "there is no" not in one.err
+
+
+def test_a_program_in_a_folder_without_permission_is_not_missing(created: Project) -> None:
+    folder = created.folder / "private"
+    folder.mkdir()
+    with closed(folder, 0o000):
+        ended = ask(created, "run", "tiny", "--", "private/script")
+    assert ended.status == 2
+    assert "private can't be read, so `private/script` can't be started: Permission denied" in ended.err
