@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
 from tenv.cli.fold import cells_of, terminal_width
-from tenv.cli.output import Pieces, count, out
+from tenv.cli.output import Pieces, count, out, paint_verdict
 from tenv.cli.table import lay_out, print_table
 
 if TYPE_CHECKING:
@@ -152,8 +152,9 @@ class Machines:
         blank = ("",) * len(problems)
         tails = [lay_out((*cells, *blank), widths[1:]) for cells in common]
         for machine, source, problem, at in self:
-            name = lay_out((first(machine, source), "."), widths[:1])[:-1]
-            out(name + (lay_out((*common[at], problem), widths[1:]) if problem else tails[at]))
+            name = first(machine, source)
+            padded = paint_verdict(name + " " * (widths[0] - cells_of(name)))  # never the last one in its row
+            out(f"{padded}  {lay_out((*common[at], problem), widths[1:]) if problem else tails[at]}")
 
     def _cells(self, kind: "MachineVerdicts[Any]", names: Sequence[str], cell: Callable[[Any], str]) -> tuple[str, ...]:
         driver = kind.driver.get("value", "" if kind.problem else "none")

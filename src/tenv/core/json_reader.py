@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
 
-__all__ = ["Values"]
+__all__ = ["MOST", "Values"]
 
 T = TypeVar("T")
 
 _HINT = "`tenv host --json > FILE` writes a valid one; docs/host.md has the form"
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
+"""The highest whole number that is read."""
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -55,8 +56,8 @@ class Values:
         value = self._get(key, int)
         if value < 0:
             raise HostReportError(f"{self.source}: {self._at(key)}: expected no less than 0, got {value}", hint=_HINT)
-        if value > _MOST:
-            raise HostReportError(f"{self.source}: {self._at(key)}: expected no more than {_MOST}", hint=_HINT)
+        if value > MOST:
+            raise HostReportError(f"{self.source}: {self._at(key)}: expected no more than {MOST}", hint=_HINT)
         return value
 
     def flag(self, key: str) -> bool:

@@ -59,6 +59,13 @@ class ForwardTable:
     rows: tuple[ForwardCompatibility, ...]
     evaluation: dict[int, Basis] = field(default_factory=dict)
     open: dict[int, tuple[Version, Basis]] = field(default_factory=dict)
+    _by_minor: dict[str, list[ForwardCompatibility]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_minor: dict[str, list[ForwardCompatibility]] = {}
+        for row in self.rows:
+            by_minor.setdefault(row.cuda.major_minor, []).append(row)
+        object.__setattr__(self, "_by_minor", by_minor)
 
     def find(self, cuda: Version, driver: Version, open_module: bool = False) -> ForwardCompatibility | None:
         """Return the behavior of a minor version's cuda-compat package on a driver's branch.
@@ -74,7 +81,7 @@ class ForwardTable:
         Returns:
             The row, or None if no branch as old as this is accepted.
         """
-        rows = [row for row in self.rows if row.cuda.major_minor == cuda.major_minor]
+        rows = self._by_minor.get(cuda.major_minor, [])
         known = next((row for row in rows if row.branch == driver.major), None)
         fails = self.open.get(driver.major) if open_module else None
         if fails is not None and known is not None and fails[0] <= Version(cuda.major_minor):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import HostReportError
-from tenv.core.json_reader import Values
+from tenv.core.json_reader import MOST, Values
 from tenv.host import schema_1
 from tenv.host.field import HostField
 from tenv.host.fields import host_fields
@@ -82,8 +82,23 @@ def read_field(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | 
     """Return the value of a field of a report; raises HostReportError if it is none."""
     if name not in report.data:
         return UNREPORTED
+    if (plain := _plain(report.data[name], field)) is not None:
+        return plain
     answer = report.object(name)
     kind = answer.text("kind") if "kind" in answer.data else None
     if "missing" in answer.data:
         return Missing(answer.text("missing"), ReasonKind.read(kind))
     return Fact(field.read(answer, "value"), answer.text("origin"), OriginKind.read(kind))
+
+
+def _plain(answer: object, field: HostField[Any]) -> Fact[Any] | None:
+    """Return the value of a field that is a text or a number and has no fault, as the getters of `Values` would."""
+    if type(answer) is not dict or "missing" in answer:
+        return None
+    value, origin, kind = answer.get("value"), answer.get("origin"), answer.get("kind", "")
+    if type(origin) is not str or type(kind) is not str:
+        return None
+    is_text = field.read is Values.text and type(value) is str
+    if is_text or (field.read is Values.number and type(value) is int and 0 <= value <= MOST):
+        return Fact(value, origin, OriginKind.read(kind))
+    return None

@@ -25,6 +25,7 @@ _REMEMBERED = 1 << 9
 _KEY = re.compile(r'[ \t\n\r]*"')
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 _END = re.compile(r"[ \t\n\r]*([,}])")
+_ENDS = frozenset(",}")
 _START = re.compile(r"[ \t\n\r]*\{")
 _MARKS = {"schema": (SCHEMA, -1), "command": ("host", -2)}
 """The members that say what a report is: the value of each that is plain, and its number."""
@@ -36,6 +37,7 @@ class Member:
     Attributes:
         name: Its key.
         text: Its text with the comma or the brace behind it; of an inner report, up to its opening brace.
+        key: The part of it in front of its value.
         fact: The value of the field of that name; None for a member that is no field.
         number: What tells it from others of its name (see `MemberReader`); negative for what says what a report is.
         opens: Whether it is an inner report.
@@ -43,10 +45,11 @@ class Member:
         next: The member that stood behind it last time.
     """
 
-    __slots__ = ("fact", "name", "next", "number", "opens", "size", "special", "text")
+    __slots__ = ("fact", "key", "name", "next", "number", "opens", "size", "special", "text")
 
-    def __init__(self, name: str, text: str, *, opens: bool = False) -> None:
+    def __init__(self, name: str, key: str, text: str, *, opens: bool = False) -> None:
         self.name = name
+        self.key = key
         self.text = text
         self.size = len(text)
         self.opens = opens
@@ -89,14 +92,14 @@ class MemberReader:
         """
         self._number = number
         self._known: dict[str, Member] = {}
-        self._first = Member("", "")
+        self._first = Member("", "", "")
         self._fields = host_fields()
         self._scan: Callable[[str, int], tuple[object, int]] = JSONDecoder().scan_once  # type: ignore[attr-defined]
 
     def forget(self) -> None:
         """Forget all members, after a change of what `number` returns."""
         self._known.clear()
-        self._first = Member("", "")
+        self._first = Member("", "", "")
 
     def read(self, text: str, at: int = 0) -> tuple[Members, int] | None:
         """Return the members of the report that begins at a place of a text, and its end; None if it is not plain.
@@ -121,8 +124,13 @@ class MemberReader:
         text, inner = found.text, None
         while True:
             member = last.next
-            if member is None or not text.startswith(member.text, at):
+            if member is None:
                 member = last.next = self._parsed(text, at)
+            elif not text.startswith(member.text, at):
+                before, member = member, self._other(text, at, member)
+                last.next = member
+                if member.next is None:  # what follows is most likely the same
+                    member.next = before.next
             found.append(member)
             at += member.size
             last = member
@@ -149,17 +157,31 @@ class MemberReader:
         colon = _COLON.match(text, at)
         if colon is None:
             raise ValueError(at)
+        return self._value(text, start, colon.end(), name)
+
+    def _other(self, text: str, start: int, expected: Member) -> Member:
+        """Return the member at a place where another one was expected, most likely of the same name."""
+        if text.startswith(expected.key, start):
+            return self._value(text, start, start + len(expected.key), expected.name)
+        return self._parsed(text, start)
+
+    def _value(self, text: str, start: int, at: int, name: str) -> Member:
+        """Return the member whose value is at a place."""
+        key = text[start:at]
         if name == "data":  # the report in an envelope
-            if not text.startswith("{", colon.end()):
+            if not text.startswith("{", at):
                 raise ValueError(at)
-            whole = text[start : colon.end() + 1]
-            return self._known.get(whole) or self._remember(Member(name, whole, opens=True))
-        value, at = self._scan(text, colon.end())
-        end = _END.match(text, at)
-        if end is None:
-            raise ValueError(at)
-        whole = text[start : end.end()]
-        return self._known.get(whole) or self._remember(self._read(Member(name, whole), value))
+            whole = key + "{"
+            return self._known.get(whole) or self._remember(Member(name, key, whole, opens=True))
+        value, end = self._scan(text, at)
+        if text[end : end + 1] in _ENDS:
+            end += 1
+        elif behind := _END.match(text, end):
+            end = behind.end()
+        else:
+            raise ValueError(end)
+        whole = text[start:end]
+        return self._known.get(whole) or self._remember(self._read(Member(name, key, whole), value))
 
     def _read(self, member: Member, value: object) -> Member:
         """Return a member with its value; raises an error for one that is not plain."""
