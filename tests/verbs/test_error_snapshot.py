@@ -236,6 +236,13 @@ def storage(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("export", "requirements.txt", "tiny", "-o", "file/requirements.txt")
 
 
+def program(request: pytest.FixtureRequest) -> Iterator[Words]:
+    file = project_of(request, "created").folder / "script"
+    write(file, "#!/nonexistent/python -u\n")
+    file.chmod(0o755)
+    yield ("run", "tiny", "./script")
+
+
 CASES: dict[type[TenvError], Case] = {
     errors.ArchiveRefusedError: archive_refused,
     errors.BugError: bug,
@@ -261,6 +268,7 @@ CASES: dict[type[TenvError], Case] = {
     errors.NetworkError: network,
     errors.NoSolutionError: no_solution,
     errors.NoTargetError: no_target,
+    errors.ProgramError: program,
     errors.StorageError: storage,
     errors.UnbuildableLockError: lock_unbuildable,
     errors.UnfitHostError: unfit_host,

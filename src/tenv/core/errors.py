@@ -33,6 +33,7 @@ __all__ = [
     "NetworkError",
     "NoSolutionError",
     "NoTargetError",
+    "ProgramError",
     "StorageError",
     "TenvError",
     "UnbuildableLockError",
@@ -56,6 +57,7 @@ class Exit(IntEnum):
     LOCK = 7
     ENVIRONMENT = 8
     BUG = 70
+    PROGRAM = 126
     INTERRUPTED = 130
 
 
@@ -295,6 +297,16 @@ class StorageError(TenvError):
 
     code = "storage"
     status = Exit.ENVIRONMENT
+
+
+class ProgramError(TenvError):
+    """A program that `run`, `shell` or `gdb` was to become exists, and the system can't start it.
+
+    The status is that of shells, since these commands end as what they start.
+    """
+
+    code = "program"
+    status = Exit.PROGRAM
 
 
 class CancelledError(TenvError):

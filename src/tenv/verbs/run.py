@@ -9,6 +9,7 @@ from pathlib import Path
 from tenv.activation.shells.interface import SHELLS
 from tenv.core import process
 from tenv.core.errors import UsageError
+from tenv.core.program_file import require_interpreter
 from tenv.project.context import Context
 from tenv.verbs.activate import find_activation, find_script
 from tenv.verbs.missing_program import missing_program
@@ -28,6 +29,7 @@ def plan_run(
 
     Raises:
         UsageError: The program does not exist.
+        ProgramError: The interpreter of a script does not exist.
     """
     activation = find_activation(context, target, prefix, say)
     environment = activation.apply(context.environ)
@@ -38,6 +40,7 @@ def plan_run(
                 raise UsageError(f"`{words[0]}` is a folder")
             raise UsageError(f"`{words[0]}` can't be executed", hint=f"`chmod +x {words[0]}` makes it a program")
         raise missing_program(words[0], activation.target, environment)
+    require_interpreter(program)
     return StartPlan(activation.target, (program, *words[1:]), environment)
 
 
