@@ -89,22 +89,12 @@ def _submodules(job: BuildJob) -> Iterator[Finding]:
     if is_on(environ.get("USE_SYSTEM_LIBS", "")):
         return
     missing, other = list(job.tree.state.broken if job.tree.state else ()), list[str]()
+    nested: list[str] = []
     if (job.checkout / ".git").exists():
-        nested, other = _git_status(job)
-        missing = list(dict.fromkeys((*missing, *nested)))
-    if missing:
-        names = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-        git = (job.checkout / ".git").exists()
-        fix = f"cd {job.checkout} && {_UPDATE}; where github.com can't be reached: {_MIRROR}"
-        version = job.tree.release
-        yield build_finding(
-            SUBMODULES,
-            missing[0],
-            f"is empty: {len(missing)} of the submodules {'is' if len(missing) == 1 else 'are'} missing ({names})",
-            f"{job.checkout / '.gitmodules'}",
-            _SOURCE,
-            fix if git else f"git clone --recursive -b v{version} https://github.com/pytorch/pytorch: this is no clone",
-        )
+        unknown, other = _git_status(job)
+        nested = [name for name in unknown if name not in missing and _is_empty(job.checkout / name)]
+    if missing or nested:
+        yield _missing(job, missing, nested)
     if other:
         yield build_finding(
             "TE902",
@@ -115,6 +105,33 @@ def _submodules(job: BuildJob) -> Iterator[Finding]:
             f"cd {job.checkout} && {_UPDATE}, unless you mean that commit",
             Severity.WARNING,
         )
+
+
+def _missing(job: BuildJob, refused: list[str], nested: list[str]) -> Finding:
+    """Return the finding for empty submodules: those that PyTorch's own check refuses, and others of git's."""
+    names, git = [*refused, *nested], (job.checkout / ".git").exists()
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    fix = f"cd {job.checkout} && {_UPDATE}; where github.com can't be reached: {_MIRROR}"
+    if not git:
+        fix = f"git clone --recursive -b v{job.tree.release} https://github.com/pytorch/pytorch: this is no clone"
+    elif not refused:  # whether the build reads them depends on its switches
+        fix += f"; where nothing of your build reads {'it' if len(names) == 1 else 'them'}: --allow {SUBMODULES}"
+    return build_finding(
+        SUBMODULES,
+        names[0],
+        f"is empty: {len(names)} of the submodules {'is' if len(names) == 1 else 'are'} missing ({shown})",
+        f"{job.checkout / '.gitmodules'}" if refused else "git submodule status --recursive",
+        _SOURCE if refused else "git-submodule(1)",
+        fix,
+    )
+
+
+def _is_empty(folder: Path) -> bool:
+    """Tell whether a submodule has no files; one that was copied in has them, though git has not fetched it."""
+    try:
+        return all(entry.name == ".git" for entry in folder.iterdir())
+    except OSError:
+        return True
 
 
 def _git_status(job: BuildJob) -> tuple[list[str], list[str]]:

@@ -1,0 +1,71 @@
+"""The step `checkout`: which submodules are missing, by their files and by git."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.builds.conftest import Workshop, codes
+from tests.support.projects import call
+from tests.support.small_torch import make_git
+
+COMMIT = "1" * 40
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
+def declare(repository: Path, path: str) -> None:
+    """Declare a submodule of a repository that git has not fetched."""
+    with (repository / ".gitmodules").open("a") as file:
+        file.write(f'[submodule "{path}"]\n\tpath = {path}\n\turl = https://example.org/{path}\n')
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{COMMIT},{path}")
+    (repository / path).mkdir(parents=True, exist_ok=True)
+
+
+def checkout_step(workshop: Workshop, *words: str) -> dict[str, Any]:
+    """Return what the first step of a plan says."""
+    ended = call("plan", "tiny", "--pytorch", str(workshop.checkout), "--json", *words)
+    found: dict[str, Any] = json.loads(ended.out)["data"]["steps"][0]
+    return found
+
+
+def test_a_submodule_that_was_copied_in_is_there_though_git_has_not_fetched_it(workshop: Workshop) -> None:
+    make_git(workshop.checkout)
+    git(workshop.checkout, "rm", "-rq", "--cached", "third_party/fmt")
+    git(workshop.checkout, "update-index", "--add", "--cacheinfo", f"160000,{COMMIT},third_party/fmt")
+    said = subprocess.run(
+        ["git", "submodule", "status"], cwd=workshop.checkout, capture_output=True, text=True, check=True
+    ).stdout
+    assert said.startswith(f"-{COMMIT} third_party/fmt")
+    row = checkout_step(workshop)
+    assert (row["ok"], row["findings"]) == (True, [])
+    (workshop.checkout / "third_party/fmt/CMakeLists.txt").unlink()
+    assert codes(checkout_step(workshop)) == ("TE611",)
+
+
+def test_an_empty_submodule_of_a_submodule_can_be_allowed_and_the_fix_says_so(workshop: Workshop) -> None:
+    fmt = workshop.checkout / "third_party" / "fmt"
+    make_git(fmt)
+    declare(fmt, "deep")
+    git(fmt, "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "deep")
+    make_git(workshop.checkout)
+    git(workshop.checkout, "config", "submodule.third_party/fmt.url", "https://example.org/fmt")
+    row = checkout_step(workshop)
+    (finding,) = row["findings"]
+    assert (finding["code"], finding["severity"]) == ("TE611", "error")
+    assert finding["subject"] == "third_party/fmt/deep"
+    assert finding["fix"].endswith("where nothing of your build reads it: --allow TE611")
+    allowed = checkout_step(workshop, "--allow", "TE611")
+    assert (allowed["ok"], codes(allowed, "warning")) == (True, ("TE611",))
+    (fmt / "deep" / "read.h").write_text("")
+    assert checkout_step(workshop)["findings"] == []
+
+
+def test_what_pytorch_itself_refuses_has_no_hint_to_allow_it(workshop: Workshop) -> None:
+    make_git(workshop.checkout)
+    (workshop.checkout / "third_party/fmt/CMakeLists.txt").unlink()
+    (finding,) = checkout_step(workshop)["findings"]
+    assert finding["code"] == "TE611"
+    assert "--allow" not in finding["fix"]
