@@ -45,6 +45,29 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
     assert constraint == "torch==2.9.0a0\ntorchvision==0.24.*\ntorchaudio==2.9.*\ntriton==3.5.*\n"
 
 
+def test_a_heavy_source_that_waits_for_much_is_named_by_the_canary(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, source = workshop.checkout / "caffe2" / "CMakeLists.txt", "BinaryOps.cpp"
+    path = "${PROJECT_SOURCE_DIR}/aten/src/ATen/native/BinaryOps.cpp"
+    made = [
+        "add_custom_command(OUTPUT g0.h COMMAND ${CMAKE_COMMAND} -E touch g0.h)",
+        "add_custom_command(OUTPUT g1.h COMMAND ${CMAKE_COMMAND} -E touch g1.h DEPENDS g0.h)",
+        f'set_source_files_properties("{path}" PROPERTIES OBJECT_DEPENDS ${{CMAKE_CURRENT_BINARY_DIR}}/g1.h)',
+    ]
+    rules.write_text("\n".join([*made, rules.read_text()]))
+    monkeypatch.setattr("tenv.builds.canary_step._MOST_BEFORE", 4)
+    ended = call("build", "tiny", "--pytorch", str(workshop.checkout))
+    assert ended.status == 0, ended.err
+    output = f"caffe2/CMakeFiles/torch_python.dir/__/aten/src/ATen/native/{source}.o"
+    why = "which waits for 4 other tasks"
+    (said,) = [line for line in ended.err.splitlines() if "not tried" in line]
+    assert said == f"  not tried: {output}, {why}"
+    assert "  built c10\n" in ended.err
+    words = [line for line in ended.err.splitlines() if line.endswith(" …")]
+    assert [words.count(f"{name} …") for name in ("configuring", "canary", "compiling", "packaging")] == [1, 1, 1, 1]
+
+
 def test_the_second_build_runs_neither_cmake_nor_a_compiler(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

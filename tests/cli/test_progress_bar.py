@@ -51,6 +51,16 @@ def test_items_are_counted_one_by_one(terminal: Terminal) -> None:
         assert amount(terminal) == "1/3"
 
 
+def test_a_step_whose_size_is_known_late_counts_from_none(terminal: Terminal) -> None:
+    with terminal:
+        terminal.step("compiling")
+        terminal.resize(20)
+        terminal.advance(3)
+        assert amount(terminal) == "3/20"
+        terminal.resize(5)
+        assert amount(terminal) == "0/5"
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_bars_fit_the_terminal(width: int, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -1,7 +1,9 @@
 """Step `canary`: the first libraries and one heavy CUDA file are built before the hours begin."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
 from tenv.builds.build_job import BuildJob
 from tenv.builds.compile_cache import CacheUse
@@ -14,7 +16,7 @@ from tenv.builds.ninja_plan import kind_of_object, remaining, targets
 from tenv.builds.step_report import Done
 from tenv.builds.task_costs import TaskKind
 
-__all__ = ["canary_targets", "run_canary"]
+__all__ = ["run_canary"]
 
 _FIRST = ("c10", "c10_cuda")
 _HEAVY = ("FillKernel.cu", "ActivationGeluKernel.cu", "Sort.cu", "Blas.cpp", "SpectralOps.cpp", "BinaryOps.cpp")
@@ -26,31 +28,57 @@ _NOTICED = 1.0
 """Seconds of processors below which a canary says nothing of what else the machine does."""
 
 
-def canary_targets(job: BuildJob) -> tuple[str, ...]:
-    """Return what is built first, as Ninja names it."""
-    known = targets(job.folder, job.environ)
+@dataclass(frozen=True, slots=True)
+class _Heavy:
+    """A heavy object that is still to be compiled.
+
+    Attributes:
+        output: The object, as Ninja names it.
+        before: How many tasks come before it.
+    """
+
+    output: str
+    before: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for too much to be tried first."""
+        return self.before >= _MOST_BEFORE
+
+    @property
+    def words(self) -> str:
+        """Why it is not tried."""
+        return f"not tried: {self.output}, which waits for {self.before} other tasks"
+
+
+def _first(job: BuildJob) -> list[str]:
+    """Return the libraries that are built first; none where one target alone is asked for."""
+    known = frozenset[str]() if job.request.only else targets(job.folder, job.environ)
+    return [name for name in _FIRST if name in known]
+
+
+def _heavy(job: BuildJob) -> Iterator[_Heavy]:
+    """Yield one heavy object of each language that is still to be compiled; none where one target is asked for."""
     if job.request.only:
-        return ()
-    first = [name for name in _FIRST if name in known]
-    return (*first, *_heavy(job))
-
-
-def _heavy(job: BuildJob) -> Iterator[str]:
-    """Yield one heavy object of each language that is still to be compiled."""
+        return
     tasks = remaining(job.folder, ("all",), job.environ) or ()
     for kind in (TaskKind.CUDA, TaskKind.CXX):
         outputs = [task.output for task in tasks if task.kind is kind]
         named = (output for name in _HEAVY for output in outputs if output.endswith((f"/{name}.o", f"_{name}.o")))
         found = next(named, None)
-        if found and len(remaining(job.folder, (found,), job.environ) or ()) <= _MOST_BEFORE:
-            yield found
+        if found:
+            yield _Heavy(found, len(remaining(job.folder, (found,), job.environ) or ()) - 1)
 
 
 def run_canary(job: BuildJob) -> Done:
     """Build the canary, and correct the estimate by what it took."""
-    names = canary_targets(job)
+    heavy = list(_heavy(job))
+    names = [*_first(job), *(one.output for one in heavy if not one.waits)]
+    untried = [one for one in heavy if one.waits]
+    missed = [one.words for one in untried]
+    facts: dict[str, Any] = {"targets": names, "untried": [one.output for one in untried]}
     if not names:
-        return Done((), {"targets": []}, lines=("nothing to try first",))
+        return Done((), facts, lines=("nothing to try first", *missed))
     log, watch = job.log("canary"), CompileWatch(job)
     command = ["cmake", "--build", str(job.folder), "--target", *names]
     ran = run_logged(
@@ -61,7 +89,7 @@ def run_canary(job: BuildJob) -> Done:
         progress=job.context.progress,
         title="canary",
     )
-    facts = {"targets": list(names), "seconds": round(ran.seconds, 1), "processor": round(ran.processor, 1)}
+    facts |= {"seconds": round(ran.seconds, 1), "processor": round(ran.processor, 1)}
     if ran.status:
         table = job.context.facts().build_failures
         return Done([look_up(ran, "TE961", f"the canary ({', '.join(names)})", log, table)], facts, log)
@@ -69,7 +97,7 @@ def run_canary(job: BuildJob) -> Done:
     job.tried = _tried(watch.keep(ran.processor, used), used, names)
     after = check_estimate(job)
     facts |= {"estimate": (after.facts or {}).get("seconds"), "cache": {"hits": used.hits, "misses": used.misses}}
-    return Done((), facts, log, (f"built {', '.join(names)}", *after.lines))
+    return Done((), facts, log, (f"built {', '.join(names)}", *missed, *after.lines))
 
 
 def _tried(run: NinjaRun, used: CacheUse, names: Sequence[str]) -> Tried:

@@ -71,7 +71,7 @@ class _Watcher:
         done, total = (int(match[1]), int(match[2])) if match else (int(percent[1]), 100) if percent else (0, 0)
         if total != self._total:
             self._total, self._done = total, 0
-            self._progress.step(self._title, total)
+            self._progress.resize(total)
         self._progress.advance(done - self._done)
         self._done = done
         if match:

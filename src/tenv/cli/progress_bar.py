@@ -96,6 +96,12 @@ class Terminal:
         text = printable(text)
         return text if len(text) <= self._words else f"{text[: self._words - 1]}…"
 
+    def resize(self, total: int) -> None:
+        """Set the number of items of the step, of which none is finished. A log has the name of the step already."""
+        with self._lock:
+            if self._bars and self._step is not None:
+                self._bars.update(self._step, total=total, completed=0)
+
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""
         with self._lock:

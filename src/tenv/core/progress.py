@@ -38,6 +38,9 @@ class Progress(Protocol):
     def step(self, title: str, total: int | None = None) -> None:
         """Begin a step; `total` is its size, `Bytes` or a number of items; None if unknown."""
 
+    def resize(self, total: int) -> None:
+        """Set the number of items of the step, of which none is finished; a program may find out late."""
+
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""
 
@@ -56,6 +59,9 @@ class Silent:
 
     def step(self, title: str, total: int | None = None) -> None:
         """Ignore the step."""
+
+    def resize(self, total: int) -> None:
+        """Ignore the number of items."""
 
     def advance(self, count: int = 1) -> None:
         """Ignore the items."""
@@ -91,6 +97,11 @@ class Joined:
         with self._lock:
             self._front = {}
             self._progress.step(title, Bytes(total + self.expected) if isinstance(total, Bytes) else total)
+
+    def resize(self, total: int) -> None:
+        """Set the number of items of the step."""
+        with self._lock:
+            self._progress.resize(total)
 
     def advance(self, count: int = 1) -> None:
         """Count finished items of the step."""
