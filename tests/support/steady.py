@@ -16,7 +16,7 @@ from tests.support.projects import Ended, Project
 __all__ = ["Printed", "steady", "steady_text", "whole"]
 
 _TESTS = Path(__file__).parent.parent
-_VARYING = {"seconds", "bytes", "freed", "log"}
+_VARYING = {"seconds", "bytes", "download_bytes", "freed", "log"}
 """Keys whose values differ from run to run."""
 
 

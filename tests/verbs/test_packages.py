@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.fakes import make_wheel
 from tests.support.projects import Project
 
 
@@ -103,3 +104,26 @@ def test_packages_of_an_environment_are_without_the_features_it_lacks(project: P
     project.ok("create", "tiny", "--with", "more")
     (row,) = [row for row in project.ok("packages", "tiny", "--json").data if row["name"] == "gamma"]
     assert row["features"] == ["more"]
+
+
+def test_an_installed_package_has_the_size_of_its_files(locked: Project) -> None:
+    make_wheel(locked.index.folder, "gamma", "2.0", files={"gamma.py": f"#{' ' * 100_000}\n"})
+    locked.ok("add", "tiny", "gamma", "--no-create")
+
+    def rows() -> dict[str, dict[str, int]]:
+        return {row["name"]: row for row in locked.ok("packages", "tiny", "--json").data}
+
+    before = rows()["gamma"]
+    assert before["bytes"] == before["download_bytes"]
+    assert "DOWNLOAD" in locked.ok("packages", "tiny").out
+    locked.ok("create", "tiny")
+    found = rows()
+    info = next(locked.site().glob("gamma-2.0.dist-info"))
+    files = [locked.site() / "gamma.py", *info.iterdir()]
+    assert found["gamma"]["bytes"] == sum(file.stat().st_size for file in files) > 100_000
+    assert found["gamma"]["download_bytes"] == before["download_bytes"] != found["gamma"]["bytes"]
+    (locked.site() / "gamma.py").unlink()
+    assert 0 < rows()["gamma"]["bytes"] < 2000
+    said = locked.ok("packages", "tiny", "--sort", "size")
+    assert "SIZE" in said.out
+    assert "packages installed with " in said.err

@@ -39,7 +39,11 @@ def _pointing_to(context: "Context", word: str | None, form: str, does: str) -> 
 @click.option("--sort", type=click.Choice(["name", "size", "kind"]), default="name", help="The order (name).")
 @prefix_option
 def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, prefix: Path | None) -> Result:  # noqa: ARG001
-    """List the packages of the environment of TARGET whose name matches REGEX, or those of the lock."""
+    """List the packages of the environment of TARGET whose name matches REGEX, or those of the lock.
+
+    The size is that of the installed files, without compiled Python files. Before they are installed, it is that of the
+    download, which --json has as `download_bytes` in both cases.
+    """
     from tenv.project.context import Context
     from tenv.verbs.packages import find_packages, matching
 
@@ -52,14 +56,15 @@ def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, 
     elif sort == "kind":
         rows.sort(key=lambda row: (row.kind, row.name))
     size = format_bytes(sum(row.bytes or 0 for row in rows))
-    where = "installed" if found.installed else "locked, not installed"
-    summary = [f"{count(len(rows), 'package')} {where}; their files have {size}, by {found.lock}"]
-    return Result([row.to_json() for row in rows], text=lambda: _print(rows), summary=summary)
+    where = f"installed with {size}" if found.installed else f"locked, not installed; they are downloads of {size}"
+    summary = [f"{count(len(rows), 'package')} {where}, by {found.lock}"]
+    data = [row.to_json() for row in rows]
+    return Result(data, text=lambda: _print(rows, installed=found.installed), summary=summary)
 
 
-def _print(rows: "Sequence[PackageRow]") -> None:
+def _print(rows: "Sequence[PackageRow]", *, installed: bool) -> None:
     print_table(
-        ("PACKAGE", "VERSION", "KIND", "SIZE", "SOURCE"),
+        ("PACKAGE", "VERSION", "KIND", "SIZE" if installed else "DOWNLOAD", "SOURCE"),
         [(row.name, row.version, row.kind, format_bytes(row.bytes) if row.bytes else "", row.source) for row in rows],
     )
 

@@ -1,8 +1,10 @@
 """The installed or locked packages of a target, with size, source and requirements."""
 
+import contextlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,11 @@ class PackageRow:
         version: Its version.
         kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
         source: Where it comes from: a channel, ``index``, or a URL.
-        bytes: The size of its file; None if unknown.
+        bytes: The size of its files in the environment, without compiled Python files; before it is installed, that
+            of its file in the lock. None if unknown.
         requires: The packages of the same set that it requires, with the extras that are asked of it, sorted.
         asked: Whether the manifest requests it.
+        download_bytes: The size of its file in the lock, in bytes; None if unknown.
         features: The features of the target that bring it; empty for a part of the target itself.
     """
 
@@ -50,6 +54,7 @@ class PackageRow:
     bytes: int | None
     requires: tuple[str, ...]
     asked: bool
+    download_bytes: int | None = None
     features: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +103,26 @@ def find_packages(context: Context, name: str | None, prefix: Path | None) -> Pa
     platform = here if here in lock.platforms else lock.platforms[0]
     minors = lock.python_minors(platform)
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
-    return PackageSet(name, path, kept is not None, tuple(_rows(lock, target, platform, minor)))
+    rows = tuple(_rows(lock, target, platform, minor))
+    if state and kept:
+        sizes = _installed_sizes(environment.prefix, state)
+        rows = tuple(replace(row, bytes=sizes.get((row.kind, row.name), row.bytes)) for row in rows)
+    return PackageSet(name, path, kept is not None, rows)
+
+
+def _installed_sizes(prefix: Path, state: State) -> dict[tuple[str, str], int]:
+    """Return the size in bytes of the files of each installed package, by its kind and name, from the records."""
+    sizes: dict[tuple[str, str], int] = {}
+    for source in sources():
+        owned = state.of(source.section.key) if source.section.noun else {}
+        rows = source.records(prefix).expected(owned) if owned else ()
+        for row in {(row.owner, row.name): row for row in rows}.values():  # a RECORD names itself
+            if not row.name.startswith((os.sep, "..")):
+                with contextlib.suppress(OSError, ValueError):  # one that was removed, which `verify` reports
+                    size = os.lstat(os.path.join(prefix, row.name)).st_size  # noqa: PTH118 (fast)
+                    key = source.section.kind, row.owner
+                    sizes[key] = sizes.get(key, 0) + size
+    return sizes
 
 
 def _target(context: Context, name: str, *, optional: bool) -> Target | None:
@@ -132,7 +156,8 @@ def _rows(lock: Lock, target: Target | None, platform: str, minor: str) -> Itera
         )
         requires = tuple(sorted(needed - {file.name}))
         features = getattr(file, "features", ())
-        yield PackageRow(file.name, file.version, kind, _source_of(file), file.size, requires, asked, features)
+        origin, size = _source_of(file), file.size
+        yield PackageRow(file.name, file.version, kind, origin, size, requires, asked, size, features)
 
 
 def _needs_of_wheels(lock: Lock, manifest: Manifest | None, platform: str, minor: str) -> Mapping[str, Iterable[str]]:
