@@ -2,9 +2,11 @@
 
     python scripts/record_build.py TREE TARGET JOURNAL [--trial NAME]... [--only NINJA_TARGET] [--tenv PROGRAM]
 
-Each trial adds a line to JOURNAL: its date, the tree's commit and how many of its files differ from it, the machine and
-its load, the seconds and the facts of each step, what was compiled and linked by Ninja's own log, whether CMake ran,
-and where the logs lie. The trials:
+Each build adds lines to JOURNAL as it goes, so that one that is killed leaves what it had: one when it begins, with its
+date, the tree's commit and how many of its files differ from it, the machine and its load; one for each step that ends,
+and for each line that is said (the estimate, the time that is left); and one when the trial has ended, with the seconds
+and the facts of each step, what was compiled and linked by Ninja's own log, the processor time, whether CMake ran, and
+where the logs lie. `state` tells them apart: begun, step, said, ended. The trials:
 
 - `build`: the build itself, which goes on where one was interrupted. The estimate is held against the time.
 - `again`: the same command a second time.
@@ -19,10 +21,12 @@ import argparse
 import datetime as dt
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +41,28 @@ SHOWN = 40
 """How many outputs of Ninja a line of the journal names."""
 
 
+STEP = re.compile(r"([a-z]+): (ok|failed), .+")
+"""How `tenv build` says that a step has ended."""
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A file of lines, each a JSON value, that grows while a build runs.
+
+    Attributes:
+        file: The file.
+    """
+
+    file: Path
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add a line, which is on disk when this returns."""
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
 @dataclass
 class Tree:
     """A checkout, and how it is built.
@@ -46,12 +72,14 @@ class Tree:
         target: The target.
         only: The target of Ninja that is built; empty for everything.
         tenv: The program.
+        journal: What takes a line for each thing that a build does.
     """
 
     folder: Path
     target: str
     only: str
     tenv: str
+    journal: Journal
 
     def git(self, *words: str) -> str:
         """Return what git says about the checkout; an empty text where it is none."""
@@ -93,8 +121,8 @@ class Tree:
 
 
 def recorded(name: str, tree: Tree, words: Sequence[str]) -> dict[str, Any]:
-    """Run a command that builds, and return a line of the journal."""
-    log, rules, begun = tree.ninja_log(), tree.cmake_times(), time.monotonic()
+    """Run a command that builds, add lines to the journal meanwhile, and return that of its end."""
+    log, rules, begun, used = tree.ninja_log(), tree.cmake_times(), time.monotonic(), processor_seconds()
     load = os.getloadavg()[0]
     row: dict[str, Any] = {
         "trial": name,
@@ -103,13 +131,15 @@ def recorded(name: str, tree: Tree, words: Sequence[str]) -> dict[str, Any]:
         "machine": {"cores": os.cpu_count(), "load": round(load, 2)},
         "command": shlex.join(words),
     }
-    done = subprocess.run(words, cwd=tree.folder, stdout=subprocess.PIPE, text=True, check=False)
-    said = json.loads(done.stdout)
+    tree.journal.add({**row, "state": "begun"})
+    status, said = watched(name, tree, words)
     answer = said.get("data") or {}
     made = [line.split("\t")[3] for line in tree.ninja_log()[len(log) :] if "\t" in line]
     row |= {
-        "status": done.returncode,
+        "state": "ended",
+        "status": status,
         "seconds": round(time.monotonic() - begun, 1),
+        "processor": round(processor_seconds() - used, 1),
         "steps": {step["name"]: [step["ok"], step["seconds"]] for step in answer.get("steps", ())},
         "facts": {step["name"]: _short(step["facts"]) for step in answer.get("steps", ())},
         "error": said.get("error"),
@@ -121,6 +151,32 @@ def recorded(name: str, tree: Tree, words: Sequence[str]) -> dict[str, Any]:
         "logs": [step["log"] for step in answer.get("steps", ()) if step["log"]],
     }
     return row
+
+
+def watched(name: str, tree: Tree, words: Sequence[str]) -> tuple[int, dict[str, Any]]:
+    """Run a command that builds, and return its status and what it printed; each line that it says is kept at once."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+        child = subprocess.Popen(words, cwd=tree.folder, stdout=printed, stderr=subprocess.PIPE, text=True)
+        with child:
+            for line in child.stderr or ():
+                sys.stderr.write(line)
+                row: dict[str, Any] = {"trial": name, "state": "said", "line": line.rstrip()}
+                if match := STEP.fullmatch(line.rstrip()):
+                    row |= {"state": "step", "step": match[1], "ok": match[2] == "ok"}
+                tree.journal.add({**row, "at": round(time.monotonic() - begun, 1), "load": os.getloadavg()[0]})
+        printed.seek(0)
+        try:
+            said = json.load(printed)
+        except ValueError:  # it was killed before it could print
+            said = {}
+    return child.returncode, said
+
+
+def processor_seconds() -> float:
+    """Return the processor time of all programs that have ended below this one."""
+    counted = os.times()
+    return counted.children_user + counted.children_system
 
 
 def _short(facts: Any) -> Any:
@@ -178,7 +234,7 @@ def trial_edit(tree: Tree, _: Path) -> dict[str, Any]:
         return recorded("edit", tree, tree.build_command)
     finally:
         source.write_bytes(held)
-        recorded("put back", tree, tree.build_command)
+        tree.journal.add(recorded("put back", tree, tree.build_command))
 
 
 def trial_second(tree: Tree, place: Path) -> dict[str, Any]:
@@ -194,7 +250,7 @@ def trial_second(tree: Tree, place: Path) -> dict[str, Any]:
         return {entry for entry in entries if str(inside / entry) in products}
 
     shutil.copytree(tree.folder, copy, symlinks=True, ignore=made)
-    return recorded("second", Tree(copy, tree.target, tree.only, tree.tenv), tree.build_command)
+    return recorded("second", Tree(copy, tree.target, tree.only, tree.tenv, tree.journal), tree.build_command)
 
 
 TRIALS: dict[str, Callable[[Tree, Path], dict[str, Any]]] = {
@@ -207,7 +263,7 @@ TRIALS: dict[str, Callable[[Tree, Path], dict[str, Any]]] = {
 
 
 def main() -> int:
-    """Run the trials, and add a line of each to the journal."""
+    """Run the trials, and add their lines to the journal."""
     parser = argparse.ArgumentParser(description="Build a real PyTorch tree, and keep what each build did.")
     parser.add_argument("tree", type=Path)
     parser.add_argument("target")
@@ -216,13 +272,13 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--tenv", default=shutil.which("tenv") or "tenv")
     given = parser.parse_args()
-    tree = Tree(given.tree.resolve(), given.target, given.only, given.tenv)
+    journal = Journal(given.journal.resolve())
+    tree = Tree(given.tree.resolve(), given.target, given.only, given.tenv, journal)
     failed = False
     for name in given.trial or TRIALS:
-        row = TRIALS[name](tree, given.journal.resolve().parent)
+        row = TRIALS[name](tree, journal.file.parent)
         failed = failed or bool(row["status"])
-        with given.journal.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        journal.add(row)
         print(json.dumps(row, indent=1), flush=True)
     return int(failed)
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tenv.builds import build_environ
+from tenv.builds.own_flags import flag_words, same_code
+from tenv.builds.warning_flags import OPTIONS
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.projects import call
 from tests.support.small_torch import MiniEra, make_checkout
@@ -196,6 +199,53 @@ def test_a_switch_that_changes_reaches_a_build_folder_that_is_configured(
     log = (workshop.checkout / ".tenv/builds/tiny/configure.log").read_text()
     assert re.search(r"USE_DISTRIBUTED +: (0|OFF)", log)
     assert step(workshop.build("--only", "c10"), "configure")["facts"]["skipped"] is True
+
+
+def test_new_flags_of_tenv_that_change_no_code_leave_a_folder_that_is_built(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.build()
+    objects = {path: path.stat().st_mtime_ns for path in (workshop.checkout / "build").rglob("*.o")}
+    with monkeypatch.context() as newer:
+        newer.setattr(build_environ, "warning_flags", lambda _, environ: f"{environ['CXXFLAGS']} {OPTIONS[0]}")
+        ended = call("build", "tiny", "--pytorch", str(workshop.checkout))
+        assert ended.status == 0, ended.err
+        said = f"--fresh would configure it anew: CXXFLAGS (with {OPTIONS[0]}); they change no code"
+        assert said in ended.err
+        assert {path: path.stat().st_mtime_ns for path in objects} == objects
+    monkeypatch.setenv("CXXFLAGS", "-O0 -DOTHER")
+    ended = call("build", "tiny", "--pytorch", str(workshop.checkout))
+    assert "anew, since CXXFLAGS (with -DOTHER) changed" in ended.err
+
+
+def test_new_flags_of_tenv_reach_a_folder_that_is_not_built(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flags may be what the build failed without."""
+    workshop.build("--only", "c10")
+    monkeypatch.setattr(build_environ, "warning_flags", lambda _, environ: f"{environ['CXXFLAGS']} {OPTIONS[0]}")
+    row = step(workshop.build("--only", "c10"), "configure")
+    assert row["facts"]["changed"] == ["CXXFLAGS"]
+    rules = (workshop.checkout / "build" / "build.ninja").read_text()
+    assert OPTIONS[0] in rules
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same", "words"),
+    [
+        ("-O2", "-O2 -fmacro-prefix-map=/src=.", True, "with -fmacro-prefix-map=/src=."),
+        ("-O2 -fmacro-prefix-map=/src=.", "-O2", True, "without -fmacro-prefix-map=/src=."),
+        ("", f"{OPTIONS[0]} {OPTIONS[1]}", True, f"with {OPTIONS[0]} {OPTIONS[1]}"),
+        ("-O2", "-O3", False, "with -O3, without -O2"),
+        ("-O2 -g", "-g -O2", False, ""),
+        ("-O2", "-O2 -Wno-error", False, "with -Wno-error"),
+        ("-O2", "-O2 '", False, "with -O2 ', without -O2"),
+    ],
+)
+def test_what_flags_change_code(before: str, now: str, same: bool, words: str) -> None:
+    assert same_code({"CXXFLAGS": before}, {"CXXFLAGS": now}) is same
+    assert flag_words(before, now) == words
+    assert not same_code({"LDFLAGS": before}, {"LDFLAGS": now})
 
 
 def test_a_plan_that_configures_stops_at_the_estimate(workshop: Workshop) -> None:

@@ -13,6 +13,7 @@ from tenv.core.missing import Missing
 
 __all__ = [
     "LOG",
+    "PREFIX_MAP",
     "CacheChoice",
     "CacheUse",
     "cache_variables",
@@ -29,7 +30,7 @@ of the cache are of all builds that use it."""
 
 _SIZE = "50G"
 _SECONDS = 20.0
-_PREFIX_MAP = "-fmacro-prefix-map"
+PREFIX_MAP = "-fmacro-prefix-map"
 _LANGUAGES = ("C", "CXX", "CUDA")
 _CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d+)$", re.MULTILINE)
 _NOTED = {"direct_cache_hit": "hit", "preprocessed_cache_hit": "hit", "cache_miss": "miss"}
@@ -89,10 +90,10 @@ def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """
     found = {}
     for variable, compiler, default in (("CFLAGS", "CC", "cc"), ("CXXFLAGS", "CXX", "c++")):
-        option, flags = f"{_PREFIX_MAP}={checkout}=.", environ.get(variable, "")
+        option, flags = f"{PREFIX_MAP}={checkout}=.", environ.get(variable, "")
         words = [*shlex.split(environ.get(compiler, "") or default), option, "-E", "-x", "c", os.devnull]
         said = process.run(words, environment=environ, timeout=_SECONDS)
-        if _PREFIX_MAP not in flags and not isinstance(said, Missing) and said.status == 0:
+        if PREFIX_MAP not in flags and not isinstance(said, Missing) and said.status == 0:
             found[variable] = f"{flags} {option}".strip()
     return found
 

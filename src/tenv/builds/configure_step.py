@@ -9,6 +9,8 @@ from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.memory_launcher import write_launcher
+from tenv.builds.own_flags import flag_words, same_code
+from tenv.builds.provenance import is_built
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_off, known_switches, meant, set_switches, unread
 from tenv.checks.rules.interface import Finding, Severity
@@ -72,10 +74,14 @@ def configure(job: BuildJob) -> Done:
     facts = {"folder": str(job.folder), "commands": commands, "skipped": False}
     if not commands:
         return Done(findings, {**facts, "skipped": True}, lines=("this revision configures and compiles in one go",))
-    if _is_configured(job, inputs):
-        lines = (f"{job.folder} is configured for this already: CMake is not run",)
+    kept = _kept(job, commands, variables)
+    if _is_configured(job, inputs) or (kept and _is_configured(job, kept)):
+        lines = (f"{job.folder} is configured for this already: CMake is not run", *_left_out(job, variables))
         return Done(findings, {**facts, "skipped": True}, job.log("configure"), lines)
-    changed, cache = _changed(job, variables), job.folder / "CMakeCache.txt"
+    before, cache = _variables_before(job), job.folder / "CMakeCache.txt"
+    changed = (
+        sorted(name for name in {*before, *variables} if before.get(name) != variables.get(name)) if before else []
+    )
     if job.request.fresh or job.stamp():  # setup.py runs no CMake where a cache is, and elsewhere a cached value wins
         cache.unlink(missing_ok=True)
     make_folder(job.folder)
@@ -97,7 +103,7 @@ def configure(job: BuildJob) -> Done:
             return Done([*findings, look_up(ran, "TE932", "the configuration", log, table)], facts, log)
     stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs, "variables": variables}
     write_atomic(job.stamp_file, json.dumps(stamp, indent=1) + "\n")
-    again = f", anew, since {', '.join(changed)} changed" if changed else ""
+    again = f", anew, since {', '.join(_words(before, variables, name) for name in changed)} changed" if changed else ""
     return Done(findings, {**facts, "changed": changed}, log, (f"configured in {job.folder}{again}",))
 
 
@@ -125,12 +131,35 @@ def _inputs(job: BuildJob, commands: list[list[str]], variables: Mapping[str, st
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
-def _changed(job: BuildJob, variables: Mapping[str, str]) -> list[str]:
-    """Return the variables that the last configuration had with another value, or not at all."""
+def _variables_before(job: BuildJob) -> dict[str, str]:
+    """Return the variables of the last configuration; none where there was none."""
     before = job.stamp().get("variables")
-    if not isinstance(before, dict):
-        return []
-    return sorted(name for name in {*before, *variables} if before.get(name) != variables.get(name))
+    return {str(name): str(value) for name, value in before.items()} if isinstance(before, dict) else {}
+
+
+def _words(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
+    """Return the name of a variable that changed, for a list of flags with what came and went."""
+    said = flag_words(before.get(name, ""), now.get(name, "")) if name.endswith("FLAGS") else ""
+    return f"{name} ({said})" if said else name
+
+
+def _kept(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]) -> str:
+    """Return the digest of the last configuration if a new one would change no code of a folder that is built.
+
+    Another version of tenv may add other flags than the one that configured the folder, and CMake would start over.
+    """
+    before = _variables_before(job)
+    if before and is_built(job) and same_code(before, variables):
+        return _inputs(job, commands, before)
+    return ""
+
+
+def _left_out(job: BuildJob, variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield the flags of tenv that a folder was not configured with, and how it gets them."""
+    before = _variables_before(job)
+    names = (name for name in sorted({*before, *variables}) if before.get(name) != variables.get(name))
+    if said := ", ".join(_words(before, variables, name) for name in names):
+        yield f"--fresh would configure it anew: {said}; they change no code, and everything would be compiled again"
 
 
 def _is_configured(job: BuildJob, inputs: str) -> bool:

@@ -15,7 +15,7 @@ from tenv.core.files import write_atomic
 from tenv.core.versions import Version
 from tenv.environment.built_torch import NOTE
 
-__all__ = ["PROVENANCE", "companions", "installed_torch", "provenance", "write_provenance"]
+__all__ = ["PROVENANCE", "companions", "installed_torch", "is_built", "provenance", "write_provenance"]
 
 PROVENANCE = NOTE
 
@@ -60,6 +60,14 @@ def _commit(job: BuildJob) -> str:
     commit = repository.commit("HEAD") or ""
     changed = repository.ask("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
     return f"{commit}+changes" if commit and changed else commit
+
+
+def is_built(job: BuildJob) -> bool:
+    """Tell whether everything has been built since the build folder was configured last."""
+    try:
+        return (job.notes / PROVENANCE).stat().st_mtime_ns >= job.stamp_file.stat().st_mtime_ns
+    except OSError:
+        return False
 
 
 def installed_torch(job: BuildJob) -> PathDistribution | None:

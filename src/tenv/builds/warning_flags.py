@@ -18,9 +18,9 @@ from tenv.core import process
 from tenv.core.file_content import read_text
 from tenv.core.missing import Missing
 
-__all__ = ["warning_flags"]
+__all__ = ["OPTIONS", "warning_flags"]
 
-_OPTIONS = ("-Wno-error=maybe-uninitialized", "-Wno-error=uninitialized")
+OPTIONS = ("-Wno-error=maybe-uninitialized", "-Wno-error=uninitialized")
 _FIRST = 12
 """The first major version of GCC with such warnings."""
 
@@ -40,7 +40,7 @@ def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
         given, compiler = shlex.split(flags), shlex.split(environ.get("CXX", "") or "c++")
     except ValueError:  # a quotation that does not end: the build itself will say so
         return flags
-    missing = [option for option in _OPTIONS if option not in given and "-Wno-error" not in given]
+    missing = [option for option in OPTIONS if option not in given and "-Wno-error" not in given]
     if not missing or is_off(environ.get("USE_FBGEMM", "1")) or not _stops_at_warnings(checkout):
         return flags
     words = [*compiler, "-dM", "-E", "-x", "c++", os.devnull]
