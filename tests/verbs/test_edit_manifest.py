@@ -1,5 +1,6 @@
 """`tenv init`, `add` and `drop`: manifests are written with their comments kept, and never without a solution."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -148,6 +149,21 @@ def test_init_makes_a_project_that_can_be_locked_and_created(
         "other.toml",
         "tenv.schema.json",
     ]
+
+
+def test_init_says_that_it_hides_another_target(project: Project) -> None:
+    done = project.ok("init", "cpu", "--json")
+    assert done.data["hides"] == "built-in"
+    (project.folder / "manifests" / "cpu.toml").unlink()
+    said = project.ok("init", "cpu").err
+    assert (
+        "note: there is another target `cpu` (built-in), which this one hides in the project; `tenv init NAME" in said
+    )
+    assert project.ok("init", "mine", "--json").data["hides"] is None
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "manifests" / "own.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(project.manifest.read_text())
+    assert "another target `own` (yours)" in project.ok("init", "own").err
 
 
 def test_remove_says_what_it_removes_and_what_was_meant(project: Project) -> None:

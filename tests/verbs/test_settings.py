@@ -172,3 +172,15 @@ def test_the_hook_and_the_module_name_another_tenv_only_where_it_comes_first(
     assert as_module("--help") == said
     assert said in as_module()
     assert as_module("--version") == ""
+
+
+@pytest.mark.parametrize("words", [("config", "default", "tinny"), ("default", "tinny")])
+def test_a_default_that_is_no_target_is_not_written(project: Project, words: tuple[str, ...]) -> None:
+    said = project.fails(2, "unknown-target", *words)
+    assert "there is no target `tinny`" in said
+    assert "did you mean `tiny`?" in said
+    assert not (project.folder / "tenv.toml").exists()
+    project.ok("config", "default", "tiny")
+    assert 'default = "tiny"' in (project.folder / "tenv.toml").read_text()
+    project.fails(2, "unknown-target", *words)
+    assert 'default = "tiny"' in (project.folder / "tenv.toml").read_text()

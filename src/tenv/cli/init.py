@@ -26,8 +26,14 @@ def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # n
         "manifest": str(begun.manifest),
         "schema": str(begun.schema),
         "gitignore": str(begun.ignore) if begun.ignore else None,
+        "hides": begun.hidden or None,
     }
     lines = [f"{begun.manifest} written, and {begun.schema.name}, with which editors complete and check it"]
+    if begun.hidden:
+        lines.append(
+            f"note: there is another target `{begun.target}` ({begun.hidden}), which this one hides in the project; "
+            f"`tenv init NAME --extends {begun.target}` adds to that one under a name of its own"
+        )
     lines += [f"{begun.ignore} now has the line `.tenv/`"] if begun.ignore else []
     lines.append(f"next: `tenv add {begun.target} PACKAGE`, `tenv lock {begun.target}`, `tenv create {begun.target}`")
     if begun.repository:

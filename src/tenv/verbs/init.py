@@ -59,6 +59,7 @@ class Begun:
         schema: The JSON schema of manifests, for editors.
         ignore: The ``.gitignore`` if a line was added to it; else None.
         repository: Whether the project is in a git repository.
+        hidden: The owner of another target of that name, which the new one hides here; empty if there is none.
     """
 
     target: str
@@ -66,6 +67,7 @@ class Begun:
     schema: Path
     ignore: Path | None
     repository: bool
+    hidden: str = ""
 
 
 def init(context: Context, name: str | None, extends: str | None) -> Begun:
@@ -106,7 +108,9 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    return Begun(target, manifest, schema, _ignore(folder), repository)
+    others = (place for place in context.places.places if place.folder != folder)
+    hidden = next((place.origin.owner for place in others if place.manifest_file(target).is_file()), "")
+    return Begun(target, manifest, schema, _ignore(folder), repository, hidden)
 
 
 def _ignore(folder: Path) -> Path | None:

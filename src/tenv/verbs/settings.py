@@ -92,7 +92,6 @@ def set_default(context: Context, target: str) -> Path:
     if context.places.project is None:
         hint = "`tenv init` makes this folder a project"
         raise UsageError("a default target needs a project, and there is none", hint=hint)
-    context.places.find(target)
     return change_setting(context, "default", target)
 
 
@@ -107,6 +106,7 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
 
     Raises:
         UsageError: The setting does not exist, or its value is not valid; the file is then unchanged.
+        UnknownTargetError: The default is to be a target that does not exist.
     """
     import tomlkit  # late: 22 ms
 
@@ -117,6 +117,8 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
         )
         raise UsageError(f"unknown setting `{key}`", hint=hint)
     file = _file(context, name, project=project)
+    if name == "default" and value is not None:
+        context.places.find(value)
     before = read_regular(file).decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""
     document = tomlkit.parse(before)
     table: Any = document.setdefault("mirrors", tomlkit.table()) if start else document
