@@ -21,7 +21,7 @@ MODULES = sorted((ROOT / "src" / "tenv").rglob("*.py"))
 ONLY_IN = {
     "subprocess": {"core/process.py"},
     "rattler": {"rattler_api"},
-    "uv": {"sources/wheels/uv.py"},
+    "uv": {"sources/wheels/uv_program.py"},
     "requests": {"core/http.py"},
     "urllib3": {"core/http.py"},
     "truststore": {"core/certificates.py"},

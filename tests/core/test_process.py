@@ -113,9 +113,9 @@ def test_spawn_returns_the_status_of_the_program() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows can't replace a process")
 def test_replace_becomes_the_program() -> None:
     code = (
-        f"import os; from tenv.core import process; print(os.getpid(), flush=True); process.replace([{PYTHON!r}, '-c', "
+        "import os; from tenv.core import replacement; print(os.getpid(), flush=True); "
+        f"replacement.replace([{PYTHON!r}, '-c', 'import os, sys; print(os.getpid()); sys.exit(9)'], os.environ)"
     )
-    code += "'import os, sys; print(os.getpid()); sys.exit(9)'], os.environ)"
     done = subprocess.run(
         [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
     )
@@ -206,7 +206,7 @@ def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_program_that_takes_our_place_ends_when_nobody_reads_it() -> None:
     words = ["/bin/sh", "-c", "kill -PIPE $$; echo on"]
-    code = f"import os; from tenv.core import process; process.replace({words!r}, os.environ)"
+    code = f"import os; from tenv.core import replacement; replacement.replace({words!r}, os.environ)"
     done = subprocess.run(
         [PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
     )
@@ -216,7 +216,7 @@ def test_a_program_that_takes_our_place_ends_when_nobody_reads_it() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="what a shell closes")
 @pytest.mark.parametrize("closed", [1, 2])
 def test_a_program_takes_our_place_where_an_output_is_closed(closed: int) -> None:
-    code = "import os; from tenv.core import process; process.replace(['/bin/sh', '-c', 'exit 5'], os.environ)"
+    code = "import os; from tenv.core import replacement; replacement.replace(['/bin/sh', '-c', 'exit 5'], os.environ)"
     words = ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", PYTHON, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     assert subprocess.run(words, env=environment, capture_output=True, check=False).returncode == 5

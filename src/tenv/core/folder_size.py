@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Measured", "folder_size", "measure"]
+__all__ = ["MeasuredFolder", "folder_size", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredFolder:
     """A folder after a walk through it.
 
     Attributes:
@@ -29,7 +29,7 @@ class Measured:
     inodes: set[tuple[int, int]]
 
 
-def measure(folder: Path, *, apart: Measured | None = None) -> Measured:
+def measure(folder: Path, *, apart: MeasuredFolder | None = None) -> MeasuredFolder:
     """Return the size and the files of a folder; what vanishes meanwhile does not count.
 
     Args:
@@ -59,7 +59,7 @@ def measure(folder: Path, *, apart: Measured | None = None) -> Measured:
                 if (inode := (info.st_dev, info.st_ino)) not in inodes:
                     inodes.add(inode)
                     total += info.st_size
-    return Measured(os.fspath(folder), total, linked, single, inodes)
+    return MeasuredFolder(os.fspath(folder), total, linked, single, inodes)
 
 
 @contextlib.contextmanager
@@ -77,7 +77,7 @@ def _entries(folder: str) -> Iterator[Iterator["os.DirEntry[str]"]]:
         os.close(handle)
 
 
-def folder_size(folder: Path, *, apart: Measured | None = None) -> int:
+def folder_size(folder: Path, *, apart: MeasuredFolder | None = None) -> int:
     """Return the bytes of a folder's files; hard links to the same file count once.
 
     Args:

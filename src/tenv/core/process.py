@@ -1,7 +1,6 @@
 """Run other programs. No other module starts processes."""
 
 import contextlib
-import errno
 import functools
 import os
 import signal
@@ -11,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, cast
 
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
-__all__ = ["Completed", "Missing", "end_all", "find", "replace", "run", "spawn", "stream", "watch"]
+__all__ = ["Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream", "watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +281,27 @@ def stream(
             _running.pop(child)
 
 
+class Background:
+    """A program that runs while this process does something else, and ends with it; what it prints is dropped."""
+
+    def __init__(
+        self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path, text: str = ""
+    ) -> None:
+        silent: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with _binding() as changes:
+            self._child = subprocess.Popen(list(arguments), env=environment, cwd=folder, **silent, **changes)
+        _feed(self._child, text)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit status; negative for a signal."""
+        return self._child.wait()
+
+    def stop(self) -> None:
+        """End it, if it still runs."""
+        if self._child.poll() is None:
+            _stop(self._child)
+
+
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:
     if child.stdin is None:
         return
@@ -309,41 +329,3 @@ def spawn(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
                 return child.wait()
             except KeyboardInterrupt:  # the child received it too; its status counts
                 continue
-
-
-def replace(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Replace this process with another program; on Windows, run it and return its exit status.
-
-    The program keeps the process id, so that signals and its exit status need no forwarding. A text without an
-    interpreter is a script of the shell, as for every shell.
-
-    Raises:
-        ProgramError: The system can't start it.
-    """
-    if sys.platform == "win32":
-        return spawn(arguments, environment)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # closed by the caller
-            stream.flush()
-    ignored = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ")]
-    for number in ignored:  # by Python, and an ignored signal stays so in a new program
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        _become(arguments, environment)
-    except OSError as error:
-        from tenv.core.program_file import not_started  # late: a rare failure
-
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
-        raise not_started(arguments[0], error) from error
-
-
-def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    try:
-        os.execvpe(arguments[0], list(arguments), environment)  # noqa: S606 (the point of this function)
-    except OSError as error:
-        from tenv.core.program_file import is_shell_script  # late: a rare failure
-
-        if error.errno != errno.ENOEXEC or not is_shell_script(arguments[0]):
-            raise
-        os.execve("/bin/sh", ["/bin/sh", *arguments], environment)  # noqa: S606

@@ -39,6 +39,7 @@ class Creation(Job):
         findings: What the rules had to say.
         state: The state of the environment when it is ready; None until then.
         aside: Where the folder is that was put aside for this one; None mostly.
+        begun: Whether the prefix was begun before the rules had an answer, and no step has changed it since.
         unfinished: A sentence for each activation script that did not end, and for what CMake did not find.
     """
 
@@ -48,6 +49,7 @@ class Creation(Job):
     findings: "tuple[Finding, ...]" = ()
     unfinished: "Sequence[str]" = ()
     aside: Path | None = None
+    begun: bool = False
 
     def __init__(
         self,

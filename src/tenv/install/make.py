@@ -12,7 +12,7 @@ from tenv.activation.variables import derive
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
 from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
-from tenv.core.folder_size import Measured, folder_size
+from tenv.core.folder_size import MeasuredFolder, folder_size
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
 from tenv.environment.lock_note import drop_note
@@ -26,7 +26,7 @@ from tenv.install.steps import Step, run_steps
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 
-__all__ = ["STEPS", "make", "notes"]
+__all__ = ["STEPS", "make", "notes", "write_creating"]
 
 
 def make(job: Creation) -> None:
@@ -48,7 +48,8 @@ def make(job: Creation) -> None:
 
 
 def _plan(job: Creation) -> None:
-    job.plan = make_plan(job)
+    if not job.begun:
+        job.plan = make_plan(job)
 
 
 def _stage(job: Creation) -> None:
@@ -70,9 +71,11 @@ def _stage(job: Creation) -> None:
 
 def _install(job: Creation) -> None:
     """Change the prefix as planned."""
-    _begin(job)
+    begun, job.begun = job.begun, False
+    if not begun:
+        write_creating(job)
     try:
-        if job.plan.scratch:
+        if job.plan.scratch and not begun:
             clear(job.prefix, job.plan.unmanaged)
         for work in job.works:
             work.prepare()
@@ -83,7 +86,7 @@ def _install(job: Creation) -> None:
         raise
 
 
-def _begin(job: Creation) -> None:
+def write_creating(job: Creation) -> None:
     """Write the state `creating`, with the unmanaged files of the prefix."""
     environment, plan, old = job.environment, job.plan, job.old
     with storage_errors(f"can't create {environment.prefix}"):
@@ -112,7 +115,7 @@ def _after_failure(job: Creation, error: TenvError) -> None:
     """Keep an untouched environment ready, and remove a prefix that did not exist before."""
     environment = job.environment
     if isinstance(error, UnsafePackageError):  # a package may have put a state and an id of its own there
-        _begin(job)
+        write_creating(job)
     if isinstance(error, NetworkError) and error.untouched and job.ready:
         _store_activation(environment, read_activation(environment.meta / ACTIVATION))
         flush(environment.prefix)
@@ -203,7 +206,7 @@ def _finish(job: Creation) -> None:
     environment.write_state(job.state)
 
 
-def _measured(job: Creation) -> Measured | None:
+def _measured(job: Creation) -> MeasuredFolder | None:
     """Return the folder of Python packages as it was measured, unless an archive or a script may have changed it."""
     return job.measured if job.plan.changed == {"wheels"} and not job.toolchain.conda else None
 

@@ -13,7 +13,7 @@ from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
-    from tenv.core.folder_size import Measured
+    from tenv.core.folder_size import MeasuredFolder
     from tenv.environment.trust import Fault
     from tenv.locks.lock import Lock
     from tenv.sources.wheels.interpreters import Interpreter
@@ -99,7 +99,7 @@ class Job:
     lock: "Lock"
     plan: Plan
     toolchain: Toolchain
-    measured: "Measured | None" = None
+    measured: "MeasuredFolder | None" = None
 
     def __init__(
         self,

@@ -4,9 +4,10 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
+    from tenv.locks.lock import Lock
 
 __all__ = ["CreateRequest", "Created", "LockMode", "create"]
 
@@ -140,10 +142,13 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     changed = not is_current(job) or request.anew
     if changed:
         _check_platform(job)
-        run_steps(job, _DECIDING)
-        with _hold(job, request), _aside(job, request):
-            changed = not is_current(job) or request.anew  # another process may have made it meanwhile
-            _check_owner(job)
+        with ExitStack() as held:
+            run_steps(job, _deciding(partial(_begin_early, job, request, held)))
+            if not job.begun:
+                held.enter_context(_hold(job, request))
+                held.enter_context(_aside(job, request))
+                changed = not is_current(job) or request.anew  # another process may have made it meanwhile
+                _check_owner(job)
             if changed:
                 notes = _make(job)
     else:
@@ -246,15 +251,30 @@ def _check_platform(job: Creation) -> None:
         )
 
 
-def _check(job: Creation) -> None:
-    """Apply the rules before locking: a host that can't build must not spend the minutes."""
+def _check(job: Creation, begin: "Callable[[Lock], None]") -> None:
+    """Apply the rules before locking: a host that can't build must not spend the minutes.
+
+    Args:
+        job: The job.
+        begin: Is called with a lock that can be used, before the rules are asked.
+    """
     from tenv.checks.lock_verdict import judge_lock  # late: an environment that is up to date is not judged
 
     job.judged = judge_lock(job.target, job.lock_read, features=job.features)
     lock = job.judged.usable(job.target, frozen=job.frozen, written=job.written, kept=job.kept)
+    if lock:
+        begin(lock)
     job.ask_rules(lock)
     if lock:
         job.lock = lock
+
+
+def _begin_early(job: Creation, request: CreateRequest, held: ExitStack, lock: "Lock") -> None:
+    """Begin a first environment before the rules have an answer, where that is possible."""
+    from tenv.install.early import begin_early  # late: as above
+
+    if not request.anew:
+        begin_early(job, lock, lambda: _hold(job, replace(request, wait=False)), held)
 
 
 def _lock(job: Creation) -> None:
@@ -272,11 +292,12 @@ def _lock(job: Creation) -> None:
     job.ask_rules(job.lock)
 
 
-_DECIDING = (
-    Step("checking", _check, named=False),
-    Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
-)
-"""The steps before the environment changes: apply the rules, then lock if needed."""
+def _deciding(begin: "Callable[[Lock], None]") -> tuple[Step, ...]:
+    """Return the steps before the environment changes: apply the rules, then lock if needed."""
+    return (
+        Step("checking", partial(_check, begin=begin), named=False),
+        Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
+    )
 
 
 @contextmanager

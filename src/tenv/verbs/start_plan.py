@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenv.core import process
+from tenv.core.replacement import replace
 
 __all__ = ["StartPlan"]
 
@@ -27,7 +27,7 @@ class StartPlan:
 
     def start(self) -> int:
         """Replace this process by the program. Returns its status on Windows, which has no exec."""
-        return process.replace(self.words, self.environment)
+        return replace(self.words, self.environment)
 
     def to_data(self, environ: Mapping[str, str]) -> dict[str, Any]:
         """Return the plan as JSON values.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.file_stamps import Stamp, note_stamps, noted_stamps
-from tenv.core.folder_size import Measured
+from tenv.core.folder_size import MeasuredFolder
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
 from tenv.locks.lock import Wheel
@@ -36,7 +36,7 @@ def changed_wheels(
     wheels: Sequence[Wheel],
     rows: Sequence[Expected],
     old: Mapping[str, tuple[int, int]],
-    measured: Measured,
+    measured: MeasuredFolder,
 ) -> tuple[str, ...]:
     """Return the names of new wheels with files that differ from their ``RECORD``.
 
@@ -78,7 +78,7 @@ def changed_wheels(
     return tuple(found)
 
 
-def _stamps(prefix: Path, rows: Sequence[Expected], measured: Measured) -> Iterator[tuple[str, Stamp]]:
+def _stamps(prefix: Path, rows: Sequence[Expected], measured: MeasuredFolder) -> Iterator[tuple[str, Stamp]]:
     """Yield the stamps of the files that are hard links."""
     root = os.fspath(prefix)
     for row in rows:

@@ -4,8 +4,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, TenvError
-from tenv.core.files import storage_errors
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, TenvError
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from tenv.environment.state import Environment, State
     from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
+    from tenv.sources.wheels.early_install import EarlyInstall
     from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["SOURCE"]
@@ -101,6 +101,8 @@ SOURCE: Source = WheelSource()
 class WheelWork(Work):
     """Installs wheels into an environment."""
 
+    early: "EarlyInstall | None" = None
+    """The installation of wheels from uv's cache that has begun before the rules had an answer."""
     _before: "Sequence[Expected]" = ()
     """The files of the wheels that tenv had installed."""
     _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
@@ -176,9 +178,10 @@ class WheelWork(Work):
         job, plan = self.job, self.job.plan
         if _KEY in plan.changed and not plan.scratch:
             self._before = tuple(Wheels(job.prefix).expected(plan.had.get(_KEY, {})))
-        if plan.scratch and plan.python and not plan.own_python:
-            job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
-            _require_settings(job.prefix / "pyvenv.cfg")
+        if plan.scratch and plan.python and not plan.own_python and not self.early:
+            from tenv.sources.wheels.virtual_environment import make_environment  # late: as in `put`
+
+            make_environment(job.uv, job.prefix, plan.python.path)
         if _PYTHON in plan.changed:  # before a conda package of the same name is linked
             self._remove_gone()
 
@@ -204,7 +207,7 @@ class WheelWork(Work):
         if wheels:
             try:
                 again = (*plan.other_files(_KEY), *damaged)
-                self._install(wheels, again)
+                self._install_first(wheels, again)
             except NetworkError as error:
                 # uv fetches every file before it removes the first old package.
                 error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
@@ -229,6 +232,10 @@ class WheelWork(Work):
             from tenv.sources.wheels.tree_builds import require_as_locked  # late: as below
 
             require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
+
+    def _install_first(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+        if not (self.early and self.early.is_done()):
+            self._install(wheels, again)
 
     def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
         from tenv.sources.wheels.planted_files import own_files_guarded  # late: as in `put`
@@ -323,19 +330,12 @@ class WheelWork(Work):
         if gone:
             job.uv.remove(python_program(job.prefix), gone)
 
+    def close(self) -> None:
+        """End what still runs."""
+        if self.early:
+            self.early.close()
+
     def toolkit_parts(self) -> tuple[Path, ...]:
         """Return the folders of NVIDIA's wheels."""
         nvidia = site_packages(self.job.prefix) / "nvidia"
         return Wheels(self.job.prefix).folders(self.job.plan.wanted[_KEY], nvidia)
-
-
-def _require_settings(file: Path) -> None:
-    """Raise StorageError unless an environment has its settings: uv 0.13 does not report that it could not write them.
-
-    Python takes an environment without them for the installation that it was made from.
-    """
-    with storage_errors(f"can't read {file}"):
-        settings = file.read_bytes()
-    if b"home" not in settings:
-        hint = "free some space or choose another folder, then run the same command again"
-        raise StorageError(f"can't write {file}: it is empty", hint=hint)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tenv.core.progress import Progress
     from tenv.sources.wheels.uv import Uv
 
-__all__ = ["check_directories", "watched_unpacking"]
+__all__ = ["check_directories", "unknown_directories", "watched_unpacking"]
 
 _SECONDS = 0.2
 _CONNECTIONS = 8
@@ -44,15 +44,7 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
     Raises:
         ArchiveRefusedError: A wheel unpacks to more than the limits.
     """
-    limits, unknown = uv.limits, []
-    for wheel in wheels:
-        size = wheel.size or limits.bytes
-        if size * _DEFLATE <= limits.most(size):
-            continue
-        if noted := noted_stamps(_key(wheel)).get(wheel.file):
-            limits.check(wheel.file, size, *noted)
-        else:
-            unknown.append(wheel)
+    limits, unknown = uv.limits, unknown_directories(wheels, uv.limits)
     if not unknown or uv.offline:
         return
     from tenv.sources.wheels.urls import wheel_urls  # late: only for wheels that were never installed
@@ -76,6 +68,24 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
                 note_stamps(_key(wheel), {wheel.file: found})
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def unknown_directories(wheels: Sequence[Wheel], limits: UnpackLimits) -> list[Wheel]:
+    """Return the wheels whose directory was never read and that are large enough to reach the limits.
+
+    Raises:
+        ArchiveRefusedError: A directory that was read lists more than the limits.
+    """
+    unknown = []
+    for wheel in wheels:
+        size = wheel.size or limits.bytes
+        if size * _DEFLATE <= limits.most(size):
+            continue
+        if noted := noted_stamps(_key(wheel)).get(wheel.file):
+            limits.check(wheel.file, size, *noted)
+        else:
+            unknown.append(wheel)
+    return unknown
 
 
 def _key(wheel: Wheel) -> str:

@@ -1,11 +1,10 @@
 """Runs uv, which resolves and installs wheels; no other module runs it."""
 
-import contextlib
 import datetime as dt
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,19 @@ import tomli
 from tenv.core import process
 from tenv.core.errors import (
     EnvironmentBrokenError,
-    HostError,
     NetworkError,
     NoSolutionError,
-    TenvError,
 )
-from tenv.core.http import Http
 from tenv.core.names import normalize
 from tenv.core.progress import Progress
-from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.versions import is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
-from tenv.sources.wheels.connections import Keyring
-from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
 from tenv.sources.wheels.unpacked_size import watched_unpacking
-from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, index_urls, mismatched, uv_error
+from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, index_urls, mismatched
+from tenv.sources.wheels.uv_program import UvProgram
 from tenv.sources.wheels.uv_requirements import (
     first_that_fits,
     hashed,
@@ -47,74 +41,8 @@ __all__ = ["Uv"]
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
 
-class Uv:
-    """uv with the index settings of the user.
-
-    Attributes:
-        environment: Its environment variables.
-        offline: Use the cache alone.
-        http: The client for tenv's own requests to the indexes.
-        limits: The limits on what a wheel may unpack to; a caller that knows the user's settings sets them.
-    """
-
-    def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
-        from uv import find_uv_bin  # late: only here
-
-        settings = uv_settings(environment, home)
-        self.environment = settings.environment
-        self.offline = offline or settings.offline
-        self.limits = UnpackLimits()
-        self._configuration = settings.configuration
-        self._program = find_uv_bin()
-        ask = Keyring(settings.environment, settings.configuration, self._said).ask
-        self.http = Http(replace(settings.http, ask=ask))
-
-    def _command(self, *arguments: str) -> list[str]:
-        offline = ["--offline"] if self.offline else []
-        return [self._program, *arguments, *offline, "--color", "never"]
-
-    def indexes(self) -> list[str]:
-        """Return options for index settings that have no variable."""
-        return ["--no-index"] if self.environment.get("UV_NO_INDEX") else []
-
-    @contextlib.contextmanager
-    def _folder(self) -> Iterator[tuple[Path, dict[str, str]]]:
-        """Yield a folder to run uv in, and its environment variables.
-
-        The folder holds only uv's configuration, so the settings of the user's project do not affect the selection.
-        """
-        with tempfile.TemporaryDirectory(prefix="tenv-") as name:
-            folder = Path(name)
-            environment = {**self.environment, **self.http.settings.authorities.variables(folder)}
-            if not self._configuration:
-                yield folder, {**environment, "UV_NO_CONFIG": "1"}
-                return
-            import tomlkit  # late: 22 ms, only for users with a configuration of uv
-
-            file = folder / "uv.toml"
-            file.write_text(tomlkit.dumps(self._configuration))
-            yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
-
-    def _said(self, *arguments: str) -> str:
-        """Return the output of uv; empty on failure. Thread-safe."""
-        with self._folder() as (folder, environment):
-            done = process.run(self._command(*arguments), environment=environment, folder=folder, bound=False)
-        return "" if isinstance(done, process.Missing) or done.status else done.stdout
-
-    def error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
-        """Return the error for an output of uv."""
-        return uv_error(said, what, self.http.settings.authorities, otherwise)
-
-    def run(self, *arguments: str, text: str | None = None, **more: str) -> process.Completed:
-        """Run uv to its end, with more environment variables; raises HostError if it does not run."""
-        with self._folder() as (folder, env):
-            done = process.run(self._command(*arguments), environment={**env, **more}, folder=folder, text=text)
-        if isinstance(done, process.Missing):
-            raise HostError(
-                f"uv, a dependency of tenv, does not run: {done.reason}",
-                hint="`pip install --force-reinstall uv` repairs it",
-            )
-        return ended_by_itself(done)
+class Uv(UvProgram):
+    """uv with the index settings of the user."""
 
     def resolve(
         self,
@@ -323,6 +251,14 @@ class Uv:
             changed = {**environment, **changes}
             done = process.watch(arguments, watch, environment=changed, folder=folder, text=text, on_tick=tick)
             return ended_by_itself(done)
+
+    def install_cached(self, python: Path, wheels: Sequence[Wheel]) -> AbstractContextManager[process.Background]:
+        """Start to install exactly the locked wheels from uv's cache alone, while the body does something else.
+
+        Nothing is fetched, so that nothing is unpacked. A status other than 0 says nothing of the wheels: `install`
+        finds what is wrong.
+        """
+        return self.beside(*install_words(python, ()), *self.indexes(), text=hashed(wheels))
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""

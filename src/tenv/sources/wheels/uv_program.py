@@ -1,0 +1,98 @@
+"""The program uv: its settings, and how it is run."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.errors import HostError, NoSolutionError, TenvError
+from tenv.core.http import Http
+from tenv.core.unpack_limits import UnpackLimits
+from tenv.sources.wheels.connections import Keyring
+from tenv.sources.wheels.index_settings import uv_settings
+from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
+
+__all__ = ["UvProgram"]
+
+
+class UvProgram:
+    """uv with the index settings of the user.
+
+    Attributes:
+        environment: Its environment variables.
+        offline: Use the cache alone.
+        http: The client for tenv's own requests to the indexes.
+        limits: The limits on what a wheel may unpack to; a caller that knows the user's settings sets them.
+    """
+
+    def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
+        from uv import find_uv_bin  # late: only here
+
+        settings = uv_settings(environment, home)
+        self.environment = settings.environment
+        self.offline = offline or settings.offline
+        self.limits = UnpackLimits()
+        self._configuration = settings.configuration
+        self._program = find_uv_bin()
+        ask = Keyring(settings.environment, settings.configuration, self._said).ask
+        self.http = Http(replace(settings.http, ask=ask))
+
+    def _command(self, *arguments: str, cached: bool = False) -> list[str]:
+        offline = ["--offline"] if self.offline or cached else []
+        return [self._program, *arguments, *offline, "--color", "never"]
+
+    def indexes(self) -> list[str]:
+        """Return options for index settings that have no variable."""
+        return ["--no-index"] if self.environment.get("UV_NO_INDEX") else []
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[tuple[Path, dict[str, str]]]:
+        """Yield a folder to run uv in, and its environment variables.
+
+        The folder holds only uv's configuration, so the settings of the user's project do not affect the selection.
+        """
+        with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+            folder = Path(name)
+            environment = {**self.environment, **self.http.settings.authorities.variables(folder)}
+            if not self._configuration:
+                yield folder, {**environment, "UV_NO_CONFIG": "1"}
+                return
+            import tomlkit  # late: 22 ms, only for users with a configuration of uv
+
+            file = folder / "uv.toml"
+            file.write_text(tomlkit.dumps(self._configuration))
+            yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
+
+    def _said(self, *arguments: str) -> str:
+        """Return the output of uv; empty on failure. Thread-safe."""
+        with self._folder() as (folder, environment):
+            done = process.run(self._command(*arguments), environment=environment, folder=folder, bound=False)
+        return "" if isinstance(done, process.Missing) or done.status else done.stdout
+
+    def error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+        """Return the error for an output of uv."""
+        return uv_error(said, what, self.http.settings.authorities, otherwise)
+
+    @contextlib.contextmanager
+    def beside(self, *arguments: str, text: str) -> Iterator[process.Background]:
+        """Run uv, which takes files from its cache alone, while the body does something else, and then end it."""
+        words = self._command(*arguments, cached=True)
+        with self._folder() as (folder, environment):
+            started = process.Background(words, environment=environment, folder=folder, text=text)
+            try:
+                yield started
+            finally:
+                started.stop()
+
+    def run(self, *arguments: str, text: str | None = None, **more: str) -> process.Completed:
+        """Run uv to its end, with more environment variables; raises HostError if it does not run."""
+        with self._folder() as (folder, env):
+            done = process.run(self._command(*arguments), environment={**env, **more}, folder=folder, text=text)
+        if isinstance(done, process.Missing):
+            raise HostError(
+                f"uv, a dependency of tenv, does not run: {done.reason}",
+                hint="`pip install --force-reinstall uv` repairs it",
+            )
+        return ended_by_itself(done)

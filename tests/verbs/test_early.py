@@ -1,0 +1,119 @@
+"""A first environment whose wheels are linked from uv's cache while the rules are asked."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.checks import before_create
+from tenv.core import process
+from tenv.core.errors import UnfitHostError
+from tenv.sources.wheels.uv import Uv
+from tests.support.projects import Project, call, held
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hard links and clones")
+
+
+@pytest.fixture
+def begun(created: Project, monkeypatch: pytest.MonkeyPatch) -> "list[process.Background]":
+    """The programs that were started beside the rules; the cache holds the wheels, and there is no environment."""
+    created.ok("remove", "tiny", "--yes")
+    started: list[process.Background] = []
+
+    class Kept(process.Background):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            started.append(self)
+
+    monkeypatch.setattr(process, "Background", Kept)
+    return started
+
+
+def marks() -> "list[Path]":
+    return sorted(Path(os.environ["XDG_DATA_HOME"]).glob("tenv/marks/*"))
+
+
+def test_it_is_the_installation(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    require = before_create.require_build
+
+    def require_build(*words: Any, **options: Any) -> Any:
+        asked.append(len(begun))
+        return require(*words, **options)
+
+    monkeypatch.setattr(before_create, "require_build", require_build)
+    monkeypatch.setattr(Uv, "install", pytest.fail)
+    created.ok("create", "tiny")
+    assert asked == [1]
+    assert [program.wait() for program in begun] == [0]
+    assert created.state()["state"] == "ready"
+    created.ok("verify", "tiny", "--no-probes")
+
+
+@pytest.mark.parametrize("error", [UnfitHostError, KeyboardInterrupt])
+def test_where_the_rules_end_the_command_nothing_stays(
+    created: Project,
+    begun: "list[process.Background]",
+    monkeypatch: pytest.MonkeyPatch,
+    error: "type[BaseException]",
+) -> None:
+    before = marks()
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        assert created.prefix.exists()
+        raise error("no", []) if error is UnfitHostError else error
+
+    monkeypatch.setattr(before_create, "require_build", refuse)
+    assert call("create", "tiny").status == (4 if error is UnfitHostError else 130)
+    (program,) = begun
+    assert program.wait() is not None
+    assert not created.prefix.exists()
+    assert marks() == before
+
+
+def test_what_the_cache_lacks_is_fetched_after_the_rules(created: Project, begun: "list[process.Background]") -> None:
+    shutil.rmtree(os.environ["UV_CACHE_DIR"])
+    Path(os.environ["UV_CACHE_DIR"]).mkdir()
+    created.ok("create", "tiny")
+    assert [program.wait() == 0 for program in begun] == [False]
+    created.ok("verify", "tiny", "--no-probes")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--no-check",), ("--python", f"3.{sys.version_info.minor}"), ("--pytorch", "2.9")],
+    ids=lambda words: words[0],
+)
+def test_other_ways_wait_for_the_rules(
+    created: Project, begun: "list[process.Background]", words: tuple[str, ...]
+) -> None:
+    created.ok("create", "tiny", *words)
+    assert not begun
+
+
+def test_copies_wait_for_the_rules_which_ask_for_the_free_space(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENV_LINK_MODE", "copy")
+    created.ok("create", "tiny")
+    assert not begun
+
+
+def test_a_checkout_waits_for_the_rules_which_choose_its_python(
+    created: Project, begun: "list[process.Background]"
+) -> None:
+    Path("version.txt").write_text("2.9.0\n")
+    created.ok("create", "tiny")
+    assert not begun
+
+
+def test_a_folder_that_another_process_holds_is_left_alone(created: Project, begun: "list[process.Background]") -> None:
+    with held(created.prefix):
+        assert "is in use by" in created.fails(8, "environment-busy", "create", "tiny", "--no-wait")
+    assert not begun
+    assert not created.prefix.exists()
