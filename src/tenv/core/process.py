@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
-__all__ = ["Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream", "watch"]
+__all__ = ["STARTED", "Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream", "watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ def _binding(*, bound: bool = True) -> Iterator[dict[str, Any]]:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+
+STARTED = subprocess.Popen
+"""The class of all programs that are started."""
 
 _running: "dict[subprocess.Popen[str], bool]" = {}
 """The programs that `run` waits for, and whether each leads its own process group."""

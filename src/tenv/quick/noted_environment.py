@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NotedEnvironment", "has_files_of_lock", "has_nothing_to_do", "look", "parse"]
+__all__ = ["NotedEnvironment", "has_files_of_lock", "has_nothing_to_do", "look", "parse", "sha256"]
 
 _MOST = 16 * 1024 * 1024
 _META = "tenv-meta"
@@ -96,7 +96,7 @@ def _look(prefix: str, data: str) -> "NotedEnvironment | None":
     if state is None or os.path.lexists(f"{prefix}/{_META}/system.json"):
         return None
     made = _read(f"{prefix}/{_META}/made.json")
-    if not state["made"] or _sha256(made) != state["made"]:
+    if not state["made"] or sha256(made) != state["made"]:
         return None
     if state["python"] and not os.access(f"{prefix}/bin/python", os.X_OK):
         return None
@@ -165,9 +165,9 @@ def _is_as_made(prefix: str, name: str, value: str, activation: bytes) -> bool:
         if not os.path.lexists(path):
             return not file.endswith(".json")
         data = activation if file == "activation.json" else _read(path)
-        return not os.path.islink(path) and f"{_HASH}{_sha256(data)}" == value
+        return not os.path.islink(path) and f"{_HASH}{sha256(data)}" == value
     if name == "pyvenv.cfg":
-        return f"{_HASH}{_sha256(_read(path))}" == value
+        return f"{_HASH}{sha256(_read(path))}" == value
     return name.partition("/")[0] not in ("bin", "Scripts") or os.path.exists(path)
 
 
@@ -231,14 +231,14 @@ def _read(path: str) -> bytes:
         return file.read(_MOST)
 
 
-def _sha256(data: bytes) -> str:
+def sha256(data: bytes) -> str:
     """Return a digest in hex, by Python's own module where there is one: `hashlib` loads OpenSSL for it."""
     try:
-        sha256 = __import__("_sha256").sha256  # Python 3.11
+        digest = __import__("_sha256").sha256  # Python 3.11
     except ImportError:
         try:
-            sha256 = __import__("_sha2").sha256  # Python 3.12 and newer
+            digest = __import__("_sha2").sha256  # Python 3.12 and newer
         except ImportError:
-            from hashlib import sha256
-    found: str = sha256(data).hexdigest()
+            from hashlib import sha256 as digest
+    found: str = digest(data).hexdigest()
     return found

@@ -1,4 +1,4 @@
-"""The answers to `run`, `activate`, `list` and `create` that need no more than what `create` noted."""
+"""The answers to short commands that need no more than what `create`, or the command itself, noted."""
 
 import os
 import sys
@@ -32,11 +32,21 @@ def answer(arguments: "list[str]") -> bool:
 
     Returns:
         Whether the command is done, with status 0; `run` has then become another program. False if nothing was done.
+
+    Raises:
+        SystemExit: The command is done, with another status.
     """
     if arguments in (["--version"], ["-V"], ["version"]):  # scripts use it to detect tenv
         return _print(f"{_version()}\n", plain=True)
     if sys.platform != "linux" or not arguments or os.environ.get(OFF) == "0":
         return False
+    if arguments[0] == "check-driver":
+        from tenv.quick.noted_answer import answer as noted
+
+        status = noted(arguments)
+        if status:
+            sys.exit(status)
+        return status is not None
     do = _COMMANDS.get(arguments[0])
     if do is None or "TENV_SAFE_FOLDERS" in os.environ:
         return False

@@ -2,7 +2,7 @@
 
 import os
 
-__all__ = ["Folders", "find_folders"]
+__all__ = ["Folders", "find_folders", "is_name", "own_folder"]
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _DEFAULT = "default = "
@@ -54,7 +54,7 @@ def find_folders() -> "Folders | None":
 
     That is: a setting of the user or the project, a folder of somebody else, a path that is not in its plain form.
     """
-    data, settings = _own_folder("XDG_DATA_HOME", ".local/share"), _own_folder("XDG_CONFIG_HOME", ".config")
+    data, settings = own_folder("XDG_DATA_HOME", ".local/share"), own_folder("XDG_CONFIG_HOME", ".config")
     start = _working_folder()
     if not data or not settings or not start or os.path.lexists(f"{settings}/config.toml"):
         return None
@@ -68,7 +68,7 @@ def find_folders() -> "Folders | None":
     return Folders(found or None, _checkout(start, found) or found, data, settings, default)
 
 
-def _own_folder(variable: str, usual: str) -> str:
+def own_folder(variable: str, usual: str) -> str:
     """Return a folder of the user as `platformdirs` does; empty where it is not a plain absolute path."""
     named = os.environ.get(variable, "")
     home = named if named.strip() else f"{os.environ.get('HOME', '')}/{usual}"

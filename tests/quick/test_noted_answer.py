@@ -1,0 +1,328 @@
+"""`check-driver` by its note and by the program: the same answer, whatever changes between two commands."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.quick import looks, noted_answer
+from tenv.quick.short_way import OFF
+from tests.support.projects import Ended, Project
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there answers are noted")
+
+MARK = "an answer of a note\n"
+
+
+class Machine:
+    """A project whose folder stands first on PATH, before the libraries and among the toolkits.
+
+    Attributes:
+        project: The project.
+        environment: What a test adds to the environment variables.
+        data: The user's data folder of tenv.
+    """
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        self.project = project
+        self.folder = folder
+        for name in ("bin", "lib", "cuda/bin", "other/bin"):
+            (folder / name).mkdir(parents=True)
+        self.program("cuda/bin/nvcc", "echo 'Cuda compilation tools, release 12.4, V12.4.131'")
+        self.environment = {
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "LD_LIBRARY_PATH": str(folder / "lib"),
+            "CUDA_HOME": str(folder / "cuda"),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+        }
+        self.words: tuple[str, ...] = ("check-driver",)
+        self.data = folder / "data" / "tenv"
+
+    def program(self, name: str, script: str) -> None:
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def run(self, **more: str) -> Ended:
+        return self.project.run(*self.words, environment={**self.environment, **more})
+
+    def notes(self) -> list[Path]:
+        return sorted((self.data / noted_answer.FOLDER).glob("[0-9a-f]*"))
+
+    def mark(self) -> Path:
+        """Change the text of the only note, so that its answer is recognized."""
+        (note,) = self.notes()
+        content = json.loads(note.read_text())
+        content["writes"] = [[1, MARK]]
+        note.write_text(json.dumps(content))
+        return note
+
+
+@pytest.fixture
+def machine(created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("PWD", str(created.folder))
+    return Machine(created, tmp_path / "machine")
+
+
+def assert_noted(machine: Machine) -> None:
+    assert machine.run().status in (0, 1)
+    machine.mark()
+    assert machine.run().out == MARK
+
+
+def shown(machine: Machine) -> Ended:
+    """Return the answer where a note is marked; it must be that of the program."""
+    ended = machine.run()
+    assert ended == machine.run(**{OFF: "0"})
+    return ended
+
+
+def test_an_answer_is_given_once_more(machine: Machine) -> None:
+    whole = machine.run(**{OFF: "0"})
+    assert machine.notes() == []
+    assert machine.run() == whole
+    assert len(machine.notes()) == 1
+    assert machine.run() == whole
+    assert_noted(machine)
+    assert machine.run(**{OFF: "0"}) == whole
+
+
+@pytest.mark.parametrize(
+    "words", [("--json",), ("tiny",), ("tiny", "--json", "--quiet"), ("tiny", "--build-only")], ids=" ".join
+)
+def test_words_have_answers_of_their_own(machine: Machine, words: tuple[str, ...]) -> None:
+    assert_noted(machine)
+    machine.words += words
+    first = shown(machine)
+    assert MARK not in first.out
+    assert machine.run() == first
+
+
+def test_other_words_are_not_noted(machine: Machine) -> None:
+    for words in (("--help",), ("--nonsense",), ("nobody",), ("--against", "."), ("--assume-driver=580",)):
+        machine.words = ("check-driver", *words)
+        assert machine.run() == machine.run(**{OFF: "0"})
+    assert machine.notes() == []
+
+
+def test_a_status_is_kept(machine: Machine) -> None:
+    (machine.project.folder / "manifests" / "gpu.toml").write_text(
+        'description = "x"\nplatforms = ["linux-64", "linux-aarch64"]\n[requirements]\ncuda = "13.0"\n'
+    )
+    machine.words += ("gpu",)
+    whole = machine.run(**{OFF: "0"})
+    assert whole.status == 1
+    assert [machine.run(), machine.run()] == [whole, whole]
+    machine.mark()
+    assert (machine.run().status, machine.run().out) == (1, MARK)
+
+
+VARIABLES = {
+    "TORCH_CUDA_ARCH_LIST": "9.0",
+    "CONDA_OVERRIDE_CUDA": "12.1",
+    "CUDA_PATH": "/nowhere",
+    "NO_COLOR": "1",
+    "FORCE_COLOR": "1",
+    "COLUMNS": "40",
+    "container": "podman",
+    "TENV_LOCKED": "maybe",
+    "LANG": "C",
+}
+
+
+def test_a_variable_changes_the_answer(machine: Machine) -> None:
+    assert_noted(machine)
+    for name, value in VARIABLES.items():
+        assert machine.run(**{name: value}) == machine.run(**{name: value, OFF: "0"})
+    assert machine.run().out == MARK
+
+
+def added_manifest(machine: Machine) -> None:
+    shutil.copy(machine.project.manifest, machine.project.manifest.with_name("more.toml"))
+
+
+def removed_manifest(machine: Machine) -> None:
+    machine.project.manifest.unlink()
+
+
+def no_project(machine: Machine) -> None:
+    shutil.rmtree(machine.project.folder / "manifests")
+
+
+def of_another_release(machine: Machine) -> None:
+    machine.program("cuda/bin/nvcc", "echo 'Cuda compilation tools, release 12.6, V12.6.131'")
+    os.utime(machine.folder / "cuda" / "bin" / "nvcc", ns=(1, 1))
+
+
+def settings(machine: Machine) -> None:
+    (machine.folder / "config" / "tenv" / "manifests").mkdir(parents=True)
+    shutil.copy(machine.project.manifest, machine.folder / "config" / "tenv" / "manifests" / "mine.toml")
+
+
+def header(machine: Machine) -> None:
+    (machine.folder / "cuda" / "include" / "crt").mkdir(parents=True)
+    (machine.folder / "cuda" / "include" / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 12060\n")
+
+
+def toolkit_away(machine: Machine) -> None:
+    (machine.folder / "cuda").rename(machine.folder / "away")
+
+
+def link_elsewhere(machine: Machine) -> None:
+    (machine.folder / "cuda").rename(machine.folder / "real")
+    (machine.folder / "cuda").symlink_to("real")
+
+
+CHANGES: dict[str, Callable[[Machine], object]] = {
+    "a manifest differs": lambda machine: machine.project.edit("A few small wheels", "Few small wheels"),
+    "a manifest is added": added_manifest,
+    "a manifest is removed": removed_manifest,
+    "a manifest is unreadable": lambda machine: machine.project.manifest.write_text("platforms = ["),
+    "a manifest of the user": settings,
+    "nvidia-smi is on PATH": lambda machine: machine.program("bin/nvidia-smi", "echo 580.65.06"),
+    "nvcc is on PATH": lambda machine: machine.program("bin/nvcc", "echo release 12.1, V12.1.105"),
+    "nvcc has another release": of_another_release,
+    "nvcc fails": lambda machine: machine.program("cuda/bin/nvcc", "exit 3"),
+    "the toolkit has headers": header,
+    "the toolkit is gone": toolkit_away,
+    "the toolkit is a link": link_elsewhere,
+    "a library of the driver": lambda machine: (machine.folder / "lib" / "libcuda.so.1").write_bytes(b"\x7fELF"),
+    "NVML is there": lambda machine: (machine.folder / "lib" / "libnvidia-ml.so.1").write_bytes(b"\x7fELF"),
+    "the project is no more": no_project,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_machine_is_seen(machine: Machine, change: str) -> None:
+    assert_noted(machine)
+    CHANGES[change](machine)
+    assert MARK not in shown(machine).out
+
+
+def test_a_driver_is_asked_anew(machine: Machine) -> None:
+    machine.program("bin/nvidia-smi", "echo 580.65.06")
+    for _ in range(2):
+        shown(machine)
+    assert machine.notes() == []
+
+
+def test_a_program_that_takes_long_is_not_noted(machine: Machine) -> None:
+    machine.program("cuda/bin/nvcc", "sleep 2; echo 'release 12.4, V12.4.131'")
+    shown(machine)
+    assert machine.notes() == []
+
+
+def test_another_folder_has_an_answer_of_its_own(machine: Machine, tmp_path: Path) -> None:
+    assert_noted(machine)
+    machine.project.folder = tmp_path
+    machine.environment["PWD"] = str(tmp_path)
+    assert MARK not in shown(machine).out
+
+
+def linked_file(note: Path) -> None:
+    note.rename(note.parent.parent / "elsewhere")
+    note.symlink_to("../elsewhere")
+
+
+def linked_folder(note: Path) -> None:
+    note.parent.rename(note.parent.parent / "elsewhere")
+    note.parent.symlink_to("elsewhere")
+
+
+def piped(note: Path) -> None:
+    note.unlink()
+    os.mkfifo(note)
+
+
+def changed(**values: Any) -> Callable[[Path], object]:
+    return lambda note: note.write_text(json.dumps({**json.loads(note.read_text()), **values}))
+
+
+TAMPERED: dict[str, Callable[[Path], object]] = {
+    "others may write the file": lambda note: note.chmod(0o664),
+    "others may write the folder": lambda note: note.parent.chmod(0o777),
+    "a link to a file": linked_file,
+    "a link to a folder": linked_folder,
+    "a pipe": piped,
+    "empty": lambda note: note.write_text(""),
+    "garbage": lambda note: note.write_bytes(os.urandom(1000)),
+    "cut off": lambda note: note.write_text(note.read_text()[:-5]),
+    "deep": lambda note: note.write_text("[" * 100_000),
+    "no object": lambda note: note.write_text("[]"),
+    "too large": lambda note: note.write_text(note.read_text() + " " * noted_answer.MOST),
+    "of another key": changed(key=["check-driver"]),
+    "a status of an error": changed(status=5),
+    "no status": changed(status=None),
+    "no looks": changed(looks=None),
+    "an unknown look": changed(looks=[["x", "/", ""]]),
+    "no program": changed(programs=[[["/nowhere/program"], {}, ""]]),
+    "letters": changed(writes=[[1, "\u00e9"]]),
+}
+
+
+def test_a_note_that_may_not_be_trusted_is_not_believed(machine: Machine) -> None:
+    whole = machine.run(**{OFF: "0"})
+    for tampered, tamper in TAMPERED.items():
+        shutil.rmtree(machine.data, ignore_errors=True)
+        assert machine.run() == whole
+        tamper(machine.mark())
+        assert machine.run() == whole, tampered
+
+
+def test_a_note_of_another_user_is_not_believed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_noted(machine)
+    (note,) = machine.notes()
+    assert noted_answer._read(str(note.parent), note.name)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert noted_answer._read(str(note.parent), note.name) is None
+
+
+def test_only_the_latest_notes_are_kept(machine: Machine) -> None:
+    for number in range(20):
+        machine.environment["ANYTHING"] = str(number)
+        machine.run()
+    assert len(machine.notes()) == 16
+
+
+def test_a_folder_that_can_t_be_written_is_no_error(machine: Machine) -> None:
+    (machine.folder / "data").write_text("no folder")
+    assert machine.run() == machine.run(**{OFF: "0"})
+
+
+@pytest.mark.parametrize("kind", looks.LOOKS)
+def test_each_look_sees_what_changes(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    look = looks.LOOKS[kind]
+    words = f"{path}\0{os.R_OK}" if kind == "a" else str(path)
+    seen = [look(words)]
+    if kind in "de":
+        path.mkdir()
+        seen.append(look(words))
+        (path / "file").touch()
+        seen.append(look(words))
+        if kind == "e":
+            (path / "file").unlink()
+            (path / "file").mkdir()
+            seen.append(look(words))
+    elif kind == "r":
+        path.symlink_to("here")
+        seen.append(look(words))
+        path.unlink()
+        path.symlink_to("there")
+        seen.append(look(words))
+    else:
+        path.write_text("one")
+        seen.append(look(words))
+        if kind != "a":
+            path.write_text("three")
+            seen.append(look(words))
+            path.chmod(0o600)
+            seen.append(look(words))
+    assert len(set(seen)) == len(seen)
+    assert look(words) == seen[-1]
