@@ -314,3 +314,37 @@ def test_the_hook_starts_python_only_when_the_lock_changes(created: Project, she
     created.ok("create", "tiny")
     assert activate() == (0, "")
     assert json.loads(created.state_file.read_text())["python"] == HERE
+
+
+def test_an_environment_elsewhere_is_compared_with_the_lock_that_it_was_made_from(
+    created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies below no project, so that its folder does not tell whose it is."""
+    there = tmp_path / "there"
+    created.ok("create", "tiny", "--prefix", str(there))
+    other = tmp_path / "other"
+    (other / "manifests").mkdir(parents=True)
+    (tmp_path / "none").mkdir()
+    text = created.manifest.read_text()
+    (other / "manifests" / "tiny.toml").write_text(text.replace('alpha  = ">=1"', 'gamma = "*"'))
+    uses = (("gdb", "--prefix", str(there), "--json"), ("activate", "--prefix", str(there), "--shell", "bash"))
+    monkeypatch.chdir(other)
+    created.ok("lock", "tiny")
+    for folder in (other, tmp_path / "none"):
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("PWD", str(folder))
+        for words in uses:
+            assert "stale" not in call(*words).err, words
+
+    monkeypatch.chdir(created.folder)
+    created.ok("add", "tiny", "gamma", "--no-create")
+    monkeypatch.chdir(other)
+    monkeypatch.setenv("PWD", str(other))
+    way = f"`cd {created.folder} && tenv create tiny --prefix {there}` updates it"
+    for words in uses:
+        said = call(*words).err
+        assert f"is stale: {created.lock} has other files: gamma 1.0 added; {way}" in said
+
+    created.ok("create", "tiny", "--prefix", str(there))  # that of the project of the working folder counts now
+    for words in uses:
+        assert "stale" not in call(*words).err, words

@@ -90,7 +90,7 @@ def note_current(context: Context, environment: Environment, state: State, lock:
         state: Its state.
         lock: The bytes of the lock, as they were read.
     """
-    places = _places(context, environment)
+    places = _of_folder(context, environment)
     if _is_elsewhere(context, places):  # made from a lock of this project, not of theirs
         return
     try:
@@ -139,6 +139,19 @@ def report_standing(
 
 
 def _places(context: Context, environment: Environment) -> SearchPath:
+    """Return the search path of an environment: by its folder, else that of the project whose lock it was made from."""
+    places = _of_folder(context, environment)
+    if places is not context.places or environment.prefix.parent == places.environments():
+        return places
+    note = read_note_of_lock(environment)
+    home = note.lock.parent.parent if note else None
+    if home is None or home == places.project or not (home / "locks").is_dir():
+        return places
+    theirs = find_places(home)
+    return theirs if theirs.project == home else places
+
+
+def _of_folder(context: Context, environment: Environment) -> SearchPath:
     """Return the search path of an environment, by its folder.
 
     For one in the user's data folder, it is that outside projects; for one in the ``.tenv`` of another project or
@@ -165,7 +178,8 @@ def _way_to_create(context: Context, environment: Environment, target: str) -> s
     words = ["tenv", "create", target]
     if (places if elsewhere else context.places).environments() / target != environment.prefix:
         words += ["--prefix", str(environment.prefix)]
-    home = shlex.quote(str(environment.prefix.parents[2])) if elsewhere else ""
+    own = environment.prefix.parents[2] if _of_folder(context, environment) is not context.places else places.project
+    home = shlex.quote(str(own)) if elsewhere else ""
     return f"cd {home} && {shlex.join(words)}" if home else shlex.join(words)
 
 
