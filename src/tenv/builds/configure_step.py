@@ -79,9 +79,7 @@ def configure(job: BuildJob) -> Done:
         lines = (f"{job.folder} is configured for this already: CMake is not run", *_left_out(job, variables))
         return Done(findings, {**facts, "skipped": True}, job.log("configure"), lines)
     before, cache = _variables_before(job), job.folder / "CMakeCache.txt"
-    changed = (
-        sorted(name for name in {*before, *variables} if before.get(name) != variables.get(name)) if before else []
-    )
+    changed = _changed(before, variables) if before else []
     if job.request.fresh or job.stamp():  # setup.py runs no CMake where a cache is, and elsewhere a cached value wins
         cache.unlink(missing_ok=True)
     make_folder(job.folder)
@@ -137,6 +135,11 @@ def _variables_before(job: BuildJob) -> dict[str, str]:
     return {str(name): str(value) for name, value in before.items()} if isinstance(before, dict) else {}
 
 
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the variables that have another value, or that only one of two configurations has."""
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+
+
 def _words(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
     """Return the name of a variable that changed, for a list of flags with what came and went."""
     said = flag_words(before.get(name, ""), now.get(name, "")) if name.endswith("FLAGS") else ""
@@ -157,8 +160,7 @@ def _kept(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]
 def _left_out(job: BuildJob, variables: Mapping[str, str]) -> Iterator[str]:
     """Yield the flags of tenv that a folder was not configured with, and how it gets them."""
     before = _variables_before(job)
-    names = (name for name in sorted({*before, *variables}) if before.get(name) != variables.get(name))
-    if said := ", ".join(_words(before, variables, name) for name in names):
+    if said := ", ".join(_words(before, variables, name) for name in _changed(before, variables)):
         yield f"--fresh would configure it anew: {said}; they change no code, and everything would be compiled again"
 
 
