@@ -30,6 +30,10 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
         "c10",
         "caffe2/CMakeFiles/torch_python.dir/__/aten/src/ATen/native/BinaryOps.cpp.o",
     ]
+    assert step(data, "canary")["facts"]["processor"] > 0
+    kept = json.loads((workshop.checkout / ".tenv/builds/tiny/processor-times.json").read_text())
+    assert sorted(Path(output).name for output in kept) == ["BinaryOps.cpp.o", "Module.cpp.o", "Scalar.cpp.o"]
+    assert all(row["seconds"] > 0 for row in kept.values())
     python = workshop.prefix / "bin" / "python"
     said = subprocess.run(
         [python, "-c", "import torch; print((torch.ones(3, 3) @ torch.ones(3, 3))[0][0])"],

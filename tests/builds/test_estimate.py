@@ -261,6 +261,19 @@ def test_the_rate_of_one_language_says_nothing_of_another() -> None:
     assert forecast(kernels, 1, {}, jobs=1, cores=1, tried=tried(102, 0, kinds=[TaskKind.CUDA])).seconds < 20
 
 
+def test_c_goes_the_way_of_cxx_and_what_is_no_compilation_does_not() -> None:
+    rest = [Task(TaskKind.C, "a.c.o")] * 400
+    links = [Task(TaskKind.LINK, "liba.so")] * 10
+    found = forecast([*rest, *links], 1, {}, jobs=1, cores=1, tried=tried(102, 0))
+    assert found.seconds == pytest.approx(400 * (1.5 / 103 + 0.1 * 102 / 103) + 10 * 3.0)
+
+
+def test_a_hit_whose_price_is_not_known_is_not_free() -> None:
+    """The programs of sccache's server are no children of Ninja."""
+    shown = Tried(0.0, 102, 0, frozenset((TaskKind.CXX,)))
+    assert forecast(REST, 1, {}, jobs=1, cores=1, tried=shown).seconds > 100 * 0.09 + 100 * COST / 103
+
+
 def test_without_hits_there_is_nothing_to_say_of_a_cache() -> None:
     found = forecast(REST, 1, {}, jobs=2, cores=2, tried=tried(0, 102))
     assert (found.seconds, found.cache_words) == (found.uncached, "")
