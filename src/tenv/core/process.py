@@ -90,6 +90,7 @@ def run(
     text: str | None = None,
     timeout: float | None = None,
     bound: bool = True,
+    family: bool = False,
 ) -> Completed | Missing:
     """Run a program to its end and capture its output.
 
@@ -102,16 +103,22 @@ def run(
         bound: Whether it ends with this process. No program of a thread does, since Python code between fork and exec
             can wait there forever for a lock of another thread. An unbound program leads a process group, which is
             killed with it, since a compiler may be a script that waits for another program.
+        family: Whether all programs that it starts end with this process, too.
 
     Returns:
         The ended program, or `Missing` if it could not be started or timed out.
     """
     bound = bound and threading.current_thread() is threading.main_thread()
     leads = not bound and sys.platform != "win32"
+    words = list(arguments)
+    if family:
+        from tenv.core.supervisor import supervised  # late: few programs start others that last
+
+        words = supervised(words)
     try:
         with _binding(bound=bound) as changes:
             child = subprocess.Popen(
-                list(arguments),
+                words,
                 env=environment,
                 cwd=folder,
                 process_group=0 if leads else None,
@@ -157,6 +164,12 @@ def _send(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
 
 def _abandon(child: "subprocess.Popen[str]") -> None:
     """Kill a child, but do not wait if it can't be killed: a hanging driver blocks its callers inside the kernel."""
+    from tenv.core.supervisor import is_supervised  # late: as in `run`
+
+    if is_supervised(child.args):
+        child.send_signal(signal.SIGTERM)  # it ends what it has started, and then itself
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(5)
     _send(child, getattr(signal, "SIGKILL", signal.SIGTERM))
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(1)
@@ -261,13 +274,14 @@ def stream(
     Returns:
         The exit status, negative for a signal; `Missing` when the program can't be started.
     """
+    from tenv.core.supervisor import supervised  # late: as in `run`
+
     merged: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     group = None if sys.platform == "win32" else 0
     try:
         with _binding() as changes:
-            child = subprocess.Popen(
-                list(arguments), env=environment, cwd=folder, process_group=group, **merged, **changes
-            )
+            words = supervised(arguments, daemons=True)  # a compile cache has a server that stays
+            child = subprocess.Popen(words, env=environment, cwd=folder, process_group=group, **merged, **changes)
     except OSError as error:
         return Missing(f"{arguments[0]} can't be started: {error.strerror or error}", ReasonKind.FAILED)
     _running[child] = group is not None

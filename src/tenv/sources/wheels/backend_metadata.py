@@ -82,7 +82,7 @@ def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings
     if not lines:
         return
     words = ("pip", "install", "--python", str(python), "--requirement", "-", *uv.indexes())
-    done = uv.run(*words, text=lines, **settings)
+    done = uv.run(*words, text=lines, backends=True, **settings)
     if done.status:
         raise uv.error(done.stderr, f"{where}: what its build backend requires can't be installed")
 
@@ -103,7 +103,9 @@ class _Hooks:
             NoSolutionError: It fails.
         """
         environment = {**self._environ, **(extra_environ or {})}
-        done = process.run(cmd, environment=environment, folder=Path(cwd) if cwd else None, timeout=_SECONDS)
+        done = process.run(
+            cmd, environment=environment, folder=Path(cwd) if cwd else None, timeout=_SECONDS, family=True
+        )
         if isinstance(done, process.Missing):
             raise NoSolutionError(f"{self._where}: its build backend does not run: {done.reason}")
         if done.status:

@@ -47,6 +47,7 @@ def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so:
     done = uv.run(
         *("pip", "install", "--python", str(python), "--no-deps", "--requirement", "-", *again, *uv.indexes()),
         text=lines,
+        backends=True,
         **git_environment({}),
     )
     if done.status:

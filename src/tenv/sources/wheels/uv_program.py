@@ -86,10 +86,14 @@ class UvProgram:
             finally:
                 started.stop()
 
-    def run(self, *arguments: str, text: str | None = None, **more: str) -> process.Completed:
-        """Run uv to its end, with more environment variables; raises HostError if it does not run."""
+    def run(self, *arguments: str, text: str | None = None, backends: bool = False, **more: str) -> process.Completed:
+        """Run uv to its end, with more environment variables; raises HostError if it does not run.
+
+        With `backends`, it may run build backends, and all that they start ends with this process.
+        """
         with self._folder() as (folder, env):
-            done = process.run(self._command(*arguments), environment={**env, **more}, folder=folder, text=text)
+            words, full = self._command(*arguments), {**env, **more}
+            done = process.run(words, environment=full, folder=folder, text=text, family=backends)
         if isinstance(done, process.Missing):
             raise HostError(
                 f"uv, a dependency of tenv, does not run: {done.reason}",

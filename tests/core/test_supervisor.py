@@ -1,0 +1,111 @@
+"""What a program starts ends with the process that started the program, and its status stays its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenv.core import process
+from tenv.core.supervisor import supervised
+from tests.support.projects import SOURCE, Project, until
+from tests.support.source_trees import write_tree
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl(2)")
+
+PYTHON = sys.executable
+# Each writes its id into a file: the program, its child, and one whose parent has ended, with a session of its own.
+DEEP = (
+    "(sh -c 'echo $$ >$0/child; exec sleep 300' $0 & "
+    "exec sh -c 'setsid sh -c \"echo \\$\\$ >$0/left; exec sleep 300\" & sleep 0.1' $0 &); "
+    "echo $$ >$0/program; while :; do sleep 1; done"
+)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Iterator[Path]:
+    """A folder for the ids of processes; those that still run are ended."""
+    yield tmp_path
+    for pid in ids(tmp_path).values():
+        if not _gone(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def ids(folder: Path) -> dict[str, int]:
+    """Return the ids that processes have written."""
+    texts = {name: file.read_text() for name in ("program", "child", "left") if (file := folder / name).is_file()}
+    return {name: int(text) for name, text in texts.items() if text.endswith("\n")}
+
+
+def start(folder: Path, call: str) -> "subprocess.Popen[bytes]":
+    """Start a Python that calls a function of `process` with the words of a program that starts others."""
+    words = ["/bin/sh", "-c", DEEP, str(folder)]
+    code = f"from pathlib import Path; from tenv.core import process; process.{call.format(words=words)}"
+    parent = subprocess.Popen([PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)})
+    until(lambda: len(ids(folder)) == 3)
+    return parent
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_a_killed_parent(notes: Path, number: signal.Signals) -> None:
+    parent = start(notes, "run({words!r}, family=True)")
+    parent.send_signal(number)
+    parent.wait(30)
+    until(lambda: all(map(_gone, ids(notes).values())), seconds=20)
+
+
+def test_the_server_of_a_cache_outlives_a_build_and_nothing_else_does(notes: Path) -> None:
+    parent = start(notes, f"stream({{words!r}}, print, log=Path({str(notes / 'log')!r}))")
+    parent.kill()
+    parent.wait(30)
+    found = ids(notes)
+    until(lambda: _gone(found["program"]) and _gone(found["child"]), seconds=20)
+    assert not _gone(found["left"])
+
+
+def test_what_takes_too_long_ends_with_all_that_it_started(notes: Path) -> None:
+    done = process.run(["/bin/sh", "-c", DEEP, str(notes)], family=True, timeout=3)
+    assert isinstance(done, process.Missing)
+    found = ids(notes)
+    assert len(found) == 3
+    until(lambda: all(map(_gone, found.values())), seconds=20)
+
+
+@pytest.mark.parametrize(("code", "status"), [("exit 7", 7), ("kill -KILL $$", -9), ("kill -SEGV $$", -11)])
+def test_the_status_is_that_of_the_program(code: str, status: int) -> None:
+    done = process.run(["/bin/sh", "-c", f"cat; echo said; {code}"], family=True, text="heard ")
+    assert done == process.Completed(status, "heard said\n", "")
+
+
+def test_an_ended_program_leaves_its_daemons_alone(notes: Path) -> None:
+    line = DEEP.rpartition("; while")[0] + "; while [ ! -s $0/left ] || [ ! -s $0/child ]; do sleep 0.1; done"
+    done = subprocess.run(supervised(["/bin/sh", "-c", line, str(notes)]), check=True, stdout=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert not _gone(ids(notes)["left"])
+
+
+def test_what_a_build_backend_starts_ends_with_a_killed_create(project: Project, notes: Path) -> None:
+    project.narrow()
+    project.edit('native = "*"\n', "")
+    tree = write_tree(project.folder / "vision")
+    project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
+    project.ok("lock", "tiny")
+    backend = tree / "backend" / "own_backend.py"
+    words = ["/bin/sh", "-c", DEEP, str(notes)]
+    backend.write_text(
+        f"import subprocess\nsubprocess.run({words!r}, stdout=subprocess.DEVNULL)\n{backend.read_text()}"
+    )
+    child = project.start("create", "tiny", "--locked")
+    until(lambda: len(ids(notes)) == 3, seconds=60)
+    child.kill()
+    until(lambda: all(map(_gone, ids(notes).values())), seconds=20)
