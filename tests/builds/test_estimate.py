@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from tenv.builds.build_job import BuildJob
+from tenv.builds.canary_step import _tried
 from tenv.builds.compile_cache import CacheUse
 from tenv.builds.compile_times import compiles_elsewhere, keep_times, measured, run_of
 from tenv.builds.compile_watch import CompileWatch, served
@@ -259,6 +260,22 @@ def test_the_rate_of_one_language_says_nothing_of_another() -> None:
     found = forecast([*REST, *kernels], 1, {}, jobs=1, cores=1, tried=tried(102, 0))
     assert found.seconds >= 10 * 51
     assert forecast(kernels, 1, {}, jobs=1, cores=1, tried=tried(102, 0, kinds=[TaskKind.CUDA])).seconds < 20
+
+
+@pytest.mark.parametrize(
+    ("processor", "hits", "misses", "slowdown"), [(2.0, 0, 10, 4.0), (2.0, 10, 0, 0.0), (0.5, 0, 10, 0.0)]
+)
+def test_only_compilers_say_how_busy_the_machine_is(
+    tmp_path: Path, processor: float, hits: int, misses: int, slowdown: float
+) -> None:
+    log_of(tmp_path, [(source, 800, index) for index, source in enumerate(SOURCES[:10])])
+    run = run_of({}, read_log(tmp_path), processor)
+    names = frozenset(f"Source{index}.cpp" for index in range(10))
+    used = CacheUse(hits, misses, names if hits else frozenset(), names if misses else frozenset())
+    shown = _tried(run, used, ["c10", SOURCES[3]])
+    assert shown.slowdown == pytest.approx(slowdown)
+    assert shown.missed == (("Source3.cpp",) if misses else ())
+    assert shown.hit_seconds == pytest.approx(processor / 10 if hits else 0.0)
 
 
 def test_c_goes_the_way_of_cxx_and_what_is_no_compilation_does_not() -> None:

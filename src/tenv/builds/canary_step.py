@@ -104,8 +104,9 @@ def _tried(run: NinjaRun, used: CacheUse, names: Sequence[str]) -> Tried:
     """Return what the canary showed."""
     came = served(run, used)
     heavy = [name for name in names if name in run.rows]
+    compiled = run.processor >= _NOTICED and used.hits <= used.misses  # hits wait for the disk, and for no processor
     return Tried(
-        slowdown=run.elapsed / run.processor if run.processor >= _NOTICED else 0.0,
+        slowdown=run.elapsed / run.processor if compiled else 0.0,
         hits=used.hits,
         misses=used.misses,
         kinds=frozenset(map(kind_of_object, run.objects)),
