@@ -10,11 +10,11 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.activation import sandbox
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
 from tenv.targets.reserved_names import variable_fault
 

@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.conda_scripts import Effect, decide
+from tenv.core.dataclass import dataclass
 from tenv.host.interface import Missing
 from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest

@@ -13,12 +13,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
 from tenv.audits.elf_file import MAGIC
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tenv.audits.codes import audit_finding
 from tenv.audits.fatbin import GpuArch
 from tenv.audits.library import AuditedFile, Needs
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.names import infos_of
 from tenv.environment.built_torch import NOTE
 

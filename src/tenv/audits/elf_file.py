@@ -7,9 +7,10 @@ Every offset is checked against the file, and every list has a limit, so that a 
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
+
+from tenv.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from mmap import mmap

@@ -8,10 +8,10 @@ prints of it, and holds for the files of nvcc 11.8 to 13.2.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from tenv.audits.elf_file import Elf, ElfFaultError
+from tenv.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from mmap import mmap

@@ -3,7 +3,7 @@
 import os
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from tenv.audits.codes import audit_finding
 from tenv.audits.library import AuditedFile
 from tenv.audits.manylinux import ALLOWED
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 
 __all__ = ["Environs", "Link", "LinkOrigin", "environment_index", "link_findings", "links_of"]
 

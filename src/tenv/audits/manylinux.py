@@ -5,8 +5,8 @@ holds what the distributions behind each tag have.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import platform_tags
 from tenv.core.versions import Version
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from tenv.builds.forecast import Tried
 from tenv.builds.time_left import Expectation
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.project.context import Context
 

@@ -5,10 +5,10 @@ The files that tell them apart were read in trees from 0.1.1 to a trunk of 2026 
 scikit-build-core is the backend since 2.14.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 
 __all__ = ["BuildWay", "Products", "Wayfinder", "find_way"]

@@ -1,7 +1,6 @@
 """Step `canary`: the first libraries and one heavy CUDA file are built before the hours begin."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -15,6 +14,7 @@ from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.ninja_plan import kind_of_object, remaining, targets
 from tenv.builds.step_report import Done
 from tenv.builds.task_costs import TaskKind
+from tenv.core.dataclass import dataclass
 
 __all__ = ["run_canary"]
 

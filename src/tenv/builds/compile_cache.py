@@ -4,11 +4,11 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from tenv.builds.shared_cache import storage_variables
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 
 __all__ = [

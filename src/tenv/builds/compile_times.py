@@ -9,12 +9,12 @@ folder's stamp, by output.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
 from tenv.builds.build_job import BuildJob
 from tenv.builds.ninja_plan import LogRow, is_object, kind_of_object, read_log
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
 

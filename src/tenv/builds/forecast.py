@@ -1,9 +1,9 @@
 """How long the rest of a build takes: processor time by kind of source, the jobs, and what the canary showed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tenv.builds.task_costs import Task, TaskKind, total_seconds
+from tenv.core.dataclass import dataclass
 
 __all__ = ["Forecast", "Tried", "duration", "forecast"]
 

@@ -10,13 +10,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.builds.build_job import BuildJob, DebugKind
 from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
 

@@ -5,7 +5,6 @@ import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.builds.step_report import build_finding
@@ -13,6 +12,7 @@ from tenv.builds.time_left import Expectation, Pace
 from tenv.checks.build_log.diagnose import diagnose
 from tenv.checks.rules.interface import Finding
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import BugError
 from tenv.core.files import make_folder
 from tenv.core.missing import Missing

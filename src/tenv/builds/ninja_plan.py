@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.builds.task_costs import Task, TaskKind, kind_of
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 
 __all__ = ["LogRow", "damage", "is_object", "kind_of_object", "read_log", "remaining", "targets"]

@@ -1,13 +1,13 @@
 """The steps of a build by their names, and what each reports."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 
 __all__ = ["CODES", "BuildStepName", "Done", "StepReport", "build_finding"]
 

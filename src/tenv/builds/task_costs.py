@@ -8,8 +8,9 @@ and 2.3 GiB, CUDABlas.cpp 47 s, SpectralOps.cpp 14 s; peaks of `.cu` 0.7 to 1.1 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tenv.core.dataclass import dataclass
 
 __all__ = [
     "DISK",

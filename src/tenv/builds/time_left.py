@@ -1,8 +1,7 @@
 """The time that a running build still takes, from what its tasks cost and how fast they went so far."""
 
-from dataclasses import dataclass
-
 from tenv.builds.task_costs import kind_of, seconds_of
+from tenv.core.dataclass import dataclass
 
 __all__ = ["Expectation", "Pace"]
 

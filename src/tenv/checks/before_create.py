@@ -1,7 +1,7 @@
 """Check that a target can be built on this host before `create` changes anything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tenv.checks.host_options import HostOptions, report
 from tenv.checks.judge import Judge, find_source
@@ -11,6 +11,7 @@ from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.checks.rules.resources import DISK
 from tenv.checks.rules.whole_toolkit import exported_switches
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UnbuildableLockError, UnfitHostError
 from tenv.facts.tables import Facts
 from tenv.host.report import HostReport

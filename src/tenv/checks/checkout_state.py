@@ -8,9 +8,10 @@ of submodules that the check names (asmjit below fbgemm, benchmark or pybind11 b
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 
 __all__ = ["EXPECTED", "BuildCache", "CacheEntry", "CheckoutState", "read_state"]

@@ -1,7 +1,7 @@
 """Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from tenv.checks.rules.from_machine import LACKING
 from tenv.checks.rules.gpu import TOO_NEW, TOO_OLD
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.checks.rules.judged_driver import driver_of, useless_override
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, NoTargetError, UsageError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, ReasonKind

@@ -6,9 +6,10 @@ number itself.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
+from tenv.core.dataclass import dataclass
 from tenv.host.interface import Fact
 from tenv.host.report import Disk
 

@@ -1,7 +1,7 @@
 """Compare the driver of a host, or of each host of a fleet, with what targets require."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from tenv.checks.rules.driver_rules import stand
 from tenv.checks.rules.from_machine import PLATFORM, SCOPES, lacking_toolkit, other_platform
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, decide
 from tenv.checks.rules.judged_driver import driver_of, useless_override
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError
 from tenv.core.threads import ahead
 from tenv.core.versions import Version

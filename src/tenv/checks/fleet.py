@@ -5,12 +5,12 @@ in memory at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tenv.checks.fleet_files import find_files, read_items
 from tenv.checks.host_options import HostOptions
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError, UsageError
 from tenv.host.interface import Fact, Missing, fact_to_json
 from tenv.host.report import HostReport

@@ -6,13 +6,14 @@ of all other rules about the host.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from tenv.checks.rules.common import identify
 from tenv.checks.rules.driver_family import GPU_RULES
 from tenv.checks.rules.gpu_range import is_covered, listed_archs
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, decide
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.host.report import Gpu, HostReport

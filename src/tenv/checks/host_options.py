@@ -2,9 +2,10 @@
 
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts

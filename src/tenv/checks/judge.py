@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tenv.checks.rules.from_machine import PLATFORM
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
 from tenv.checks.rules.pytorch import unfit_pythons
 from tenv.checks.rules.whole_toolkit import exported_switches
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
 from tenv.environment.state import Environment, digests_of
 from tenv.facts.pytorch_tried import nightly_day

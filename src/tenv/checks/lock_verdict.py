@@ -1,11 +1,11 @@
 """Judge a target's lock against its manifest; each is read once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.checks.rules.interface import Severity
 from tenv.checks.rules.toolkit import check_lock
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError, TenvError
 from tenv.locks.lock import Lock
 from tenv.locks.lock_features import features_of, take

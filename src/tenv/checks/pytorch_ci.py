@@ -5,9 +5,9 @@ since 1.8 (``CUDA_ARCHES`` and ``FULL_PYTHON_VERSIONS``). Nothing of it is run.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.versions import Version
 

@@ -7,7 +7,6 @@ value whose place is missing or worded in a new way is a `Missing` with a reason
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ import tomli
 from tenv.checks.checkout_day import commit_day
 from tenv.checks.checkout_state import CheckoutState, read_state
 from tenv.checks.pytorch_ci import CiBuilds, read_tested
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version

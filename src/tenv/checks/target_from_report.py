@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tenv.checks.choose_target import rank
 from tenv.checks.driver_report import judge_target, newest_toolkits
 from tenv.checks.host_options import HostOptions, read, report
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError, ManifestError, UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import Facts

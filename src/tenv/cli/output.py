@@ -5,11 +5,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TextIO
 
 from tenv import __version__
 from tenv.cli.fold import fold_line, terminal_width
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import printable, without_login

@@ -14,11 +14,11 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import CertificateError
 
 if TYPE_CHECKING:

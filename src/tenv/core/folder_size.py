@@ -3,8 +3,9 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["MeasuredFolder", "folder_size", "measure"]
 

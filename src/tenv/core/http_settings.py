@@ -1,10 +1,11 @@
 """The user's settings of connections: certificates, proxies, credentials, timeouts."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit, urlunsplit
 
 from tenv.core.certificates import Authorities
+from tenv.core.dataclass import dataclass
 
 __all__ = ["HttpSettings", "Login", "Patience", "origin_of", "shown"]
 

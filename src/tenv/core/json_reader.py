@@ -1,9 +1,9 @@
 """Typed getters over JSON; an error has its path: ``gpus.value[0].name``."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
 

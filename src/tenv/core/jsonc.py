@@ -7,8 +7,10 @@ VS Code's settings may hold `//` and `/* */` comments and a comma after the last
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["JsonEdit", "JsonNode", "merge", "read", "value_of"]
 

@@ -1,8 +1,8 @@
 """A missing value and the reason."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from tenv.core.dataclass import dataclass
 from tenv.core.worded import Worded
 
 if TYPE_CHECKING:

@@ -5,10 +5,11 @@ Their forms: packages of Python by PEP 503, wheels by PEP 427, conda packages by
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
+
+from tenv.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from packaging.tags import Tag

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 

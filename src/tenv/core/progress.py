@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["Bytes", "Joined", "Progress", "Silent", "Transfer"]
 

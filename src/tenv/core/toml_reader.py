@@ -5,13 +5,13 @@ One small getter per kind of value keeps modules of formats flat lists of fields
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tomli
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.files import read_regular
 

@@ -1,7 +1,6 @@
 """How much a package may unpack to: archives, conda packages and wheels alike."""
 
-from dataclasses import dataclass
-
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.size_text import format_bytes
 

@@ -7,9 +7,11 @@ here keeps its text and its numbers.
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, total_ordering
 from typing import TYPE_CHECKING, Any
+
+from tenv.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet

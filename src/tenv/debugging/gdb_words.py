@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.debugging.interpreter import DebuggedPython
 
 __all__ = ["PY_BT", "Debuggee", "gdb_environment", "gdb_words", "unfrozen"]

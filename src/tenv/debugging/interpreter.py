@@ -7,8 +7,9 @@ and the debug information of the file that holds the interpreter. A release buil
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["DebuggedPython", "describe_interpreter", "interpreter_of", "symbols_of"]
 

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["PythonProcess", "Role", "choose", "matching", "python_processes"]
 

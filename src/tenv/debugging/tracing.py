@@ -3,9 +3,9 @@
 import os
 import re
 import sys
-from dataclasses import dataclass
 
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.debugging.python_processes import PythonProcess
 from tenv.host import container
 from tenv.host.interface import Fact

@@ -1,10 +1,10 @@
 """The torch that `tenv build` made and that sits in an environment, from the note that it left there."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import infos_of
 from tenv.toolchain.discover import site_packages
 

@@ -9,10 +9,10 @@ import contextlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
 
 __all__ = ["BYTECODE", "POINTER", "Expected", "NothingInstalled", "Records", "listed", "read_note"]

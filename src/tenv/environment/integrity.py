@@ -7,9 +7,9 @@ tenv makes: the CUDA toolkit folder and the activation.
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.files import digest
 from tenv.core.names import Digest

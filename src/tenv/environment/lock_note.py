@@ -7,9 +7,9 @@ the environment), the size of the lock in bytes, and the paths at which a lock t
 
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.prefix import LOCK_NOTE

@@ -19,11 +19,11 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, write_atomic
 from tenv.core.prefix import ID_FILE, MARKS, META, spelled

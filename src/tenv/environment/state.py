@@ -9,12 +9,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from tenv import __version__
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 from tenv.core.files import read_regular, storage_errors, write_atomic
 from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, spelled

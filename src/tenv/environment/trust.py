@@ -9,11 +9,11 @@ import json
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular
 from tenv.core.prefix import META, spelled

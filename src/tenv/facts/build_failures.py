@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.facts.interface import Basis, number
 from tenv.facts.table_files import Data

@@ -1,8 +1,8 @@
 """Where environments of the built-in targets were created; elsewhere their files are only resolved."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data

@@ -6,8 +6,9 @@ releases of a major version share a floor, which is far below the native driver.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.forward_compat import ForwardTable

@@ -1,9 +1,9 @@
 """The GPU architectures that a CUDA toolkit compiles for, and the compute capabilities of GPUs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, numbers, required_version, versions

@@ -1,8 +1,8 @@
 """The host compilers that nvcc accepts, and the glibc that its headers work with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, optional_version, required_version

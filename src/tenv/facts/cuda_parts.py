@@ -1,8 +1,8 @@
 """The parts of a CUDA toolkit that a build of PyTorch requires, and their packages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version

@@ -1,8 +1,8 @@
 """The CUDA releases in NVIDIA's redist, and the components that a build of PyTorch uses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version, required_version

@@ -1,7 +1,6 @@
 """The releases of cuDNN and their CUDA major versions."""
 
-from dataclasses import dataclass
-
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.redist_rows import RedistArchive, releases
 from tenv.facts.table_files import Data

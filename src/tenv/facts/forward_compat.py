@@ -1,9 +1,10 @@
 """The behavior of cuda-compat packages on driver branches, and its derivation for pairs outside the tables."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version

@@ -1,9 +1,9 @@
 """The driver branches and kernel modules that support a GPU, the CUDA of Jetsons, and the driver for WSL."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version, required_version, versions

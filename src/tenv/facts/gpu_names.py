@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuClass, class_of
 from tenv.facts.interface import Basis

@@ -1,8 +1,9 @@
 """The libstdc++ symbols that code from a GCC may need: its own, or those of the library that it links."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version

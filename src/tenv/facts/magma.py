@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, required_version

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, optional_version, required_version
@@ -245,8 +246,7 @@ class PytorchBuildTable:
         if match is None:
             return None
         asked = Version(match.group())
-        same = [row for row in self.releases if row.version.major_minor == asked.major_minor]
-        if same:
+        if same := [row for row in self.releases if row.version.major_minor == asked.major_minor]:
             return next((row for row in same if row.version == asked), same[-1])
         before = [row for row in self.releases if row.version < asked]
         if not before:

@@ -1,8 +1,8 @@
 """Rows of NVIDIA's redist archives: one per version, platform and CUDA variant."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, number, required_version

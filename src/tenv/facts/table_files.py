@@ -7,10 +7,11 @@ key, or is added if there is none; a plain table (``[forward_compat]``) is repla
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import FactsError
 from tenv.core.toml_reader import Table, nearest, read_toml
 from tenv.facts.interface import expand

@@ -1,8 +1,8 @@
 """The values that both NVML and nvidia-smi report, and the parsers of their texts."""
 
 import re
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Gpu

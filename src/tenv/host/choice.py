@@ -4,9 +4,9 @@ Pure functions of the host report: rules use them to predict the selection, and 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
 from tenv.host.report import Compiler, Lead, ProblemKind, Toolkit
 

@@ -1,9 +1,9 @@
 """The answer of a probe: a fact with its origin, or why it is missing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.worded import Worded
 

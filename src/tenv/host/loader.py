@@ -3,10 +3,10 @@
 import os
 import re
 import sys
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import WSL_LIBRARIES, Places
 

@@ -4,9 +4,9 @@ import os
 import platform as std_platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.json_reader import Values
 from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version

@@ -8,10 +8,10 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import Places, read

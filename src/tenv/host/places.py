@@ -3,10 +3,11 @@
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.prefix import MARKER
 from tenv.host.interface import Missing, ReasonKind
 

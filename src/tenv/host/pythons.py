@@ -9,9 +9,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane

@@ -4,9 +4,10 @@ Rules read it, so it holds plain values, and a kind if a decision depends on the
 `tenv.host.report_json` has its JSON form.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.core.worded import Worded
 from tenv.host.interface import Fact, Missing, ReasonKind

@@ -3,10 +3,11 @@
 import json
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.core.file_content import read_given
 from tenv.host.pasted.as_host import to_json, to_report

@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.host.interface import Missing
 from tenv.host.places import Places
 from tenv.host.report import Lead

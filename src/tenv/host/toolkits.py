@@ -8,10 +8,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host.absent_parts import absent

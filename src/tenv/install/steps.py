@@ -1,8 +1,8 @@
 """Named steps. Progress shows the name of the running step, and an error names the step that failed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.install.creation import Creation
 

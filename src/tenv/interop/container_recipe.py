@@ -5,9 +5,9 @@ whose Python is too old for tenv takes the environment from a stage on another i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tenv import __version__
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError
 from tenv.core.versions import Version
 from tenv.interop.interface import Subject

@@ -4,12 +4,13 @@ A format is a module with one `Format`. Elsewhere, it has only a name in `tenv.i
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from tenv.activation.changes import Activation
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, Wheel

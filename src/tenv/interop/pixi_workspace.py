@@ -5,10 +5,11 @@ Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, ManifestError, TenvError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table, read_toml

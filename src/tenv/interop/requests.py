@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import CONDA_NAME, channel_url, channel_word, normalize
 from tenv.core.versions import CondaRange, Range
 from tenv.rattler_api.foreign_locks import Spec, parse_spec

@@ -6,9 +6,10 @@ packages, whose names differ by source: cuDNN is ``cudnn`` in a channel and ``nv
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuArchTable
 from tenv.facts.tables import Facts

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from tenv import __version__
+from tenv.core.dataclass import dataclass
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
 from tenv.core.versions import Version

@@ -4,9 +4,10 @@ A change of the origin or destination of a file is marked, since a reviewer of a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile
 from tenv.locks.lock import CondaPackage, Lock, LockedFile, Wheel
 from tenv.locks.source_tree import LockedTree

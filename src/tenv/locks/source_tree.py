@@ -7,9 +7,9 @@ only repeat the path of the manifest, and decides on no path itself.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.files import digest_bytes
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table

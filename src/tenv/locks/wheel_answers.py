@@ -6,8 +6,9 @@ forged requirement can't add a package to a lock.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import fits, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values

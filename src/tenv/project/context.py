@@ -3,10 +3,11 @@
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UnknownTargetError, UsageError
 from tenv.core.progress import Progress, Silent
 from tenv.core.truth_words import is_true

@@ -7,10 +7,10 @@ aborts the process on an absolute name.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 from tenv.core.file_stamps import note_stamps, noted_stamps, stamp
 from tenv.core.files import open_regular

@@ -1,10 +1,10 @@
 """Read pixi locks of any version, and match specifications, with rattler."""
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import channel_word
 
 __all__ = ["Spec", "parse_spec", "to_current"]

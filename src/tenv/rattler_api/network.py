@@ -5,12 +5,13 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv import __version__
 from tenv.core.certificates import Authorities
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 
 if TYPE_CHECKING:

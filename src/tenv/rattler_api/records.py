@@ -1,9 +1,10 @@
 """A channel's record of a package, as plain values."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import CondaFile, file_at
 from tenv.core.untrusted import conda_file_fault
 

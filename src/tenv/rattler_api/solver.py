@@ -3,9 +3,10 @@
 import datetime as dt
 import re
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, NoSolutionError, TenvError
 from tenv.rattler_api.faults import refused_certificate
 from tenv.rattler_api.network import Network, open_gateway

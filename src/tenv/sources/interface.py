@@ -7,12 +7,13 @@ row in `tenv.targets.sections`. Manifests, locks, states, counts and all verbs t
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.environment.installed_files import Expected, Records
 from tenv.environment.state import Owned

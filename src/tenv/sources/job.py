@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.sources.interface import Access, Work, sources
 from tenv.targets.manifest import Manifest

@@ -6,9 +6,10 @@ It holds settings of one user or machine that must not change the content of a l
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.size_text import parse_bytes

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.files import digest_bytes
 from tenv.core.names import channel_url, channel_urls
 from tenv.core.versions import CondaRange, Range, Version

@@ -4,9 +4,9 @@
 schema for editors.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME, SHA256_PATTERN
 from tenv.core.untrusted import NAME_PATTERN, STORAGE_EXAMPLE, STORAGE_PATTERN
 from tenv.core.versions import CONDA_RANGE_PATTERN, RANGE_PATTERN, VERSION_PATTERN

@@ -3,8 +3,8 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 
 __all__ = ["HostDriver", "nearest_cuda"]

@@ -5,10 +5,10 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.targets.manifest import Manifest

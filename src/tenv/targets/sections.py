@@ -3,7 +3,7 @@
 The key of a row names the module of the source: ``tenv.sources.KEY.source``.
 """
 
-from dataclasses import dataclass
+from tenv.core.dataclass import dataclass
 
 __all__ = ["SECTIONS", "SourceSection"]
 

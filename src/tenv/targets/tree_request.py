@@ -5,10 +5,11 @@ Their keys are those of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, place_fault, text_fault, without_login

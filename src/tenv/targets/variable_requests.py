@@ -7,9 +7,10 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError
 from tenv.core.toml_reader import Table, nearest
 from tenv.targets.reserved_names import VARIABLE_PATTERN, variable_fault

@@ -5,9 +5,9 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.prefix import ARCHIVES
 from tenv.core.versions import Version

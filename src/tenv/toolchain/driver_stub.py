@@ -9,10 +9,11 @@ time, the loader finds the real library by the DT_SONAME.
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from typing import assert_never
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["STUB_ERROR", "ProcessorFamily", "declared_functions", "stub_library"]
 

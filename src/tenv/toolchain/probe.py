@@ -1,7 +1,9 @@
 """A short program that tests a part of a toolchain, as a value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["Probe"]
 

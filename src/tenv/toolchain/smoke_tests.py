@@ -5,10 +5,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.toolchain.discover import Toolchain
 from tenv.toolchain.library_probes import library_probes
 from tenv.toolchain.probe import Probe

@@ -1,7 +1,7 @@
 """Audit what was built: what it needs, where it runs, and whether it is what its target says."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as host_report
 from tenv.checks.rules.common import cuda_on
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentMissingError, TenvError, UsageError
 from tenv.core.files import digest_bytes
 from tenv.core.prefix import MARKER

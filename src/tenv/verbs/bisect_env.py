@@ -1,7 +1,7 @@
 """Build the commit that `git bisect run` has checked out, with the target that it needs, and try it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from tenv.builds.logged_run import SIGNAL_SOURCE
 from tenv.builds.step_report import BuildStepName, StepReport
 from tenv.checks.rules.interface import Severity
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.git import find_repository
 from tenv.core.missing import Missing

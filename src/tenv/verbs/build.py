@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tenv.builds.step_report import BuildStepName, Done, StepReport
 from tenv.builds.summary_step import check_summary
 from tenv.builds.target_step import check_target
 from tenv.checks.rules.interface import Finding
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.environment.state import Status

@@ -2,9 +2,9 @@
 
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_stamps import stamps_folder
 from tenv.core.files import empty_folder, storage_errors
 from tenv.core.folder_size import folder_size

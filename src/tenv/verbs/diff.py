@@ -1,9 +1,9 @@
 """Compare two locks: files, targets, or files of git revisions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockMissingError, TenvError, UsageError
 from tenv.core.git import Repository, find_repository
 from tenv.locks.difference import Difference, compare

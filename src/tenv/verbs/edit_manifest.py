@@ -5,10 +5,11 @@ import os
 import shlex
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, TenvError, UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.names import normalize

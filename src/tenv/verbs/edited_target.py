@@ -3,8 +3,8 @@
 import contextlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UnknownTargetError, UsageError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest

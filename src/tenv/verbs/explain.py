@@ -1,9 +1,10 @@
 """Find the page of a rule."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import tenv
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import nearest
 

@@ -1,13 +1,13 @@
 """Explain why a build failed, from its log."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose
 from tenv.checks.build_log.log_lines import LogLine
 from tenv.checks.rules.interface import Finding
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.file_content import read_given
 from tenv.host.pasted.clean_text import decode

@@ -3,12 +3,12 @@
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.activation.changes import Activation
 from tenv.checks.checkout_search import find_checkout
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostError, UsageError
 from tenv.debugging import python_processes as processes
 from tenv.debugging.gdb_words import Debuggee, gdb_environment, gdb_words, unfrozen

@@ -3,11 +3,11 @@
 import re
 import shlex
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.checks.rules.interface import Severity
 from tenv.checks.rules.toolkit import check_lock
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, LockCorruptError, LockStaleError, ManifestError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import channel_urls

@@ -3,12 +3,12 @@
 import platform
 import re
 import sys
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from tenv import __version__
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.file_stamps import stamps_folder
 from tenv.core.other_programs import other_programs

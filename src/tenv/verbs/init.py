@@ -1,8 +1,8 @@
 """Write the manifest of a new target, and the line of ``.gitignore`` for environments."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import FileExistsAlreadyError, UsageError
 from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic

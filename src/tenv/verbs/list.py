@@ -1,9 +1,9 @@
 """Find the environments of the project and of the user."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.environment.built_torch import BuiltTorch, built_torch
 from tenv.environment.state import Environment, State, Status, environments_in

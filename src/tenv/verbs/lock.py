@@ -1,12 +1,13 @@
 """Lock a target: keep the existing lock, or write a new one with the files that `tenv.solve.solve` selects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tenv.checks.lock_verdict import JudgedLock, judge_lock
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.toolkit import check_lock
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockCorruptError, LockMissingError, NoSolutionError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import normalize

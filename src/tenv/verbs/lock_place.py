@@ -1,9 +1,10 @@
 """The folder that a lock is written to, and the return to the lock beside the manifest."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockMissingError, UsageError
 from tenv.core.files import write_atomic
 from tenv.project.context import Context

@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentStaleError, TenvError
 from tenv.core.files import digest_bytes
 from tenv.core.prefix import LOCK_NOTE

@@ -6,10 +6,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockConflictError, LockCorruptError, ManifestError, TenvError, UsageError
 from tenv.core.file_content import read_text
 from tenv.core.files import read_regular, write_atomic

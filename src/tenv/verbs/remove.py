@@ -2,9 +2,9 @@
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentMissingError, ForeignFolderError, UsageError
 from tenv.core.files import exclusive, remove_tree
 from tenv.core.prefix import MARKER

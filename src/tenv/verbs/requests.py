@@ -2,9 +2,9 @@
 
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
 from tenv.core.names import normalize

@@ -1,8 +1,8 @@
 """Restore the previous lock of an environment."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockMissingError
 from tenv.core.files import digest
 from tenv.environment.state import Environment, State

@@ -1,9 +1,9 @@
 """Read the settings of the user and of the project with their origins, and write them, keeping comments."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.size_text import format_bytes

@@ -1,10 +1,10 @@
 """Describe a target: its requests, its lock, its environment."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.versions import Version
 from tenv.environment.state import Environment, State, Status

@@ -1,9 +1,10 @@
 """The plan to start a program: its arguments and variables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.replacement import replace
 
 __all__ = ["StartPlan"]

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
 from tenv.checks.rules.whole_toolkit import cmake_targets
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, TenvError
 from tenv.core.files import digest
 from tenv.environment.integrity import Faults

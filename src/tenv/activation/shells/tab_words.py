@@ -6,10 +6,10 @@ One POSIX script answers: its words are those of the line, its output one candid
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tenv.activation.shells import elvish, fish, nushell, powershell, xonsh
+from tenv.core.dataclass import dataclass
 
 __all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
 

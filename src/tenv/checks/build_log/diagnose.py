@@ -6,11 +6,12 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tenv.checks.build_log.literals import Sieve
 from tenv.checks.build_log.log_lines import LogLine, clean
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks
 
 __all__ = ["Cause", "Diagnosis", "diagnose"]

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from tenv.core.dataclass import dataclass
 
 __all__ = ["LogLine", "clean"]
 

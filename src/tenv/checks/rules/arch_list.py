@@ -1,8 +1,8 @@
 """Parse `TORCH_CUDA_ARCH_LIST` as PyTorch's CMake and `torch.utils.cpp_extension` do."""
 
 import re
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.targets.manifest import Manifest
 

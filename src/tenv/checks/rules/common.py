@@ -1,10 +1,11 @@
 """Values of a case that several rules use."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules.interface import Case
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts

@@ -5,10 +5,9 @@ present, its header is read: the environment's before a system's. Otherwise the 
 have.
 """
 
-from dataclasses import dataclass
-
 from tenv.checks.rules.common import cuda_of, doubt
 from tenv.checks.rules.interface import Case
+from tenv.core.dataclass import dataclass
 from tenv.facts.cuda_host_compiler import HostCompilers
 from tenv.host.interface import Missing
 from tenv.host.report import CompilerLimits

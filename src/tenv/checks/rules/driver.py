@@ -4,13 +4,14 @@ Compiling needs no driver; these rules are only about running. Drivers are compa
 under WSL, the driver is the Windows driver.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules import driver_findings as words
 from tenv.checks.rules.driver_findings import Need
 from tenv.checks.rules.interface import Finding, Scope, decide
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, Minimum
 from tenv.facts.forward_compat import ForwardVerdict

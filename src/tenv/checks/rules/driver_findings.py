@@ -1,11 +1,11 @@
 """The findings about a driver and a toolkit: TE101 to TE105."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules.common import KnownGpu, compiled_for, doubt
 from tenv.checks.rules.interface import Finding, Scope, Severity, Unknown
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, Minimum
 from tenv.facts.forward_compat import ForwardCompatibility

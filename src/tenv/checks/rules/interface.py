@@ -1,10 +1,11 @@
 """The input and output of rules."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import BugError
 
 if TYPE_CHECKING:

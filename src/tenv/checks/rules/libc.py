@@ -6,12 +6,12 @@ compiled with a newer GCC than the loader's libstdc++ fails at startup with ``GL
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.common import c_compiler, cuda_of, doubt, installed, on_windows, own_compiler, taken_compiler
 from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.host.interface import Missing, ReasonKind

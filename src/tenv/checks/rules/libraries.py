@@ -6,11 +6,11 @@ in a conda package's dependencies, in an archive's file name, and in the list of
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.common import asked_doubt, cuda_of, doubt, locked, locked_conda
 from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
 from tenv.facts.redist_rows import RedistArchive
 from tenv.locks.lock import CondaPackage

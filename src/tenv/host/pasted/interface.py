@@ -1,8 +1,8 @@
 """Values of a pasted text: one item on one line."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.worded import Worded
 
 __all__ = ["Item", "Line", "PasteLayout", "PastedGpu", "Said", "Value"]

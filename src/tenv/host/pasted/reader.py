@@ -1,9 +1,9 @@
 """Read a pasted text with every layout and resolve contradictions."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.pasted.clean_text import lines

@@ -8,10 +8,11 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError
 from tenv.core.files import storage_errors
 from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered

@@ -11,9 +11,10 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.case_collisions import Clashes

@@ -8,10 +8,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ArchiveRefusedError, ForeignFolderError
 from tenv.core.files import digest, read_regular, storage_errors, write_atomic
 from tenv.core.prefix import ARCHIVES, OWN, leads_out, require_inside

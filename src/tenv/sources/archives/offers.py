@@ -1,8 +1,8 @@
 """Candidate archives from the facts and from NVIDIA's live list, and their comparison."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HashMismatchError, NoSolutionError
 from tenv.core.versions import Version
 from tenv.facts.redist_rows import RedistArchive

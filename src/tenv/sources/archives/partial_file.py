@@ -2,10 +2,10 @@
 
 import hashlib
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HashMismatchError, NetworkError
 from tenv.core.file_content import read_text
 from tenv.core.http import HttpResponse, Interrupted

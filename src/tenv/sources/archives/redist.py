@@ -9,8 +9,8 @@ platform has the fields of its archive, or one set of fields for each CUDA major
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table

@@ -16,10 +16,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, storage_errors, write_atomic
 from tenv.core.unpack_limits import UnpackLimits

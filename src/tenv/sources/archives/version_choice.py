@@ -1,8 +1,8 @@
 """Selects the version of an NVIDIA product for a request, from the facts, for the target's CUDA and PyTorch."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Range, Version
 from tenv.facts.redist_rows import RedistArchive

@@ -2,8 +2,8 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, NetworkError, NoSolutionError, TenvError
 from tenv.core.names import channel_word
 from tenv.core.progress import Progress

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
 from tenv.rattler_api.records import Record, fits, spec_fault
 from tenv.rattler_api.solver import Solver, SolveRequest

@@ -5,9 +5,10 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockCorruptError, UnsafePackageError
 from tenv.core.prefix import META
 from tenv.core.progress import Bytes, Progress, Transfer

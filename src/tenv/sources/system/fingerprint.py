@@ -7,10 +7,11 @@ values. A copy that keeps the times is detected too, since no program can set th
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.file_content import read_text
 from tenv.core.files import digest, write_atomic

@@ -1,9 +1,10 @@
 """The interface of system tools: request, tool, reason for rejection."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range
 from tenv.host.places import Places
 

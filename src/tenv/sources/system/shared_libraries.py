@@ -1,9 +1,9 @@
 """Resolves cuDNN, cuSPARSELt, NCCL and MKL from the system, by a versioned header and a library."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.places import Places, environment_of
 from tenv.sources.system.interface import Lack, Tool, ToolRequest

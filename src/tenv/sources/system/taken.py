@@ -4,10 +4,10 @@ import contextlib
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tenv.activation.changes import Watch
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 from tenv.core.versions import Version

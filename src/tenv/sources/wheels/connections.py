@@ -6,12 +6,12 @@ uv strips credentials from the URLs that it prints. This module finds them again
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tenv.core import process
 from tenv.core.certificates import find_authorities
+from tenv.core.dataclass import dataclass
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tenv.core.truth_words import is_true
 

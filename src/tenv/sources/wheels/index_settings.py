@@ -8,10 +8,10 @@ import configparser
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.http_settings import HttpSettings
 from tenv.core.link_mode import LINK_MODE, LinkMode

@@ -5,11 +5,11 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 
 __all__ = ["Interpreter", "inspect", "search"]

@@ -6,11 +6,12 @@ https://packaging.python.org/en/latest/specifications/core-metadata/.
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import tomli
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
 from tenv.core.names import normalize
 

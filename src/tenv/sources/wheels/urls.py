@@ -5,11 +5,11 @@ A lock has no URLs of wheels; formats of other tools have. So an export queries 
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 from tenv.core.progress import Progress
 from tenv.core.versions import Version

@@ -6,9 +6,10 @@ uv describes its search. This module asks uv again, with one change at a time, f
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Range, Version, fits
