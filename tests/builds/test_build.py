@@ -275,3 +275,18 @@ def test_a_checkout_keeps_its_environments_itself(workshop: Workshop, monkeypatc
     assert call("activate", "tiny").out == f". {workshop.prefix}/tenv-meta/activate.sh\n"
     assert (workshop.checkout / ".tenv" / ".gitignore").read_text() == "*\n"
     assert not workshop.project.prefix.exists()
+
+
+def test_a_hint_of_a_plan_plans_and_can_be_pasted(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = call("plan", "tiny", "--pytorch", str(workshop.checkout), "-D", "USE_MPI=0").out
+    words = f"tenv plan tiny --configure --pytorch {workshop.checkout} -D USE_MPI=0"
+    assert f"`{words}` goes up to the estimate" in said
+    monkeypatch.chdir(workshop.checkout / "torch")
+    monkeypatch.setenv("PWD", str(workshop.checkout / "torch"))
+    assert "`tenv plan tiny --configure` goes up to the estimate" in call("plan", "tiny").out
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    for verb in ("plan", "build"):
+        assert f"hint: `tenv {verb} --pytorch DIR` names a checkout" in call(verb).err

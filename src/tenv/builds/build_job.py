@@ -86,7 +86,12 @@ class BuildRequest:
         words = [] if self.debug is DebugKind.NONE else [f"--{self.debug.value}"]
         words += ["--debug-files", ",".join(self.debug_files)] if self.debug_files else []
         words += ["--portable"] if self.portable else []
-        return words + [word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")]
+        return words + self.defined
+
+    @property
+    def defined(self) -> list[str]:
+        """The options for the CMake variables."""
+        return [word for name, value in self.defines.items() for word in ("-D", f"{name}={value}")]
 
 
 @dataclass(slots=True)

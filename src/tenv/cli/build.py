@@ -58,7 +58,7 @@ def plan(
     """
     from tenv.verbs.build import plan as work
 
-    request = _request(target, pytorch, allow=allow, defines=defines)
+    request = _request(target, pytorch, verb="plan", allow=allow, defines=defines)
     return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured), printed=True)
 
 
@@ -116,7 +116,13 @@ def build(
 
 
 def _request(
-    target: str | None, pytorch: Path | None, *, allow: tuple[str, ...], defines: tuple[str, ...], **settings: Any
+    target: str | None,
+    pytorch: Path | None,
+    *,
+    allow: tuple[str, ...],
+    defines: tuple[str, ...],
+    verb: str = "build",
+    **settings: Any,
 ) -> "BuildRequest":
     from tenv.builds.build_job import BuildRequest
     from tenv.builds.target_step import named_target
@@ -127,7 +133,7 @@ def _request(
     if pytorch is not None and not pytorch.is_dir():
         raise UsageError(f"the folder {pytorch} does not exist", hint="`--pytorch DIR` names a PyTorch checkout")
     start = Path(os.path.abspath(pytorch or Path.cwd()))  # noqa: PTH100 (links stay as they are)
-    checkout = start if pytorch is not None else find_checkout(start)
+    checkout = start if pytorch is not None else find_checkout(start, verb)
     name = target or named_target(checkout)
     pairs = dict(_pair(text) for text in defines)
     return BuildRequest(checkout, name, frozenset(allow), defines=pairs, **settings)

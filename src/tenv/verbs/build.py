@@ -1,5 +1,7 @@
 """Build PyTorch in named steps, from a checkout to `import torch`, or plan the build."""
 
+import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -275,8 +277,15 @@ def _would_configure(job: BuildJob) -> Done:
 
 def _would_estimate(job: BuildJob) -> Done:
     if job.toolchain is None or not (job.folder / "CMakeCache.txt").is_file():
-        return Done((), {"planned": True}, lines=("`tenv plan --configure` goes up to the estimate",))
+        words = shlex.join(["tenv", "plan", job.target.name, "--configure", *_where(job), *job.request.defined])
+        return Done((), {"planned": True}, lines=(f"`{words}` goes up to the estimate",))
     return check_estimate(job)
+
+
+def _where(job: BuildJob) -> tuple[str, ...]:
+    """Return the option that names the checkout, for a command that is typed in another folder."""
+    here = Path(os.path.abspath(Path.cwd()))  # noqa: PTH100 (links stay as they are)
+    return () if job.checkout in (here, *here.parents) else ("--pytorch", str(job.checkout))
 
 
 def _would_build(job: BuildJob) -> Done:
@@ -297,13 +306,17 @@ def is_checkout(folder: Path) -> bool:
     return isinstance(read_source(folder), SourceTree)
 
 
-def find_checkout(start: Path) -> Path:
+def find_checkout(start: Path, verb: str = "build") -> Path:
     """Return the checkout at or above a folder.
+
+    Args:
+        start: The folder.
+        verb: The command, for the hint.
 
     Raises:
         UsageError: There is no checkout.
     """
     found = next((folder for folder in (start, *start.parents) if is_checkout(folder)), None)
     if found is None:
-        raise UsageError(f"{start} is not a checkout of PyTorch", hint="`tenv build --pytorch DIR` names a checkout")
+        raise UsageError(f"{start} is not a checkout of PyTorch", hint=f"`tenv {verb} --pytorch DIR` names a checkout")
     return found
