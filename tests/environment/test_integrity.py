@@ -3,11 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
+from tenv.core import files
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check, describe_made, expect_made
 from tenv.sources.conda.installed import CondaPackages
@@ -159,3 +162,20 @@ def test_notes_that_are_not_there_or_broken(prefix: Path, tmp_path: Path, text: 
     assert list(expect_made(tmp_path / "nowhere", prefix)) == []
     (prefix / "made.json").write_text(text)
     assert faults(prefix, expect_made(prefix / "made.json", prefix)) == ((), ("made.json",))
+
+
+def test_many_files_are_a_few_tasks_and_each_is_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = []
+    for number in range(300):
+        text = b"x" * (number * 1000)
+        (tmp_path / f"f{number}").write_bytes(text)
+        right = hashlib.sha256(text).hexdigest()
+        rows.append(Expected(f"f{number}", "p", f"sha256:{right if number % 7 else '0' * 64}"))
+    pools = create_autospec(ThreadPoolExecutor.submit, side_effect=ThreadPoolExecutor.submit)
+    opened = Mock(wraps=files.open_regular)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", pools)
+    monkeypatch.setattr(files, "open_regular", opened)
+    found = check(tmp_path, rows)
+    assert found.changed == tuple(sorted(f"f{number}" for number in range(0, 300, 7)))
+    assert len({call.args for call in opened.call_args_list}) == opened.call_count == len(rows)
+    assert pools.call_count <= 8

@@ -66,6 +66,8 @@ SHA256_PATTERN = r"[0-9a-f]{64}"
 """A sha256 in tenv's form."""
 
 _LENGTHS = {"sha256": 64, "md5": 32}
+_ROOM = 1 << 18
+"""The bytes of a file that are read at once."""
 
 
 def normalize(name: str) -> str:
@@ -304,19 +306,24 @@ class Digest:
 
         return hashlib.new(self.kind, usedforsecurity=False)
 
-    def is_of(self, path: Path) -> bool:
+    def is_of(self, path: "Path | str", room: memoryview | None = None) -> bool:
         """Return whether a file has this digest.
+
+        Args:
+            path: The file.
+            room: Where its bytes are read to; None for a new place.
 
         Raises:
             OSError: The file is unreadable.
             ValueError: The kind of digest is unknown.
         """
-        import hashlib  # late: OpenSSL is loaded with it
+        from tenv.core.files import open_regular  # late: only here
 
-        from tenv.core.files import open_regular  # late: as above
-
+        room, hasher = room or memoryview(bytearray(_ROOM)), self.hasher()
         with open_regular(path) as file:
-            return hashlib.file_digest(file, self.hasher).hexdigest() == self.value
+            while count := file.raw.readinto(room):  # `hashlib.file_digest` makes room anew for each file
+                hasher.update(room[:count])
+        return bool(hasher.hexdigest() == self.value)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.value}"

@@ -18,6 +18,8 @@ from tenv.environment.installed_files import POINTER, Expected
 __all__ = ["Faults", "check", "describe_made", "expect_made"]
 
 _LINK = "link:"
+_ROOM = 1 << 18
+"""The bytes that a thread reads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,17 @@ def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
     """Verify every expected file. Threads hash in parallel, since hashing releases Python's global lock."""
     from concurrent.futures import ThreadPoolExecutor  # late: 10 ms
 
-    files = list({row.name: row for row in expected}.values())
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        answers = list(pool.map(lambda row: _judge(prefix / row.name, row.digest), files))
-    faults = [(row, answer) for row, answer in zip(files, answers, strict=True) if answer]
+    waiting = iter({row.name: row for row in expected}.values())
+    root, threads = os.fspath(prefix), min(8, os.cpu_count() or 1)
+
+    def judge(_: int) -> list[tuple[Expected, str]]:
+        """Take files until none is left: tens of thousands of tasks of a pool would cost as much as to open them."""
+        room = memoryview(bytearray(_ROOM))
+        answers = ((row, _judge(f"{root}{os.sep}{row.name}", row.digest, room)) for row in waiting)
+        return [(row, answer) for row, answer in answers if answer]
+
+    with ThreadPoolExecutor(threads) as pool:
+        faults = [fault for found in pool.map(judge, range(threads)) for fault in found]
     return Faults(
         missing=tuple(sorted(row.name for row, answer in faults if answer == "missing")),
         changed=tuple(sorted(row.name for row, answer in faults if answer == "changed")),
@@ -86,18 +95,19 @@ def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
     )
 
 
-def _judge(path: Path, wanted: str) -> str:
+def _judge(path: str, wanted: str, room: memoryview) -> str:
     """Return ``missing``, ``changed``, or an empty string."""
     if wanted.startswith(_LINK):
-        return _judge_link(path, wanted.removeprefix(_LINK))
+        return _judge_link(Path(path), wanted.removeprefix(_LINK))
     if not os.path.lexists(path):
         return "missing"
     if wanted.startswith(POINTER):
-        same = path.is_symlink() and os.readlink(path) == wanted.removeprefix(POINTER)  # noqa: PTH115 (the text of the link)
+        link = Path(path)
+        same = link.is_symlink() and os.readlink(link) == wanted.removeprefix(POINTER)  # noqa: PTH115 (the text of the link)
         return "" if same else "changed"
     written = Digest.parse(wanted)
     try:
-        return "" if not written.value or written.is_of(path) else "changed"
+        return "" if not written.value or written.is_of(path, room) else "changed"
     except (OSError, ValueError):
         return "changed"
 
