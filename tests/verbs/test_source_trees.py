@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 from tests.support.source_trees import commit_all, git, write_tree
 
@@ -234,3 +235,23 @@ def test_a_package_for_other_pythons_is_named(project: Project, tree: Path) -> N
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
     said = project.fails(5, "no-solution", "lock", "tiny")
     assert "vision 1.0 requires Python >=3.13, the target has 3.11, 3.12" in said
+
+
+def test_the_hint_for_a_file_in_place_of_a_folder_works(
+    project: Project, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = tmp_path / "my wheels"
+    wheels.mkdir()
+    make_wheel(wheels, "vision", "3.0")
+    name = next(wheels.glob("*.whl")).name
+    project.edit('alpha  = ">=1"', f'vision = {{ path = "{wheels}/{name}" }}')
+    said = project.fails(5, "no-solution", "lock", "tiny")
+    assert f"{wheels}/{name} is not a folder" in said
+    assert f"`vision = \"*\"` asks for a wheel by its name, and `UV_FIND_LINKS='{wheels}'`" in said
+    (wheels / "vision-3.0.tar.gz").touch()
+    project.edit(name, "vision-3.0.tar.gz")
+    assert "the folder that vision-3.0.tar.gz unpacks to" in project.fails(5, "no-solution", "lock", "tiny")
+    project.edit(f'{{ path = "{wheels}/vision-3.0.tar.gz" }}', '"*"')
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    project.ok("create", "tiny")
+    assert project.site().joinpath("vision-3.0.dist-info").is_dir()

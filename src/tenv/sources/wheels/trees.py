@@ -6,6 +6,7 @@ platform is made on any other. Where the ``pyproject.toml`` holds all of it, no 
 """
 
 import contextlib
+import shlex
 import sys
 import tempfile
 import zipfile
@@ -161,7 +162,13 @@ def _static(name: str, request: TreeRequest) -> ProjectMetadata | None:
     folder = request.folder
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise NoSolutionError(f"{name}: {folder} {what}", hint="`path` is relative to the folder of the manifest")
+        hint = "`path` is relative to the folder of the manifest"
+        if folder.is_file() and folder.suffix == ".whl":
+            home = shlex.quote(str(folder.parent))
+            hint = f'`{name} = "*"` asks for a wheel by its name, and `UV_FIND_LINKS={home}` names its folder'
+        elif folder.is_file():
+            hint = f"`path` takes the folder that {folder.name} unpacks to"
+        raise NoSolutionError(f"{name}: {folder} {what}", hint=hint)
     where = f"{name} in {folder}"
     found = read_project(_project_file(folder, where), where)
     return found and _require_name(name, found, where)
