@@ -293,6 +293,8 @@ def stream(
             return child.wait()
         except BaseException:
             _send(child, signal.SIGTERM)  # Ninja ends its compilers and removes what they left half-written
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=15)  # heard to its end, which its supervisor sees to before that
             raise
         finally:
             _running.pop(child)

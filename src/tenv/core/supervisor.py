@@ -18,7 +18,9 @@ __all__ = ["is_supervised", "supervised"]
 
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 _GRACE = 3.0
-"""Seconds that programs have between SIGTERM and SIGKILL: Ninja ends its compilers and removes what is half-written."""
+"""Seconds that programs have between SIGTERM and SIGKILL."""
+_GRACE_OF_BUILD = 10.0
+"""The same for an interrupted build: Ninja ends its compilers and removes what they have half-written."""
 _STARTED_NOT = 127
 
 
@@ -83,9 +85,11 @@ class _Supervisor:
     def _end(self, *_: object) -> None:
         """End all processes below: by SIGTERM at first, by SIGKILL once their time is up."""
         if not self._ends_at:
-            self._ends_at = time.monotonic() + _GRACE
-            signal.setitimer(signal.ITIMER_REAL, _GRACE, 0.1)
-            for pid in self._below() if self._is_orphan() else (self._child,):
+            orphan = self._is_orphan()
+            grace = _GRACE_OF_BUILD if self._daemons and not orphan else _GRACE
+            self._ends_at = time.monotonic() + grace
+            signal.setitimer(signal.ITIMER_REAL, grace, 0.1)
+            for pid in self._below() if orphan else (self._child,):
                 _send(pid, signal.SIGTERM)
         elif time.monotonic() >= self._ends_at:
             for pid in self._below():
