@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
-from tenv.core.names import info_of, pure_wheel
+from tenv.core.names import info_of, is_wheel, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock
 from tenv.locks.source_tree import LockedTree
@@ -163,7 +163,7 @@ def _static(name: str, request: TreeRequest) -> ProjectMetadata | None:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         hint = "`path` is relative to the folder of the manifest"
-        if folder.is_file() and folder.suffix == ".whl":
+        if folder.is_file() and is_wheel(folder.name):
             home = shlex.quote(str(folder.parent))
             hint = f'`{name} = "*"` asks for a wheel by its name, and `UV_FIND_LINKS={home}` names its folder'
         elif folder.is_file():
