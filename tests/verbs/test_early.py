@@ -5,12 +5,14 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from tenv.checks import before_create
 from tenv.core import process
 from tenv.core.errors import UnfitHostError
+from tenv.sources.wheels import interpreters
 from tenv.sources.wheels.uv import Uv
 from tests.support.projects import Project, call, held
 
@@ -49,10 +51,29 @@ def test_it_is_the_installation(
     monkeypatch.setattr(before_create, "require_build", require_build)
     monkeypatch.setattr(Uv, "install", pytest.fail)
     created.ok("create", "tiny")
-    assert asked == [1]
-    assert [program.wait() for program in begun] == [0]
+    assert asked == [2]
+    assert [program.wait() for program in begun] == [0, 0]
     assert created.state()["state"] == "ready"
     created.ok("verify", "tiny", "--no-probes")
+
+
+def test_another_index_does_not_keep_it_from_beginning(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_INDEX", created.index.url)
+    monkeypatch.setattr(Uv, "install", pytest.fail)
+    created.ok("create", "tiny")
+    assert begun
+
+
+def test_the_machine_is_searched_for_pythons_once(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = Mock(wraps=interpreters.search)
+    monkeypatch.setattr("tenv.sources.wheels.uv.search", searched)
+    created.ok("create", "tiny")
+    assert begun
+    assert searched.call_count == 1
 
 
 @pytest.mark.parametrize("error", [UnfitHostError, KeyboardInterrupt])
@@ -70,8 +91,8 @@ def test_where_the_rules_end_the_command_nothing_stays(
 
     monkeypatch.setattr(before_create, "require_build", refuse)
     assert call("create", "tiny").status == (4 if error is UnfitHostError else 130)
-    (program,) = begun
-    assert program.wait() is not None
+    assert len(begun) == 2
+    assert begun[0].wait() == 0
     assert not created.prefix.exists()
     assert marks() == before
 
@@ -80,7 +101,7 @@ def test_what_the_cache_lacks_is_fetched_after_the_rules(created: Project, begun
     shutil.rmtree(os.environ["UV_CACHE_DIR"])
     Path(os.environ["UV_CACHE_DIR"]).mkdir()
     created.ok("create", "tiny")
-    assert [program.wait() == 0 for program in begun] == [False]
+    assert [program.wait() == 0 for program in begun] == [True, False]
     created.ok("verify", "tiny", "--no-probes")
 
 

@@ -225,7 +225,9 @@ def test_pyenvs_folder_comes_before_the_working_folder_and_does_not_replace_it(
         folder.mkdir()
     (here / ".python-version").write_text("3.96.2\n")
     monkeypatch.chdir(here)
-    uv = Uv({"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path), "PYENV_DIR": str(named)}, tmp_path)
+    environment = {"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path), "PYENV_DIR": str(named)}
+    uv = Uv(environment, tmp_path)
     assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == ["3.96.2"]
     (named / ".python-version").write_text("mine\n")
-    assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == ["3.97.1"]
+    assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == ["3.96.2"]  # one search a command
+    assert [str(found.version) for found in Uv(environment, tmp_path).interpreters(["3.96", "3.97"])] == ["3.97.1"]

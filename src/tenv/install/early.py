@@ -58,6 +58,10 @@ def _may_begin(job: Creation, lock: Lock) -> bool:
     return bool(found) and EarlyInstall.suits(job.uv, job.prefix, lock.wheels_for(on, found[0].version.major_minor))
 
 
+def _load_rules() -> None:
+    import tenv.checks.before_create  # noqa: F401 (what is asked next)
+
+
 @contextlib.contextmanager
 def _begun(job: Creation, lock: Lock) -> Iterator[None]:
     """Begin an environment; where the body fails before the step `installing`, nothing of it stays."""
@@ -69,7 +73,7 @@ def _begun(job: Creation, lock: Lock) -> Iterator[None]:
         for work in job.works:
             if isinstance(work, WheelWork) and job.plan.python:
                 wheels = lock.wheels_for(job.platform, job.plan.minor)
-                work.early = EarlyInstall(job.uv, job.prefix, job.plan.python.path, wheels)
+                work.early = EarlyInstall(job.uv, job.prefix, job.plan.python.path, wheels, _load_rules)
         yield
     except BaseException:
         for work in job.works:

@@ -17,7 +17,7 @@ from tenv.environment.integrity import check
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.installed import Wheels
 
-__all__ = ["changed_wheels", "record_stamps"]
+__all__ = ["changed_wheels", "noted_files", "record_stamps"]
 
 _NAME, _OWNER = operator.attrgetter("name"), operator.attrgetter("owner")
 
@@ -31,12 +31,22 @@ def record_stamps(wheels: Wheels) -> dict[str, tuple[int, int]]:
     return found
 
 
+def noted_files(wheels: Sequence[Wheel]) -> dict[str, dict[str, Stamp]]:
+    """Return the stamps of the files of wheels whose digests were right, by the sha256 of the wheel."""
+    return {wheel.sha256: noted_stamps(_key(wheel)) for wheel in wheels}
+
+
+def _key(wheel: Wheel) -> str:
+    return f"wheel-{wheel.sha256}"
+
+
 def changed_wheels(
     there: Wheels,
     wheels: Sequence[Wheel],
     rows: Sequence[Expected],
     old: Mapping[str, tuple[int, int]],
     measured: MeasuredFolder,
+    noted: Mapping[str, Mapping[str, Stamp]],
 ) -> tuple[str, ...]:
     """Return the names of new wheels with files that differ from their ``RECORD``.
 
@@ -50,6 +60,7 @@ def changed_wheels(
         rows: The files of these wheels.
         old: What `record_stamps` returned before the installation.
         measured: The folder of packages after it.
+        noted: What `noted_files` returned; of other wheels, it is read now.
     """
     now = record_stamps(there)
     claims, listed = Counter(map(_NAME, rows)), Counter(map(_OWNER, rows))
@@ -66,15 +77,15 @@ def changed_wheels(
             found.append(wheel.name)
             continue
         mine = files[wheel.name]
-        key = f"wheel-{wheel.sha256}"
-        noted, stamps = noted_stamps(key), dict(_stamps(there.prefix, mine, measured))
-        other = [row for row in mine if row.name in stamps and stamps[row.name] != noted.get(row.name)]
+        known = noted[wheel.sha256] if wheel.sha256 in noted else noted_stamps(_key(wheel))
+        stamps = dict(_stamps(there.prefix, mine, measured))
+        other = [row for row in mine if row.name in stamps and stamps[row.name] != known.get(row.name)]
         if not other:
             continue
         if check(there.prefix, other).owners:
             found.append(wheel.name)
         else:
-            note_stamps(key, {**noted, **stamps})
+            note_stamps(_key(wheel), {**known, **stamps})
     return tuple(found)
 
 

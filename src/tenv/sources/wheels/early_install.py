@@ -1,7 +1,7 @@
 """The installation of wheels from uv's cache into a new environment, while something else is done."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tenv.core.link_mode import LINK_MODE, LinkMode
@@ -18,10 +18,12 @@ __all__ = ["EarlyInstall"]
 class EarlyInstall:
     """uv at work in a new environment, with the files of its cache alone."""
 
-    def __init__(self, uv: Uv, prefix: Path, python: Path, wheels: Sequence[Wheel]) -> None:
-        """Make the virtual environment and start uv; raises what `make_environment` raises."""
+    def __init__(
+        self, uv: Uv, prefix: Path, python: Path, wheels: Sequence[Wheel], meanwhile: Callable[[], object]
+    ) -> None:
+        """Make the virtual environment, doing something else meanwhile, and start uv; raises as `make_environment`."""
         self._done: bool | None = None
-        make_environment(uv, prefix, python)
+        make_environment(uv, prefix, python, meanwhile)
         with contextlib.ExitStack() as stack:
             stack.enter_context(own_files_guarded(prefix))
             self._program = stack.enter_context(uv.install_cached(python_program(prefix), wheels))
@@ -32,7 +34,7 @@ class EarlyInstall:
         """Return whether wheels can be had from the cache without a check that they still need.
 
         Copies are left to the time after the rules, one of which asks for the free space. So are wheels whose unpacked
-        size is unknown, and an index beside the main one, for which `Uv.install` may have to ask twice.
+        size is unknown.
         """
         asked = uv.environment
         home = Path(asked.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -42,7 +44,7 @@ class EarlyInstall:
         except OSError:
             return False
         linked = asked.get("UV_LINK_MODE", "") in ("", "clone", "hardlink") and asked.get(LINK_MODE) != LinkMode.COPY
-        return near and linked and not asked.get("UV_INDEX") and not unknown_directories(wheels, uv.limits)
+        return near and linked and not unknown_directories(wheels, uv.limits)
 
     def is_done(self) -> bool:
         """Wait, and return whether uv has installed every wheel; if not, `Uv.install` finds what is wrong.

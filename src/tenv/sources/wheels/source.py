@@ -21,6 +21,7 @@ from tenv.toolchain.discover import python_program, site_packages
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from tenv.core.file_stamps import Stamp
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
     from tenv.locks.lock import Wheel
@@ -103,6 +104,8 @@ class WheelWork(Work):
 
     early: "EarlyInstall | None" = None
     """The installation of wheels from uv's cache that has begun before the rules had an answer."""
+    _noted: "Mapping[str, Mapping[str, Stamp]]" = MappingProxyType({})
+    """What was noted of the files of wheels before they were installed."""
     _before: "Sequence[Expected]" = ()
     """The files of the wheels that tenv had installed."""
     _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
@@ -234,6 +237,10 @@ class WheelWork(Work):
             require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
 
     def _install_first(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+        if self.early:
+            from tenv.sources.wheels.cached_files import noted_files  # late: as in `put`
+
+            self._noted = noted_files(wheels)  # while uv works
         if not (self.early and self.early.is_done()):
             self._install(wheels, again)
 
@@ -294,12 +301,12 @@ class WheelWork(Work):
         there = Wheels(job.prefix)
         files = tuple(there.expected(wanted))
         measured = measure(site_packages(job.prefix))
-        if changed := changed_wheels(there, wheels, files, records, measured):
+        if changed := changed_wheels(there, wheels, files, records, measured, self._noted):
             job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
             job.uv.forget(changed)
             self._install(wheels, changed)
             files, measured = tuple(there.expected(wanted)), measure(site_packages(job.prefix))
-            if still := changed_wheels(there, wheels, files, records, measured):
+            if still := changed_wheels(there, wheels, files, records, measured, self._noted):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
         job.measured = None if self._before else measured  # of those, byte code may go
         return files

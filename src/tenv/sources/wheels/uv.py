@@ -3,7 +3,7 @@
 import datetime as dt
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -182,8 +182,14 @@ class Uv(UvProgram):
         )
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
-        """Return Pythons of this machine with one of some minors, best first, as `interpreters.search` does."""
-        return search(minors, self.environment)
+        """Return Pythons of this machine with one of some minors, best first, as `interpreters.search` does.
+
+        Each search starts programs, so that its answer is kept for the rest of the command.
+        """
+        asked = tuple(minors)
+        if asked not in self._searched:
+            self._searched[asked] = search(minors, self.environment)
+        return self._searched[asked]
 
     def inspect(self, program: Path) -> Interpreter | None:
         """Return the version and headers of a Python program; None unless it is a working, default build of CPython."""
@@ -206,9 +212,24 @@ class Uv(UvProgram):
             raise NetworkError(f"this machine has no Python {minor}, and uv can't download one")
         return Path(found.stdout.strip())
 
-    def make_environment(self, prefix: Path, python: Path, prompt: str) -> None:
-        """Make an empty virtual environment in a folder that may hold files."""
-        done = self.run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
+    def make_environment(
+        self, prefix: Path, python: Path, prompt: str, meanwhile: Callable[[], object] | None = None
+    ) -> None:
+        """Make an empty virtual environment in a folder that may hold files.
+
+        Args:
+            prefix: The folder.
+            python: The Python that it is made from.
+            prompt: The name that a shell shows.
+            meanwhile: What is done while uv works.
+        """
+        words = ("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
+        if meanwhile:
+            with self.beside(*words) as program:
+                meanwhile()
+                if program.wait() == 0:
+                    return
+        done = self.run(*words)  # again, for what uv says
         if done.status:
             raise self.error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
 

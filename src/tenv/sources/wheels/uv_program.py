@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.core import process
 from tenv.core.errors import HostError, NoSolutionError, TenvError
@@ -13,6 +14,9 @@ from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
+
+if TYPE_CHECKING:
+    from tenv.sources.wheels.interpreters import Interpreter
 
 __all__ = ["UvProgram"]
 
@@ -36,6 +40,7 @@ class UvProgram:
         self.limits = UnpackLimits()
         self._configuration = settings.configuration
         self._program = find_uv_bin()
+        self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
         ask = Keyring(settings.environment, settings.configuration, self._said).ask
         self.http = Http(replace(settings.http, ask=ask))
 
@@ -76,7 +81,7 @@ class UvProgram:
         return uv_error(said, what, self.http.settings.authorities, otherwise)
 
     @contextlib.contextmanager
-    def beside(self, *arguments: str, text: str) -> Iterator[process.Background]:
+    def beside(self, *arguments: str, text: str = "") -> Iterator[process.Background]:
         """Run uv, which takes files from its cache alone, while the body does something else, and then end it."""
         words = self._command(*arguments, cached=True)
         with self._folder() as (folder, environment):

@@ -7,19 +7,21 @@ from tenv.core.errors import StorageError
 from tenv.core.files import storage_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tenv.sources.wheels.uv import Uv
 
 __all__ = ["make_environment"]
 
 
-def make_environment(uv: "Uv", prefix: Path, python: Path) -> None:
-    """Make a virtual environment in a folder that may hold files.
+def make_environment(uv: "Uv", prefix: Path, python: Path, meanwhile: "Callable[[], object] | None" = None) -> None:
+    """Make a virtual environment in a folder that may hold files; `meanwhile` is called while uv works.
 
     Raises:
         StorageError: It lacks its settings: uv 0.13 does not report that it could not write them. Python takes an
             environment without them for the installation that it was made from.
     """
-    uv.make_environment(prefix, python, prefix.name)
+    uv.make_environment(prefix, python, prefix.name, meanwhile)
     file = prefix / "pyvenv.cfg"
     with storage_errors(f"can't read {file}"):
         settings = file.read_bytes()
