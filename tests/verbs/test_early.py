@@ -1,8 +1,10 @@
 """A first environment whose wheels are linked from uv's cache while the rules are asked."""
 
+import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,8 +13,8 @@ import pytest
 
 from tenv.checks import before_create
 from tenv.core import process
-from tenv.core.errors import UnfitHostError
-from tenv.sources.wheels import interpreters
+from tenv.core.errors import UnfitHostError, UnsafePackageError
+from tenv.sources.wheels import early_install, interpreters
 from tenv.sources.wheels.uv import Uv
 from tests.support.projects import Project, call, held
 
@@ -95,6 +97,24 @@ def test_where_the_rules_end_the_command_nothing_stays(
     assert begun[0].wait() == 0
     assert not created.prefix.exists()
     assert marks() == before
+
+
+def test_a_rule_is_told_though_a_wheel_is_unsafe(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def guarded(_: Path) -> Iterator[None]:
+        yield
+        raise UnsafePackageError("a wheel brings a file of tenv")
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UnfitHostError("no", [])
+
+    monkeypatch.setattr(early_install, "own_files_guarded", guarded)
+    monkeypatch.setattr(before_create, "require_build", refuse)
+    created.fails(4, "unfit-host", "create", "tiny")
+    assert begun
+    assert not created.prefix.exists()
 
 
 def test_what_the_cache_lacks_is_fetched_after_the_rules(created: Project, begun: "list[process.Background]") -> None:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tenv.core.errors import UnsafePackageError
 from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.planted_files import own_files_guarded
@@ -61,4 +62,5 @@ class EarlyInstall:
         """End uv, if it still runs."""
         if self._done is None:
             self._done = False
-            self._stack.close()
+            with contextlib.suppress(UnsafePackageError):  # what ended the command is the error to report
+                self._stack.close()
