@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -256,7 +257,7 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
     "deep": lambda note: note.write_text("[" * 100_000),
     "no object": lambda note: note.write_text("[]"),
     "too large": lambda note: note.write_text(note.read_text() + " " * noted_answer.MOST),
-    "of another key": changed(key=["check-driver"]),
+    "of another key": changed(key="0" * 64),
     "a status of an error": changed(status=5),
     "no status": changed(status=None),
     "no looks": changed(looks=None),
@@ -281,6 +282,30 @@ def test_a_note_of_another_user_is_not_believed(machine: Machine, monkeypatch: p
     assert noted_answer._read(str(note.parent), note.name)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert noted_answer._read(str(note.parent), note.name) is None
+
+
+def test_a_note_holds_no_variable_of_the_user(machine: Machine) -> None:
+    machine.run(A_VARIABLE="hunter2", OTHERS="swordfish")
+    (note,) = machine.notes()
+    assert not {"hunter2", "swordfish", "A_VARIABLE"} & set(re.findall(r"\w+", note.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("confstr", lambda _: "glibc 2.99"),
+        ("sched_getaffinity", lambda _: {77}),
+        ("uname", lambda: ("Linux", "other", "9.9", "", "x86_64")),
+    ],
+)
+def test_another_machine_has_another_key(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["check-driver"]
+    monkeypatch.setattr(sys, "stdout", sys.__stdout__)
+    monkeypatch.setattr(sys, "stderr", sys.__stderr__)
+    before = noted_answer.key_of(words)
+    assert before
+    monkeypatch.setattr(os, name, value)
+    assert noted_answer.key_of(words) != before
 
 
 def test_only_the_latest_notes_are_kept(machine: Machine) -> None:

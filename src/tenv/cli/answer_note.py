@@ -51,7 +51,7 @@ def noted(words: list[str], command: Callable[[], int]) -> int:
     with record.watching():
         status = command()
     with contextlib.suppress(_SpoiledError, OSError, ValueError):
-        _write(*place, {"key": key, **record.content(begun), "status": int(status)})
+        _write(*place, {"key": place[1], **record.content(begun), "status": int(status)})
     return status
 
 

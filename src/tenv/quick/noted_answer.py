@@ -44,7 +44,9 @@ def key_of(words: "list[str]") -> "list[str] | None":
         here = os.getcwd()
     except OSError:
         return None
-    machine = [str(os.geteuid()), str(os.getuid()), *os.uname()[:1], *os.uname()[2:]]
+    processors = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    machine = [str(os.geteuid()), str(os.getuid()), *os.uname(), libc, processors]
     python = [__version__, sys.version, sys.executable, *sys.path, repr(sys.flags)]
     variables = [f"{name}={value}" for name, value in sorted(environment().items())]
     return [*words, "", sys.argv[0], here, *shown, *machine, *python, "", *variables]
@@ -55,7 +57,10 @@ def _width(number: int) -> str:
 
 
 def place_of(key: "list[str]") -> "tuple[str, str] | None":
-    """Return the folder and the name of the note for a key; None where there is no folder for it."""
+    """Return the folder and the name of the note for a key; None where there is no folder for it.
+
+    The name is a digest, also within the note: the variables of a user's shell may hold passwords.
+    """
     data = own_folder("XDG_DATA_HOME", ".local/share")
     return (f"{data}/{FOLDER}", sha256("\0".join(key).encode("utf-8", "surrogateescape"))) if data else None
 
@@ -70,7 +75,7 @@ def answer(words: "list[str]") -> "int | None":
         key = key_of(words) if is_noted(words) else None
         place = place_of(key) if key else None
         note = _read(*place) if place else None
-        if note is None or note["key"] != key or not is_as_noted(note):
+        if place is None or note is None or note["key"] != place[1] or not is_as_noted(note):
             return None
         writes, status = [(int(number), str(text)) for number, text in note["writes"]], int(note["status"])
         if status not in (0, 1) or not all(text.isascii() for _, text in writes):
