@@ -18,9 +18,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from page import lines
+from reports import machine
 from sides import Figure, Row, Run, measure, run
 from uv import find_uv_bin
 
@@ -38,8 +38,6 @@ PEERS = ("pixi", "micromamba", "conda")
 FEW = 5  # rounds of what takes seconds
 MACHINES = 10_000
 ACTIVATIONS = 200
-DRIVERS = ("580.65.06", "535.104.12", "515.76", "570.133.20", "")
-GPUS = (("NVIDIA A100-SXM4-80GB", "8.0"), ("NVIDIA GeForce GTX 1660 Ti", "7.5"), ("NVIDIA H200", "9.0"))
 LOAD = "import json, sys\nfor name in sys.argv[1:]:\n for line in open(name): json.loads(line)"
 HASH = """\
 import hashlib, os, sys
@@ -169,20 +167,6 @@ class Bench:
         """Return how a package's files came from the cache."""
         record = Wheels(prefix).distributions()[0] / "METADATA"
         return "hard links" if record.stat().st_nlink > 1 else "copies or reflinks"
-
-
-def machine(plain: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return the report of one machine of the fleet; `plain` is that of this one."""
-    name, capability = GPUS[number % len(GPUS)]
-    driver = DRIVERS[number % len(DRIVERS)]
-    values = {
-        "hostname": f"node{number}",
-        "gpus": [{"name": name, "compute_capability": capability}],
-        "memory": (64 << 30) + 4096 * number,
-        "disk": {"path": "/home", "free": (500 << 30) + 4096 * number, "file_system": "ext4"},
-    } | ({"driver": driver} if driver else {})
-    facts = {key: {"value": value, "origin": "benchmark"} for key, value in values.items()}
-    return {**plain, **({} if driver else {"driver": {"missing": "no driver"}}), **facts}
 
 
 def rows(bench: Bench, rounds: int) -> Iterator[Row]:
