@@ -53,7 +53,7 @@ def programs() -> set[str]:
 
 
 def test_every_file_that_runs_by_its_path_is_run_here() -> None:
-    assert programs() == {"__main__.py", "activation/sandbox.py", "host/nvml_child.py"}
+    assert programs() == {"__main__.py", "activation/sandbox.py", "core/supervisor.py", "host/nvml_child.py"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell")
@@ -67,6 +67,18 @@ def test_the_sandbox_runs_a_program(site: Path, tmp_path: Path) -> None:
     assert (tmp_path / "own" / "file").is_file()
     confined = sys.platform == "linux" and has_landlock()
     assert (tmp_path / "other" / "file").exists() is not confined
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is supervised")
+def test_the_supervisor_runs_a_program_and_ends_what_it_left(site: Path, tmp_path: Path) -> None:
+    supervisor = site / "tenv" / "core" / "supervisor.py"
+    words = (sys.executable, "-I", "-S", supervisor, str(os.getpid()), "none", "/bin/sh", "-c")
+    done = run(*words, "echo said; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "said\n", "")
+    started = [*map(str, words), f"setsid sleep 600 & echo $! >{tmp_path}/pid; kill -TERM $PPID; wait"]
+    subprocess.run(started, capture_output=True, check=False, timeout=60)
+    left = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    assert not left.exists() or left.read_text().rpartition(")")[2].split()[0] == "Z"  # until somebody asks for it
 
 
 NVML = """\
