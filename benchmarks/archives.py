@@ -3,9 +3,10 @@
     python benchmarks/archives.py --runs 3 --folder /some/disk
 
 Five archives of 100 MB come from a server on this machine, which does nothing but send files: tenv fetches them in five
-connections, compares their sha256 while they are written, and keeps them by it; `curl --parallel` fetches them and
-`sha256sum` compares; `aria2c` does both by itself. Then one `tar.xz` is unpacked by tenv, which looks at every name and
-link and hashes every file, and by `tar`. Sides take turns; figures are medians; the first round is not counted.
+connections, compares their sha256 while they are written, and keeps them by it; so does a program of 15 lines that
+keeps nothing; `curl --parallel` fetches them and `sha256sum` compares; `aria2c`, where it is, does both by itself. Then
+one `tar.xz` is unpacked by tenv, which looks at every name and link and hashes every file, and by `tar`. Sides take
+turns; figures are medians; the first round is not counted.
 """
 
 import argparse
@@ -31,18 +32,35 @@ FETCH = """\
 import sys, threading
 from pathlib import Path
 from tenv.sources.archives.download import Fetcher
-from tenv.sources.archives.partial_file import Wanted
+from tenv.sources.archives.partial_file import RemoteFile
 from tenv.sources.archives.store import Store
 store = Store(Path(sys.argv[1]))
 fetcher = Fetcher()
 threads = [
-    threading.Thread(target=store.fetch, args=(fetcher, Wanted(url, url, sha256, int(size))))
+    threading.Thread(target=store.fetch, args=(fetcher, RemoteFile(url, url, sha256, int(size))))
     for url, sha256, size in (line.split() for line in sys.stdin)
 ]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 assert len([path for path in (store.folder / "files").iterdir()]) == len(threads)
 """
+
+PLAIN = """\
+import hashlib, sys, threading, urllib.request
+def fetch(url, sha256, name):
+    digest = hashlib.sha256()
+    with urllib.request.urlopen(url) as answer, open(name, "wb") as file:
+        while piece := answer.read(1 << 20):
+            file.write(piece)
+            digest.update(piece)
+    if digest.hexdigest() != sha256:
+        raise SystemExit(name)
+rows = [line.split() for line in sys.stdin]
+threads = [threading.Thread(target=fetch, args=(url, sha256, f"{sys.argv[1]}/{sha256}")) for url, sha256, _ in rows]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+"""What a program of 15 lines does: fetch in threads, and hash while it writes."""
 
 UNPACK = """\
 import sys
@@ -120,10 +138,14 @@ class Downloads:
             self.digests[f"f{number}"] = digest.hexdigest()
         self.server, self.url = serve(source)
 
+    def rows(self) -> str:
+        return "".join(f"{self.url}/{name} {sha256} {SIZE}\n" for name, sha256 in self.digests.items())
+
     def tenv(self) -> Run:
-        store = fresh(self.home / "tenv")
-        rows = "".join(f"{self.url}/{name} {sha256} {SIZE}\n" for name, sha256 in self.digests.items())
-        return run([sys.executable, "-c", FETCH, store], rows)
+        return run([sys.executable, "-c", FETCH, fresh(self.home / "tenv")], self.rows())
+
+    def plain(self) -> Run:
+        return run([sys.executable, "-c", PLAIN, fresh(self.home / "plain")], self.rows())
 
     def curl(self, *, compare: bool = True) -> Run:
         folder = fresh(self.home / "curl")
@@ -198,13 +220,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tenv-bench-", dir=given.folder) as folder:
         downloads = Downloads(Path(folder))
         try:
-            ways = (downloads.tenv, downloads.curl, downloads.aria2c, lambda: downloads.curl(compare=False))
-            ours, curl, aria, bare = measure(ways, given.runs)
+            ways = [downloads.tenv, downloads.plain, downloads.curl, lambda: downloads.curl(compare=False)]
+            ours, plain, curl, bare, *others = measure(
+                [*ways, *([downloads.aria2c] if shutil.which("aria2c") else ())], given.runs
+            )
         finally:
             downloads.server.kill()
             downloads.server.wait()
+        line("5 x 100 MB from loopback / 15 lines with five threads", ours, plain)
         line("5 x 100 MB from loopback / curl --parallel + sha256sum", ours, curl)
-        line("5 x 100 MB from loopback / aria2c with checksums", ours, aria)
+        for aria in others:
+            line("5 x 100 MB from loopback / aria2c with checksums", ours, aria)
         line("5 x 100 MB from loopback / curl --parallel, no sha256", ours, bare)
         for size in (50_000_000, 400_000_000):
             unpacking = Unpacking(Path(folder), size)

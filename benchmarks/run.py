@@ -190,13 +190,6 @@ def rows(bench: Bench, rounds: int) -> Iterator[Row]:
         each=ACTIVATIONS,
         most=0.001,
     )
-    yield Row(
-        "the same and `deactivate`",
-        lambda: bench.in_bash(f"tenv activate {bench.target}; tenv deactivate"),
-        {"an empty function": lambda: bench.in_bash("nothing")},
-        rounds=rounds,
-        each=ACTIVATIONS,
-    )
     few = min(FEW, rounds)
     uv = {"`uv venv` + `uv pip install`": bench.install}
     yield Row(f"`create {bench.target}`, warm cache", bench.create, uv, 1.15, min(rounds, 2 * FEW))

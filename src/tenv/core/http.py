@@ -25,7 +25,7 @@ __all__ = ["LATER", "Http", "HttpResponse", "Interrupted", "Unanswered"]
 LATER = (408, 425, 429, 500, 502, 503, 504)
 """Statuses of transient server errors, which are retried."""
 
-_CHUNK = 1 << 17  # fits into the processor's cache until it is hashed and written
+_CHUNK = 1 << 20  # of smaller pieces, threads wait for each other more often: 128 KiB takes a fifth more CPU time
 _CONNECTIONS = 8
 _REDIRECTS = 10
 _REFUSED = (401, 403)
