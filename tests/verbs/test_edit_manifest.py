@@ -123,6 +123,16 @@ def test_a_child_drops_what_its_parent_asks_for(locked: Project) -> None:
     assert "alpha" in (locked.folder / "locks" / "mine.lock").read_text()
 
 
+def test_what_a_parent_asks_for_is_named_where_it_changes(locked: Project) -> None:
+    locked.ok("init", "mine", "--extends", "tiny")
+    added = locked.ok("add", "mine", "alpha")
+    assert "note: tiny asks for alpha >=1, which this replaces\n" in added.err
+    dropped = locked.ok("drop", "mine", "alpha", "--json").data
+    assert dropped["lines"] == ["alpha (removed)", "alpha = false"]
+    assert dropped["notes"] == ["tiny asks for alpha >=1, which `alpha = false` takes away"]
+    assert locked.ok("add", "mine", "gamma", "--json").data["notes"] == []
+
+
 def test_init_makes_a_project_that_can_be_locked_and_created(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

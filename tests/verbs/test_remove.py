@@ -100,3 +100,9 @@ def test_a_terminal_is_asked_first(created: Project, typed: str, status: int) ->
     os.close(ours)
     assert created.prefix.is_dir() == (status != 0)
     assert "the environment of the default target tiny?" in said.decode()
+
+
+def test_the_removal_of_an_active_environment_says_so(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENV_PREFIX", str(created.prefix))
+    assert "is active in this shell" not in created.ok("remove", "tiny", "--dry-run").err
+    assert "it is active in this shell" in created.ok("remove", "tiny").err

@@ -23,6 +23,18 @@ def test_the_hint_for_a_mistyped_target_begins_with_the_nearest_name(project: Pr
     assert said.index("`tiny`") < said.index("tenv run tiny -- tinny true")
 
 
+def test_a_target_of_another_folder_keeps_its_place_in_the_hint(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENV_TARGET", "other")
+    monkeypatch.setenv("TENV_PREFIX", "/some where/.tenv/envs/other")
+    said = project.fails(2, "unknown-target", "run", "other", "--", "python", "-V")
+    assert "`tenv run --prefix '/some where/.tenv/envs/other' other -- COMMAND` uses it" in said
+    assert "-- other python" not in said
+    said = project.fails(2, "unknown-target", "run", "others", "--", "python", "-V")
+    assert "some where" not in said
+
+
 def script(project: Project, data: bytes) -> str:
     """Write an executable file and return its name."""
     file = project.folder / "script"

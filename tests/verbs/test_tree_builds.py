@@ -106,3 +106,27 @@ def test_nothing_is_built_twice(project: Project, tree: Path, tmp_path: Path, ki
     project.ok("create", "tiny")
     assert value(project) == "two"
     assert calls.read_text() == "built\n"
+
+
+def test_an_edit_whose_package_can_not_be_built_says_what_stays_and_what_takes_it_back(
+    project: Project, tree: Path
+) -> None:
+    good = write_tree(project.folder / "good")
+    for file in (good / "pyproject.toml", good / "backend" / "own_backend.py"):
+        file.write_text(file.read_text().replace("vision", "good"))
+    (good / "src" / "vision.py").rename(good / "src" / "good.py")
+    project.ok("lock", "tiny")
+    project.ok("create", "tiny")
+    project.ok("add", "tiny", str(good))
+    backend = tree / "backend" / "own_backend.py"
+    backend.write_text(
+        backend.read_text().replace("    project = _project()\n", '    raise ValueError("no compiler")\n')
+    )
+    before = project.lock.read_bytes()
+    said = " ".join(project.fails(8, "environment-broken", "add", "tiny", str(tree)).split())
+    assert "]: vision can't be built, and the environment is as it was" in said  # and not `good`
+    assert f"{project.manifest} and {project.lock} are written: vision = " in said
+    assert "hint: `tenv create tiny` tries again; `tenv drop tiny vision` takes the request back" in said
+    assert project.lock.read_bytes() != before
+    project.ok("drop", "tiny", "vision")
+    assert project.lock.read_bytes() == before

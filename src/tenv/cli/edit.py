@@ -102,11 +102,13 @@ def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline
         "manifest": str(done.target.file),
         "section": done.section,
         "lines": list(done.lines),
+        "notes": list(done.notes),
         "lock": str(done.locked.path),
         "changed": done.locked.changed,
         "prefix": str(done.created.prefix) if done.created else None,
     }
     lines = [f"{done.target.file} [{done.section}]: {line}" for line in done.lines]
+    lines += [f"note: {note}" for note in done.notes]
     lines.append(f"{done.locked.path} {'written' if done.locked.changed else 'is up to date'}")
     if done.created:
         lines.append(f"{done.target.name} is ready in {done.created.prefix}")

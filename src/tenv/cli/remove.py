@@ -1,5 +1,6 @@
 """``tenv remove``."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -55,7 +56,10 @@ def remove(voice: Voice, *, target: str | None, prefix: Path | None, no_wait: bo
         "breaks": [{**torch.to_json(), "environment": str(place)} for torch, place in removed.breaks],
     }
     done = "removed" if removed.removed else "would remove"
-    return Result(data, summary=[f"{done} {removed.prefix} ({format_bytes(removed.bytes)})"])
+    lines = [f"{done} {removed.prefix} ({format_bytes(removed.bytes)})"]
+    if removed.removed and os.environ.get("TENV_PREFIX") == str(removed.prefix):
+        lines.append("it is active in this shell, which finds other programs now: `tenv deactivate`")
+    return Result(data, summary=lines)
 
 
 def _of_prefix(context: "Context", prefix: Path) -> str:

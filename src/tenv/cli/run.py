@@ -1,5 +1,6 @@
 """``tenv run`` and ``tenv shell``."""
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -78,8 +79,21 @@ def run_program(
     except UnknownTargetError as error:
         if not target:  # the default one, which tenv.toml names
             raise
+        if arguments[:1] == ("--",):  # it stands where a target stands
+            raise UnknownTargetError(error.message, hint=_elsewhere(target, error.hint)) from error
         raise UnknownTargetError(error.message, hint=_forms(context, target, words, error.hint)) from error
     return begin(voice, context, plan)
+
+
+def _elsewhere(target: str, nearest: str) -> str:
+    """Return a hint for a target that this folder does not have; the active environment may be of another one."""
+    prefix = os.environ.get("TENV_PREFIX", "")
+    if not prefix or os.environ.get("TENV_TARGET") != target:
+        return nearest
+    at = shlex.quote(prefix)
+    return (
+        f"the active environment is of another folder: `tenv run --prefix {at} {target} -- COMMAND` uses it; {nearest}"
+    )
 
 
 def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) -> str:

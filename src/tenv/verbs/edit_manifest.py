@@ -49,6 +49,7 @@ class Edited:
         locked: The lock.
         created: The updated environment; None if there is none, or if the caller did not request it.
         missing: Whether there is no environment.
+        notes: What a parent of the target asks for and this changes, one sentence each.
     """
 
     target: Target
@@ -57,6 +58,7 @@ class Edited:
     locked: Locked
     created: Created | None = None
     missing: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class _ChangedMeanwhileError(Exception):
@@ -102,8 +104,12 @@ def _added(
         require_range(request, text, key)
     read = read_regular(target.file)
     document = _document(read)
+    new = [request.name for request in requests if not _has(document, request.name)]
     lines = tuple(_put(document, section, request, target.file.parent) for request in requests)
-    return _apply(context, target, section, lines, (read, document), tell, command, made=made)
+    asked = [row for request in requests for row in _inherited(context, document, request.name)]
+    notes = tuple(f"{what}, which this replaces" for _, _, what in asked)
+    back = f"`{shlex.join(['tenv', 'drop', name, *new])}` takes the request back" if new else ""
+    return _apply(context, target, section, lines, (read, document), tell, command, made=made, back=back, notes=notes)
 
 
 def _require_once(requests: Sequence[TypedRequest]) -> None:
@@ -146,6 +152,7 @@ def _dropped(
     read = read_regular(target.file)
     document = _document(read)
     lines: list[str] = []
+    notes: list[str] = []
     sections: list[str] = []
     for package in packages:
         found = list(_take(document, package))
@@ -154,13 +161,15 @@ def _dropped(
             known = {one for key in _NAMES for one in _everywhere(target.manifest, key)}
             hint = nearest(package, known) or f"`tenv show {name}` lists its requests"
             raise UsageError(f"{target.file} has no request for `{package}`", hint=hint)
-        for section, own in inherited:
+        for section, own, asked in inherited:
             _table(document, section)[own] = False
             found.append((section, f"{own} = false"))
+            notes.append(f"{asked}, which `{own} = false` takes away")
         sections += [section for section, _ in found]
         lines += [line for _, line in found]
     section = ", ".join(dict.fromkeys(sections))
-    return _apply(context, target, section, tuple(lines), (read, document), tell, command, made=made)
+    given = (read, document)
+    return _apply(context, target, section, tuple(lines), given, tell, command, made=made, notes=tuple(notes))
 
 
 def _own(context: Context, name: str) -> Target:
@@ -252,19 +261,32 @@ def _take(document: Any, package: str) -> "list[tuple[str, str]]":
     return found
 
 
-def _inherited(context: Context, document: "TOMLDocument", package: str) -> "list[tuple[str, str]]":
-    """Return the sections in which a parent asks for a package, each with the name there."""
+def _has(document: "TOMLDocument", package: str) -> bool:
+    """Return whether a manifest itself says something about a package."""
+    own = (name for section in _NAMES.values() for name in document.get(section, ()))
+    return any(normalize(name) == normalize(package) for name in own)
+
+
+def _inherited(context: Context, document: "TOMLDocument", package: str) -> "list[tuple[str, str, str]]":
+    """Return the sections in which a parent asks for a package, each with the name there and what is asked."""
     parent = str(document.get("extends", ""))
     if not parent:
         return []
     places = context.places
     above = read_manifest(parent, places.find_parent(parent), places.find_parent)
     return [
-        (_NAMES[key], own)
+        (_NAMES[key], own, f"{parent} asks for {own} {_range(above, key, own)}".rstrip())
         for key in _NAMES
         for own in sorted(_everywhere(above, key))
         if normalize(own) == normalize(package)
     ]
+
+
+def _range(manifest: Manifest, key: str, name: str) -> str:
+    """Return the range that a manifest asks for on the first platform on which it asks for a package."""
+    views = (manifest, *(manifest.on(platform) for platform in manifest.platforms))
+    asked = next(view.wanted(key)[name] for view in views if name in view.wanted(key))
+    return str(getattr(asked, "version", ""))
 
 
 @contextlib.contextmanager
@@ -284,9 +306,12 @@ def _taken_back(file: Path, before: bytes, after: bytes, within: Path | None) ->
 
 def _apply(
     context: Context, target: Target, section: str, lines: tuple[str, ...], edited: "tuple[bytes, TOMLDocument]",
-    tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool,
+    tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool, back: str = "",
+    notes: tuple[str, ...] = (),
 ) -> Edited:  # fmt: skip
     """Lock what the new manifest asks for, then write both files, then bring the environment up to date.
+
+    An error of the last step says that the files are written, and `back`, which takes the edit back.
 
     Raises:
         _ChangedMeanwhileError: The manifest is no longer what was read; nothing is written.
@@ -309,5 +334,11 @@ def _apply(
     created = None
     missing = context.environment(target.name, None).state() is None
     if made and not missing:
-        created = create(context, CreateRequest(target.name), tell)
-    return Edited(new, section, lines, locked, created, missing)
+        try:
+            created = create(context, CreateRequest(target.name), tell)
+        except TenvError as error:
+            error.message += f"\n{target.file} and {locked.path} are written: {', '.join(lines)}"
+            hints = (error.hint, f"`tenv create {target.name}` tries again", back)
+            error.hint = "; ".join(hint for hint in hints if hint)
+            raise
+    return Edited(new, section, lines, locked, created, missing, notes)

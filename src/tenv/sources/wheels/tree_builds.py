@@ -3,11 +3,13 @@
 uv runs the build backend that a tree names, with the rights of the user. What that needs comes from the index in use.
 """
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.names import normalize
 from tenv.locks.source_tree import LockedTree
 from tenv.sources.wheels.built_requirements import requirement_faults
 from tenv.sources.wheels.git_trees import git_environment
@@ -18,6 +20,9 @@ from tenv.targets.tree_request import TreeRequest
 from tenv.toolchain.discover import python_program
 
 __all__ = ["build_trees", "require_as_locked", "try_builds"]
+
+_FAILED = re.compile(r"[Ff]ailed to (?:download and )?build `([\w.-]+?)(?: @|==|`)")
+"""The package that uv could not build, in what it prints."""
 
 Builds = Sequence[tuple[LockedTree, TreeRequest]]
 """Rows of the lock, each with the request of the manifest."""
@@ -51,7 +56,8 @@ def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so:
         **git_environment({}),
     )
     if done.status:
-        raise uv.error(done.stderr, f"{', '.join(names)} can't be built{so}", EnvironmentBrokenError)
+        failed = [name for name in names if name in map(normalize, _FAILED.findall(done.stderr))] or names
+        raise uv.error(done.stderr, f"{', '.join(failed)} can't be built{so}", EnvironmentBrokenError)
 
 
 def try_builds(uv: Uv, python: Path, trees: Builds, target: str, values: Mapping[str, str]) -> None:
