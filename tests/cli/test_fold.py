@@ -85,6 +85,16 @@ def test_the_manylinux_line_of_audit_folds_beside_its_label(project: Project, tm
     assert set(outside) <= {word.rstrip(",") for word in piped.split()}
 
 
+def test_the_error_of_a_log_folds_beside_its_label(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(f"a.cpp:1:1: error: {'a long word ' * 9}\nmake: *** [a.o] Error 1\n")
+    words = ("explain", "--log", str(tmp_path / "a.log"))
+    [piped] = [line for line in call(*words).out.splitlines() if line.startswith("error:  line 1: ")]
+    text = bare(on_terminal(project, 60, *words))
+    start, *hung = re.findall(r"^error: .*\n(?: {8}\S.*\n)*", text, re.MULTILINE)[0].splitlines()
+    assert max(map(len, (start, *hung))) <= 60
+    assert " ".join([start, *(line.strip() for line in hung)]) == piped
+
+
 def test_a_pipe_gets_whole_lines_whatever_columns_says(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     before = project.ok("targets").out
     monkeypatch.setenv("COLUMNS", "40")

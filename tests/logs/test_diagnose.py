@@ -254,7 +254,14 @@ def test_the_command_names_step_error_and_cause() -> None:
 def test_standard_input_may_be_the_log(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
     ended = call("explain", "--log", "-")
-    assert (ended.status, ended.out) == (0, "standard input: no step failed\n")
+    assert (ended.status, ended.out) == (0, "standard input: no build is recognized in it\n")
+
+
+@pytest.mark.parametrize("log", sorted((HERE / "good").glob("*.log")), ids=lambda log: log.stem)
+def test_a_build_is_recognized_in_every_good_log_of_one(log: Path) -> None:
+    of_a_build = log.stem != "import-warnings"  # it is of a script
+    said = "no step failed" if of_a_build else "no build is recognized in it"
+    assert call("explain", "--log", str(log)).out == f"{log}: {said}\n"
 
 
 def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:

@@ -28,6 +28,36 @@ def test_an_unknown_code_is_an_error_of_usage() -> None:
     assert call("explain").status == 2
 
 
+@pytest.mark.parametrize("slip", ["TE1O4", "te1o4", "104", "ET104"])
+def test_a_slip_of_one_place_leads_to_the_rule(slip: str) -> None:
+    assert "hint: did you mean" in (err := call("explain", slip).err)
+    assert "`TE104`" in err
+
+
+@pytest.mark.parametrize("word", ["TE999", "TE", "xyz"])
+def test_a_word_far_from_every_rule_leads_to_their_list(word: str) -> None:
+    err = call("explain", word).err
+    assert "did you mean" not in err
+    assert "hint: the rules are TE001 to TE974: docs/check.md lists them" in err
+
+
+def test_a_file_given_as_a_rule_leads_to_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my build.log").write_text("ninja: build stopped: subcommand failed.\n")
+    ended = call("explain", "my build.log")
+    assert (ended.status, ended.out) == (2, "")
+    assert "hint: `tenv explain --log 'my build.log'` reads it\n" in ended.err
+
+
+@pytest.mark.parametrize("code", ["unknown-target", "[lock-stale]", "error[no-solution]"])
+def test_the_code_of_an_error_leads_to_its_explanation(code: str) -> None:
+    err = call("explain", code).err
+    word = code.removeprefix("error").strip("[]")
+    assert f"`{word}` is the code of an error" in err
+    assert "docs/guide/troubleshooting.md" in err
+    assert f"error[{word}]" in (ROOT / "docs" / "guide" / "troubleshooting.md").read_text()
+
+
 def test_the_pages_travel_in_the_wheel() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert build["force-include"]["docs/rules"] == "tenv/builtin/rules"

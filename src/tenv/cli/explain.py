@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command, not_empty
-from tenv.cli.fold import terminal_width
+from tenv.cli.fold import fold_beside, terminal_width
 from tenv.cli.output import Result, Voice, out, paint, print_findings
 from tenv.cli.page_text import render_page
 
@@ -51,7 +51,7 @@ def _log(name: str) -> Result:
     findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
-        click.echo("\n".join(_lines(found)))
+        out("\n".join(_lines(found)))
         print_findings(findings)
 
     return Result(found.to_json(), text=show, findings=findings)
@@ -60,10 +60,16 @@ def _log(name: str) -> Result:
 def _lines(found: "ExplainedLog") -> Iterator[str]:
     diagnosis = found.diagnosis
     if not diagnosis.failed:
-        yield f"{found.log}: no step failed"
+        yield f"{found.log}: {'no step failed' if found.is_build else 'no build is recognized in it'}"
         return
     for label, line in (("step", diagnosis.step), ("error", diagnosis.error)):
         if line is not None:
-            yield f"{label + ':':<7} line {line.number}: {line.text.strip()}"
+            yield _beside(f"{label + ':':<8}", f"line {line.number}: {line.text.strip()}")
     if diagnosis.cause is None:
         yield f"cause:  unknown (none of the {found.known} known causes matches)"
+
+
+def _beside(label: str, value: str) -> str:
+    """Return a value after its label; on a terminal folded beside it."""
+    width = terminal_width(sys.stdout)
+    return label + value if width is None else "\n".join(fold_beside(label, value, width))

@@ -1,14 +1,18 @@
 """Find the page of a rule."""
 
+import shlex
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 
 import tenv
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import UsageError
-from tenv.core.toml_reader import nearest
+from tenv.core.errors import TenvError, UsageError
 
 __all__ = ["Page", "codes", "explain"]
+
+_MOST_NEAR = 3
+"""Codes that a hint names at most; more of them say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,44 @@ def explain(code: str) -> Page:
     """Return the page of a rule; raises UsageError for an unknown code."""
     pages = {page.stem: page for page in sorted(_folder().glob("TE*.md"))}
     if code.upper() not in pages:
-        hint = nearest(code.upper(), pages) or f"the rules are {min(pages)} to {max(pages)}: `tenv explain TE101`"
-        raise UsageError(f"there is no rule `{code}`", hint=hint)
+        raise _unknown(code, pages)
     text = pages[code.upper()].read_text(encoding="utf-8")
     title = text.splitlines()[0].removeprefix("#").strip().removeprefix(f"{code.upper()}:").strip()
     return Page(code.upper(), title, text)
+
+
+def _unknown(code: str, pages: Collection[str]) -> UsageError:
+    """Return the error for a word that is no rule's code, with the way to what the word means."""
+    if Path(code).is_file():
+        return UsageError(f"`{code}` is a file, and no rule", hint=f"`tenv explain --log {shlex.quote(code)}` reads it")
+    word = code.strip("[]").lower().removeprefix("error[")
+    if word in _error_codes(TenvError):
+        return UsageError(
+            f"`{word}` is the code of an error, and only rules have pages",
+            hint=f'docs/guide/troubleshooting.md, "Troubleshooting by message", explains `error[{word}]`; the hint '
+            "below such an error has the next command",
+        )
+    near = [f"`{page}`" for page in pages if _is_slip(code.upper(), page)]
+    if 0 < len(near) <= _MOST_NEAR:
+        return UsageError(f"there is no rule `{code}`", hint=f"did you mean {' or '.join(near)}?")
+    listed = "docs/check.md lists them, `tenv explain TE101` prints one"
+    return UsageError(f"there is no rule `{code}`", hint=f"the rules are {min(pages)} to {max(pages)}: {listed}")
+
+
+def _is_slip(word: str, code: str) -> bool:
+    """Return whether a word is a code with one wrong or two exchanged characters, or its digits alone."""
+    if len(word) != len(code):
+        return word == code.removeprefix("TE")
+    wrong = [at for at in range(len(code)) if word[at] != code[at]]
+    if len(wrong) == 2:  # noqa: PLR2004
+        first, second = wrong
+        return second == first + 1 and (word[first], word[second]) == (code[second], code[first])
+    return len(wrong) == 1
+
+
+def _error_codes(kind: type[TenvError]) -> set[str]:
+    """Return the codes of an error and of all that derive from it."""
+    return {kind.code}.union(*map(_error_codes, kind.__subclasses__()))
 
 
 def _folder() -> Path:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose
+from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose, is_build
 from tenv.checks.build_log.log_lines import LogLine
 from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
@@ -28,11 +28,13 @@ class ExplainedLog:
         log: The name of the log.
         diagnosis: The diagnosis.
         known: The number of causes in the table.
+        is_build: Whether the log has a line that a build prints.
     """
 
     log: str
     diagnosis: Diagnosis
     known: int
+    is_build: bool
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -72,7 +74,9 @@ def explain_log(context: Context, name: str) -> ExplainedLog:
         hint = "`ninja 2>&1 | tee build.log` writes the log of a build"
         raise UsageError(f"{shown}: can't be read: {reason}", hint=hint) from error
     table = user_facts(context).build_failures
-    return ExplainedLog(shown, diagnose(decode(raw).split("\n"), table), len(table.failures))
+    lines = decode(raw).split("\n")
+    found = diagnose(lines, table)
+    return ExplainedLog(shown, found, len(table.failures), found.failed or is_build(lines))
 
 
 def _line(line: LogLine | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks
 
-__all__ = ["Cause", "Diagnosis", "diagnose"]
+__all__ = ["Cause", "Diagnosis", "diagnose", "is_build"]
 
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
@@ -33,6 +33,15 @@ _ERROR = re.compile(
     r"LNK\d{4}|No rule to make target|^\s*(/bin/)?(ba)?sh: .*: (command )?not found$|^ld: (?!warning)",
     re.IGNORECASE,
 )
+_BUILD = re.compile(
+    r"^\[ *\d+(/\d+|%)\] |^\[ *\d+%\] Built|^-- \S|^(ninja|g?make(\[\d+\])?|cmake|Scanning dependencies of target)\b"
+    r"|^(running|copying|creating|writing|building|compiling|linking) \S"
+    r"|^(Collecting|Building|Successfully|Processing) \S"
+    r"|^\S*\b(gcc|g\+\+|cc|c\+\+|clang(\+\+)?|nvcc|hipcc|cl|ld)(-\d+)?(\.exe)?:? |^(Cloning into|Submodule) "
+    r"|[:)] ?(fatal )?(warning|error)( \w+)?: "
+)
+"""Lines that only a build, or a tool of it, prints."""
+
 _FRAME = re.compile(
     r"warning|subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
     r"|^subprocess\.CalledProcessError|^error: (metadata-generation-failed|legacy-install-failure|failed-wheel-build)"
@@ -103,6 +112,11 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
     any_ = tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)
     found = _diagnose(log, replace(table, failures=own))
     return found if found.cause else _diagnose(log, replace(table, failures=any_))
+
+
+def is_build(lines: Iterable[str]) -> bool:
+    """Return whether any line of a text is one that a build prints."""
+    return any(_BUILD.search(line.text) for line in clean(lines))
 
 
 def _diagnose(log: Sequence[LogLine], table: BuildFailureTable) -> Diagnosis:
