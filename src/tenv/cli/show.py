@@ -73,12 +73,13 @@ def _print(shown: "Shown") -> None:
         ("PACKAGE", "KIND", "REQUESTED", f"LOCKED ({shown.platform})", "SIZE", *(["FEATURE"] if features else [])),
         [_row(row, with_features=features) for row in shown.packages],
     )
+    offered = shown.offered
     for row in shown.packages:
         if row.get("licence"):
             out(f"license of {row['name']}: {row['licence']}")
         if row.get("trust") == "first-use":
             prose(f"{row['name']}: its sha256 was recorded at the first download; no publisher names one")
-        if row["name"] in shown.offered:
+        if row["name"] in offered:
             prose(f"{row['name']}: optional; `tenv lock {shown.target.name} --trust-first-use` adds it")
 
 
