@@ -1,9 +1,13 @@
 """How `tenv diff` writes values of locks for people."""
 
+from dataclasses import replace
+
 import pytest
 
-from tenv.cli.diff import change_text
-from tenv.locks.difference import ValueChange
+from tenv.cli.diff import change_text, outline
+from tenv.facts.tables import load_facts
+from tenv.locks.difference import ValueChange, compare
+from tenv.locks.lock import Lock, Wheel
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,13 @@ from tenv.locks.difference import ValueChange
 )
 def test_a_request_is_shown_as_it_is_written(old: str, new: str, shown: str) -> None:
     assert change_text(ValueChange("request", "request", old, new), ()) == shown
+
+
+def test_a_changed_value_of_the_same_file_is_named() -> None:
+    wheel = Wheel("a", "1", "a-1-py3-none-any.whl", "0" * 64, 1, ("3.12",))
+    old, new = (
+        Lock("t", ("linux-64",), {"linux-64": (one,)}, {}, {}, "0")
+        for one in (wheel, replace(wheel, features=("debug",)))
+    )
+    [line] = outline(compare(old, new, load_facts()))
+    assert "~ a  1, changed: features  " in line

@@ -44,7 +44,7 @@ def test_works_in_a_folder_with_blanks_and_other_letters(locked: Project, tmp_pa
 def test_locks_first_where_there_is_no_lock(project: Project) -> None:
     project.narrow()
     err = project.ok("create", "tiny").err
-    assert f"{project.lock}: it is missing: locked again\n" in err
+    assert f"{project.lock}: no lock yet: locked\n" in err
     assert project.lock.is_file()
 
 

@@ -196,7 +196,7 @@ def _versions(row: "PackageChange") -> str:
         return f"{row.new}, build {' → '.join(builds.pop())}"
     if any(old and new and old.digest != new.digest for old, new in row.pieces.values()):
         return f"{row.new}, another file"
-    return f"{row.new}, another {', '.join(dict.fromkeys(one.name for one in row.fields))}"
+    return f"{row.new}, changed: {', '.join(dict.fromkeys(one.name for one in row.fields))}"
 
 
 def _sizes(row: "PackageChange") -> str:

@@ -32,7 +32,9 @@ def rollback(
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         way = find_way(context, target, prefix)
-        for line in outline(way.difference) if way.difference is not None else ():
+        changes = outline(way.difference) if way.difference is not None else []
+        verb = "would go" if dry_run else "goes"
+        for line in (f"{way.target} {verb} back to {way.lock}{':' if changes else ''}", *changes):
             progress.say(line)
         made = None if dry_run else go_back(context, way, prefix, wait=not no_wait)
     data = {
@@ -44,7 +46,7 @@ def rollback(
         "difference": way.difference.to_json() if way.difference is not None else None,
     }
     if made is None:
-        return Result(data, summary=[f"{way.target} would go back to {way.lock}"])
+        return Result(data)
     again = f"`tenv create {way.target}` installs the present lock again"
     return Result(
         data,

@@ -287,7 +287,9 @@ def _lock(job: Creation) -> None:
     # The lock is solved with every feature, so it is judged with every feature too.
     judged = judge_lock(job.target, job.lock_read) if job.target.manifest.features else job.judged
     locked = lock_target(job.context, job.target, judged=judged)
-    job.context.progress.say(f"{locked.path}: {'; '.join(locked.differences)}: locked again")
+    missing = judged is not None and isinstance(judged.error, LockMissingError)
+    why = "no lock yet: locked" if missing else f"{'; '.join(locked.differences)}: locked again"
+    job.context.progress.say(f"{locked.path}: {why}")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
     job.take_lock(take(locked.lock, job.features), target)
     job.ask_rules(job.lock)
