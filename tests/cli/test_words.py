@@ -122,3 +122,35 @@ def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project)
     hint = call("run", "python", "-V").err.partition("hint: ")[2]
     forms = "`tenv run tiny -- python -V` names a target, `tenv run -- python -V` uses the default; "
     assert hint.startswith(forms)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ("diff", "`tenv diff` lacks OLD", "the form is `tenv diff OLD [NEW]`, such as `tenv diff cuda130 cuda132`; "),
+        ("export", "`tenv export` lacks FORMAT", "the form is `tenv export FORMAT [TARGET]`, such as `tenv export "),
+        (
+            "check cpu cuda130",
+            "`tenv check` does not take the further word `cuda130`",
+            "it takes one target: `tenv check cpu`, then `tenv check cuda130`\n",
+        ),
+        (
+            "create a b c",
+            "`tenv create` does not take the further words `b c`",
+            "the form is `tenv create [TARGET]`, such as `tenv create auto`; `tenv create --help` shows its options\n",
+        ),
+        (
+            "tree tiny rich",
+            "`tenv tree` does not take the further word `rich`",
+            "`tenv tree tiny --invert rich` prints what requires rich\n",
+        ),
+        ("info all", "`tenv info` does not take the word `all`", "the form is `tenv info`"),
+        ("run", "`tenv run` lacks ", "the form is `tenv run "),
+    ],
+)
+def test_a_missing_or_superfluous_word_leads_to_the_form(words: str, message: str, hint: str, project: Project) -> None:
+    assert project.folder
+    ended = call(*words.split())
+    assert (ended.status, ended.out) == (2, "")
+    assert f"error[usage]: {message}" in ended.err
+    assert f"hint: {hint}" in ended.err

@@ -75,3 +75,7 @@ def test_a_python_that_can_not_be_fetched_is_a_network_error(offered: Project, i
     with offered.index.failing(Fault.ERROR, "python.tar.gz"):
         err = offered.fails(6, "network", "create", "tiny", "--python", OTHER)
     assert f"this machine has no Python {OTHER}, and uv can't download one" in err
+    [hint] = [line for line in err.splitlines() if line.startswith("hint: ")]
+    assert f"this machine has Python {HERE}: `tenv create tiny --python {HERE}` takes it" in hint
+    assert "UV_PYTHON_INSTALL_MIRROR" in hint
+    assert "UV_DEFAULT_INDEX" not in hint

@@ -90,6 +90,16 @@ def test_what_the_revision_can_not_be_built_with_is_not_chosen() -> None:
     assert uv.fetched == ["3.12"]
 
 
+def test_without_the_network_the_pythons_of_the_machine_are_named() -> None:
+    with pytest.raises(NetworkError) as caught:
+        choose(OffNetwork([MACHINE[0], MACHINE[1]]), wanted="3.12")
+    here = "this machine has Python 3.11, 3.13: `tenv create t --python 3.13` takes it"
+    assert caught.value.hint == f"{here}; or check the network"
+    with pytest.raises(NetworkError) as caught:
+        choose(OffNetwork([]), wanted="3.12")
+    assert caught.value.hint == "check the network"
+
+
 def test_an_environment_keeps_its_python() -> None:
     assert choose(FakeUv(MACHINE), old="3.12") == "3.12.4"
     assert choose(FakeUv(MACHINE), old="") == "3.13.1"

@@ -106,7 +106,10 @@ def _main(arguments: list[str]) -> None:
     except click.ClickException as error:
         if fault := _variable_fault(error):
             leave(voice.fail(name, fault))
-        leave(voice.fail(name, UsageError(_message_of(error), hint=_hint_for(name, arguments))))
+        from tenv.cli.usage_errors import form_fault  # late: only for errors
+
+        message, hint = form_fault(error) or (_message_of(error), "")
+        leave(voice.fail(name, UsageError(message, hint=_hint_for(name, arguments, hint))))
     except OSError as error:  # the help could not be written
         hush()
         leave(voice.fail(name, unusable(error)))
@@ -126,13 +129,13 @@ def _message_of(error: Any) -> str:
     return str(error.format_message()).rstrip(".")
 
 
-def _hint_for(name: str, arguments: list[str]) -> str:
-    """Return the hint for words that tenv does not take: the command for a word of another tool, else the help."""
+def _hint_for(name: str, arguments: list[str], form: str) -> str:
+    """Return the hint for words that tenv does not take: the way of a word of another tool, the form, or the help."""
     from tenv.cli.other_words import way_of  # late: as in the caller
 
     way = way_of(name, arguments[arguments.index(name) + 1 :]) if name else ""
     command = f"tenv {name}" if name in COMMANDS else "tenv"
-    return way or f"`{command} --help` shows what it takes"
+    return way or form or f"`{command} --help` shows what it takes"
 
 
 def _name_other() -> None:

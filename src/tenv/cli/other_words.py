@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tenv.core.errors import TenvError
 
-__all__ = ["OTHER_WORDS", "SECOND_WORDS", "is_pair", "way_of"]
+__all__ = ["OTHER_WORDS", "SECOND_WORDS", "is_pair", "target_names", "way_of"]
 
 OTHER_WORDS = {
     "install": "`tenv create TARGET` makes the environment of a target, `tenv add TARGET PACKAGE` asks for a package",
@@ -64,7 +64,7 @@ _VERBS = frozenset({"install", "uninstall", "add", "remove", "list", "show", "fr
 
 def is_pair(words: Sequence[str]) -> bool:
     """Return whether words begin as those of another tool, with a second word that is no target."""
-    return (*words[:2],) in SECOND_WORDS and words[1] not in _targets()
+    return (*words[:2],) in SECOND_WORDS and words[1] not in target_names()
 
 
 def way_of(name: str, arguments: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ def way_of(name: str, arguments: Sequence[str]) -> str:
         return ""
     if name == "pip" and given[:1] and given[0] in _VERBS:  # `pip install numpy`
         given = given[1:]
-    targets = _targets()
+    targets = target_names()
     named = next((word for word in given if word in targets), "")
     way = re.sub(r"\bTARGET\b", shlex.quote(named) if named else _default_word(), way)
     if name == "pip":
@@ -94,7 +94,8 @@ def way_of(name: str, arguments: Sequence[str]) -> str:
     return way
 
 
-def _targets() -> frozenset[str]:
+def target_names() -> frozenset[str]:
+    """Return the names of the targets here; empty where the folders can't be read."""
     from tenv.targets.search import find_places  # late: a mistyped command alone needs it
 
     with contextlib.suppress(TenvError):

@@ -59,6 +59,7 @@ def choose_python(
         program = uv.fetch_python(minor)
     except NetworkError as error:
         if not (unfit and (others := uv.interpreters(minors))):
+            error.hint = _with_others(uv, target.name, [one for one in minors if one != minor], error.hint)
             raise
         other = others[0].version.major_minor
         error.hint = f"install Python {minor}, or use `--python {other}`, with which this PyTorch can't be built"
@@ -67,3 +68,12 @@ def choose_python(
     if fetched is None:
         raise EnvironmentBrokenError(f"the downloaded Python {program} does not run")
     return fetched
+
+
+def _with_others(uv: "Uv", target: str, minors: Collection[str], hint: str) -> str:
+    """Return a hint with the minors that this machine has, newest last, before what it says."""
+    here = sorted((minor for minor in minors if uv.interpreters([minor])), key=Version)
+    if not here:
+        return hint
+    have = f"this machine has Python {', '.join(here)}: `tenv create {target} --python {here[-1]}` takes it"
+    return f"{have}; or {hint}" if hint else have

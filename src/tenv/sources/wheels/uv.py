@@ -24,7 +24,7 @@ from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
 from tenv.sources.wheels.unpacked_size import watched_unpacking
-from tenv.sources.wheels.uv_output import download_progress, ended_by_itself, index_urls, mismatched
+from tenv.sources.wheels.uv_output import CHECK_INDEX, download_progress, ended_by_itself, index_urls, mismatched
 from tenv.sources.wheels.uv_program import UvProgram
 from tenv.sources.wheels.uv_requirements import (
     first_that_fits,
@@ -39,6 +39,10 @@ from tenv.targets.manifest import Manifest
 __all__ = ["Uv"]
 
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
+
+
+_MIRROR = "install it with the system's package manager, or set UV_PYTHON_INSTALL_MIRROR to a mirror of uv's Pythons"
+"""The hint for a Python that can't be fetched: uv's Pythons come from a server of their own, which is no index."""
 
 
 class Uv(UvProgram):
@@ -206,10 +210,12 @@ class Uv(UvProgram):
             done = self.run("python", "install", "--no-bin", minor)
             if done.status:
                 what = f"this machine has no Python {minor}, and uv can't download one"
-                raise self.error(done.stderr, what, NetworkError)
+                error = self.error(done.stderr, what, NetworkError)
+                error.hint = _MIRROR if error.hint in ("", CHECK_INDEX) else error.hint
+                raise error
             found = self.run("python", "find", "--managed-python", minor)
         if found.status or not found.stdout.strip():
-            raise NetworkError(f"this machine has no Python {minor}, and uv can't download one")
+            raise NetworkError(f"this machine has no Python {minor}, and uv can't download one", hint=_MIRROR)
         return Path(found.stdout.strip())
 
     def make_environment(

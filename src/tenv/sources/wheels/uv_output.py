@@ -19,7 +19,7 @@ from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
 
-__all__ = ["download_progress", "ended_by_itself", "index_urls", "mismatched", "uv_error"]
+__all__ = ["CHECK_INDEX", "download_progress", "ended_by_itself", "index_urls", "mismatched", "uv_error"]
 
 _BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -51,6 +51,9 @@ def _bytes(text: str) -> int:
     match = re.fullmatch(r"([\d.]+) ?([KMGT]?i?B)", text)
     return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
 
+
+CHECK_INDEX = "check the network and the index (UV_DEFAULT_INDEX, pip.conf), then run the same command again"
+"""The hint for a file of an index that can't be fetched."""
 
 _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     (
@@ -91,7 +94,7 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
             re.IGNORECASE,
         ),
         NetworkError,
-        "check the network and the index (UV_DEFAULT_INDEX, pip.conf), then run the same command again",
+        CHECK_INDEX,
     ),
     (re.compile(r"No solution found|unsatisfiable|not found in", re.IGNORECASE), NoSolutionError, ""),
 )

@@ -1,0 +1,59 @@
+"""What tenv says where a command lacks a word, or has one too many: the form that it takes."""
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from tenv.cli.examples import EXAMPLES
+
+__all__ = ["form_fault"]
+
+_EXTRA = "Got unexpected extra argument"
+
+
+def form_fault(error: click.ClickException) -> tuple[str, str] | None:
+    """Return the message and the hint for a missing word or one too many; None for other faults.
+
+    Args:
+        error: What the parser found.
+    """
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or context.info_name is None:
+        return None
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
+        return f"`{context.command_path}` lacks {error.param.human_readable_name}", _form(context)
+    if not error.message.startswith(_EXTRA):
+        return None
+    # The parser keeps the words nowhere but in its message.
+    words = error.message.partition("(")[2].rpartition(")")[0].split(" ")
+    given = [one for one in context.command.params if isinstance(one, click.Argument) and context.params.get(one.name)]
+    further = "further " if given else ""
+    message = f"`{context.command_path}` does not take the {further}word{'s'[: len(words) > 1]} `{' '.join(words)}`"
+    return message, _way(context, words) or _form(context)
+
+
+def _way(context: click.Context, words: Sequence[str]) -> str:
+    """Return the command for words after a target; empty where tenv does not know what they mean."""
+    from tenv.cli.other_words import target_names  # late: reads the folders of manifests
+
+    target = context.params.get("target")
+    if not isinstance(target, str):
+        return ""
+    command = context.command_path
+    if context.info_name == "tree" and len(words) == 1:
+        line = f"{command} {shlex.quote(target)} --invert {shlex.quote(words[0])}"
+        return f"`{line}` prints what requires {words[0]}"
+    if target_names().issuperset((target, *words)):
+        lines = [f"`{command} {one}`" for one in (target, *words)]
+        return f"it takes one target: {', then '.join(lines)}"
+    return ""
+
+
+def _form(context: click.Context) -> str:
+    """Return the words that a command takes, with an example."""
+    pieces = [piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    form = " ".join([context.command_path, *pieces])
+    example = next(iter(EXAMPLES.get(context.info_name or "", ())), "")
+    such = f", such as `{example}`" if example and example != form else ""
+    return f"the form is `{form}`{such}; `{context.command_path} --help` shows its options"
