@@ -88,7 +88,10 @@ def test_add_brings_an_environment_up_to_date(created: Project) -> None:
 
 def test_without_a_solution_nothing_is_written(created: Project) -> None:
     before = created.manifest.read_bytes(), created.lock.read_bytes(), created.state_file.read_bytes()
-    created.fails(5, "no-solution", "add", "tiny", "alpha>=99")
+    said = created.fails(5, "no-solution", "add", "tiny", "alpha>=99")
+    assert "hint: `tenv add tiny alpha==1.0`\n" in said
+    said = created.fails(5, "no-solution", "add", "Alpha >=99", "gamma", "--pypi", "--no-create")
+    assert "hint: `tenv add --pypi --no-create Alpha==1.0 gamma`\n" in said
     created.fails(2, "usage", "add", "tiny", "alpha @ x")
     created.fails(3, "manifest", "add", "tiny", "--archive", "alpha>=1")
     assert (created.manifest.read_bytes(), created.lock.read_bytes(), created.state_file.read_bytes()) == before

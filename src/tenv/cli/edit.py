@@ -1,5 +1,7 @@
 """``tenv add`` and ``tenv drop``."""
 
+import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from tenv.verbs.edited_target import EditedTarget
 
 __all__ = ["add", "drop"]
+
+_LINE = re.compile(r'set (?P<name>[\w.-]+) = "(?P<version>[^"]+)"(?! in \[)')
+"""A line of a manifest in a hint; one for another section has the section behind it."""
+_NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?P<extras> *\[[^\]]*\])?")
+"""The beginning of a typed package."""
 
 _Tell = Callable[[Sequence[Any]], None]
 
@@ -49,11 +56,20 @@ def add(
     Without an option, a package stays in its present section. A new one is a conda package if the target's Python is
     one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing.
     """
+    from tenv.core.errors import NoSolutionError
+    from tenv.targets.sections import SECTIONS
     from tenv.verbs.edit_manifest import add as edit  # late: loads what it needs
 
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "add", (target, *specs), voice.say)
-        return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create)
+        try:
+            return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create)
+        except NoSolutionError as error:
+            options = [f"--{section.option}" for section in SECTIONS if key == section.key]
+            named = [] if chosen.packages == (target, *specs) else [chosen.name]
+            start = ["tenv", "add", *named, *options, *(["--no-create"] if no_create else [])]
+            error.hint = _as_words(error.hint, start, chosen.packages)
+            raise
 
     return _edited(voice, work, offline=offline)
 
@@ -77,6 +93,28 @@ def drop(voice: Voice, *, target: str | None, packages: tuple[str, ...], no_crea
         return edit(context, chosen.name, chosen.packages, tell, made=not no_create)
 
     return _edited(voice, work, offline=offline)
+
+
+def _as_words(hint: str, start: Sequence[str], specs: Sequence[str]) -> str:
+    """Return a hint with the command to type in place of the line of a manifest, for a package of the command line.
+
+    Args:
+        hint: The hint, such as ``set numpy = "2.4.6", or remove scipy``.
+        start: The command up to its packages.
+        specs: The packages as typed.
+    """
+    from tenv.core.names import normalize  # late: only for errors
+
+    def command(match: re.Match[str]) -> str:
+        version = match["version"] if match["version"][0] in "<>=!~" else f"=={match['version']}"
+        words = []
+        for spec in specs:
+            typed = _NAME.match(spec)
+            named = typed is not None and normalize(typed["name"]) == normalize(match["name"])
+            words.append(f"{typed[0]}{version}" if typed and named else spec)
+        return f"`{shlex.join([*start, *words])}`" if words != [*specs] else match[0]
+
+    return _LINE.sub(command, hint)
 
 
 def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Callable[[str], None]) -> "EditedTarget":
