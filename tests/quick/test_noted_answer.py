@@ -219,6 +219,16 @@ def test_a_program_that_takes_long_is_not_noted(machine: Machine) -> None:
     assert machine.notes() == []
 
 
+@pytest.mark.parametrize("file", ["lib/libcuda.so.1", "cuda/include/cuda_runtime_api.h"])
+def test_a_file_that_is_too_large_is_not_noted(machine: Machine, file: str) -> None:
+    path = machine.folder / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"\x7fELF")
+    os.truncate(path, 100 << 20)  # as the driver's library is
+    assert shown(machine).status in (0, 1)
+    assert machine.notes() == []
+
+
 def test_another_folder_has_an_answer_of_its_own(machine: Machine, tmp_path: Path) -> None:
     assert_noted(machine)
     machine.project.folder = tmp_path

@@ -131,6 +131,12 @@ class _Record:
         self._note("a", f"{os.fspath(path)}\0{mode}", str(found))
         return found
 
+    def _content(self, path: str) -> None:
+        try:
+            self._note("o", path, looks.LOOKS["o"](path))
+        except ValueError:  # too large, or no path at all, of which the opening itself complains
+            self._spoiled = True
+
     def _opens(self, opening: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that opens files for reading and notes their content; for writing, it spoils the note."""
 
@@ -140,7 +146,7 @@ class _Record:
                 if os.fspath(path) == os.devnull:
                     pass
                 elif reads and "dir_fd" not in options and isinstance(os.fspath(path), str):
-                    self._note("o", path, looks.LOOKS["o"](os.fspath(path)))
+                    self._content(os.fspath(path))
                 else:
                     self._spoiled = True
             return opening(path, mode, *rest, **options)

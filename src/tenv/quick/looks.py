@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LOOKS", "Program", "environment", "of_entries", "of_stat"]
 
 _LARGEST = 64 * 1024 * 1024
+"""Maximum bytes of a file whose content is noted."""
 _LIVING = ("/proc/", "/sys/", "/dev/")
 """Folders whose files have times and inodes of the moment."""
 _OWN = ("_", "SHLVL", "OLDPWD")
@@ -70,12 +71,18 @@ def _entries(path: str) -> str:
 
 
 def _content(path: str) -> str:
-    """Return the kind and the digest of a file; of a folder that is opened, what `stat` gives."""
+    """Return the kind and the digest of a file; of a folder that is opened, what `stat` gives.
+
+    Raises:
+        ValueError: The file is larger than what is read of one: a library of the driver, a sparse file.
+    """
     handle = _open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             return of_stat(path, info)
+        if info.st_size > _LARGEST:
+            raise ValueError(path)
         data = bytearray()
         while piece := os.read(handle, _PIECE if path.startswith(_LIVING) else info.st_size + 1):
             data += piece
