@@ -9,7 +9,7 @@ import tenv
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
 
-__all__ = ["Page", "codes", "explain"]
+__all__ = ["Page", "codes", "error_codes", "explain"]
 
 _MOST_NEAR = 3
 """Codes that a hint names at most; more of them say nothing."""
@@ -54,7 +54,7 @@ def _unknown(code: str, pages: Collection[str]) -> UsageError:
     if Path(code).is_file():
         return UsageError(f"`{code}` is a file, and no rule", hint=f"`tenv explain --log {shlex.quote(code)}` reads it")
     word = code.strip("[]").lower().removeprefix("error[")
-    if word in _error_codes(TenvError):
+    if word in error_codes():
         return UsageError(
             f"`{word}` is the code of an error, and only rules have pages",
             hint=f'docs/guide/troubleshooting.md, "Troubleshooting by message", explains `error[{word}]`; the hint '
@@ -78,9 +78,9 @@ def _is_slip(word: str, code: str) -> bool:
     return len(wrong) == 1
 
 
-def _error_codes(kind: type[TenvError]) -> set[str]:
-    """Return the codes of an error and of all that derive from it."""
-    return {kind.code}.union(*map(_error_codes, kind.__subclasses__()))
+def error_codes(kind: type[TenvError] = TenvError) -> set[str]:
+    """Return the code of every error that derives from one."""
+    return {found for one in kind.__subclasses__() for found in (one.code, *error_codes(one))}
 
 
 def _folder() -> Path:
