@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tenv.quick import looks, noted_answer
+from tenv.quick import noted_answer
 from tenv.quick.short_way import OFF
 from tests.support.projects import Ended, Project
 
@@ -273,6 +273,9 @@ TAMPERED: dict[str, Callable[[Path], object]] = {
     "no looks": changed(looks=None),
     "an unknown look": changed(looks=[["x", "/", ""]]),
     "no program": changed(programs=[[["/nowhere/program"], {}, ""]]),
+    "no number": changed(status=float("inf")),
+    "no words": changed(programs=[[[], {}, ""]]),
+    "a mode too large": changed(looks=[["a", f"/\0{1 << 80}", "True"]]),
     "letters": changed(writes=[[1, "\u00e9"]]),
 }
 
@@ -284,6 +287,52 @@ def test_a_note_that_may_not_be_trusted_is_not_believed(machine: Machine) -> Non
         assert machine.run() == whole
         tamper(machine.mark())
         assert machine.run() == whole, tampered
+
+
+@pytest.mark.parametrize("of_link", [True, False], ids=["link", "writable by others"])
+def test_nothing_is_removed_from_a_folder_that_may_not_be_trusted(machine: Machine, of_link: bool) -> None:
+    letters = machine.folder / "letters"
+    there = machine.data / noted_answer.FOLDER
+    machine.data.mkdir(parents=True)
+    if of_link:
+        there.symlink_to(letters)
+    else:
+        letters = there
+    letters.mkdir()
+    letters.chmod(0o755 if of_link else 0o777)
+    for number in range(20):
+        (letters / f"{number}").touch()
+    assert machine.run().status == 0
+    assert len([*letters.iterdir()]) == 20
+
+
+STREAMS = {
+    "a reader that has gone": "COMMAND | true; echo ${PIPESTATUS[0]}",
+    "a full device": "COMMAND >/dev/full; echo $?",
+    "errors on a full device": "COMMAND 2>/dev/full; echo $?",
+    "both on a full device": "COMMAND >/dev/full 2>&1; echo $?",
+    "one file": "COMMAND 2>&1",
+    "no standard output": "COMMAND >&-; echo $?",
+}
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+def test_streams_that_fail(machine: Machine, streams: str) -> None:
+    machine.project.manifest.write_text("platforms = [")  # which standard error names
+
+    def run(words: str, **more: str) -> Ended:
+        wrapped = ("bash", "-c", words.replace("COMMAND", '"$@"'), "bash")
+        return machine.project.run(*machine.words, wrapped=wrapped, environment={**machine.environment, **more})
+
+    machine.environment["PYTHONUNBUFFERED"] = ""
+    whole = run(STREAMS[streams], **{OFF: "0"})
+    assert (run("COMMAND").status, len(machine.notes())) == (0, 1)
+    assert [run(STREAMS[streams]), run(STREAMS[streams])] == [whole, whole]
+
+
+def test_a_program_has_the_signals_that_it_always_has(machine: Machine) -> None:
+    machine.program("cuda/bin/nvcc", "yes | head -1 >&2; echo 'release 12.4, V12.4.131'")
+    assert_noted(machine)
 
 
 def test_a_note_of_another_user_is_not_believed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,36 +377,3 @@ def test_only_the_latest_notes_are_kept(machine: Machine) -> None:
 def test_a_folder_that_can_t_be_written_is_no_error(machine: Machine) -> None:
     (machine.folder / "data").write_text("no folder")
     assert machine.run() == machine.run(**{OFF: "0"})
-
-
-@pytest.mark.parametrize("kind", looks.LOOKS)
-def test_each_look_sees_what_changes(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "it"
-    look = looks.LOOKS[kind]
-    words = f"{path}\0{os.R_OK}" if kind == "a" else str(path)
-    seen = [look(words)]
-    if kind in "de":
-        path.mkdir()
-        seen.append(look(words))
-        (path / "file").touch()
-        seen.append(look(words))
-        if kind == "e":
-            (path / "file").unlink()
-            (path / "file").mkdir()
-            seen.append(look(words))
-    elif kind == "r":
-        path.symlink_to("here")
-        seen.append(look(words))
-        path.unlink()
-        path.symlink_to("there")
-        seen.append(look(words))
-    else:
-        path.write_text("one")
-        seen.append(look(words))
-        if kind != "a":
-            path.write_text("three")
-            seen.append(look(words))
-            path.chmod(0o600)
-            seen.append(look(words))
-    assert len(set(seen)) == len(seen)
-    assert look(words) == seen[-1]

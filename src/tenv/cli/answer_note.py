@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from tenv.core import process
 from tenv.core.missing import Missing
 from tenv.quick import looks
-from tenv.quick.noted_answer import MOST, is_as_noted, is_noted, key_of, place_of
+from tenv.quick.noted_answer import MOST, is_as_noted, is_noted, is_own_folder, key_of, place_of
 from tenv.quick.short_way import OFF
 
 __all__ = ["noted"]
@@ -62,6 +62,8 @@ def _write(folder: str, name: str, note: dict[str, Any]) -> None:
     there = Path(folder)
     for path in (there.parent, there):
         path.mkdir(mode=_MODE, parents=True, exist_ok=True)
+    if not is_own_folder(folder):  # nothing is written, or removed as an old note, in a folder of something else
+        return
     old = sorted(there.iterdir(), key=lambda path: path.lstat().st_mtime_ns)
     for path in old[: max(0, len(old) - _KEPT + 1)]:
         path.unlink()

@@ -17,12 +17,14 @@ __all__ = ["LOOKS", "Program", "environment", "of_entries", "of_stat"]
 
 _LARGEST = 64 * 1024 * 1024
 """Maximum bytes of a file whose content is noted."""
-_LIVING = ("/proc/", "/sys/", "/dev/")
+_LIVING = ("/proc/", "/sys/")
 """Folders whose files have times and inodes of the moment."""
 _OWN = ("_", "SHLVL", "OLDPWD")
 """Variables that differ between two commands of one shell, and that nothing in tenv reads."""
 _SECONDS = 1.0
 """A program that takes longer is left to the whole program of tenv, which waits longer."""
+_IGNORED = (13, 25)
+"""SIGPIPE and SIGXFSZ, which Python ignores (Linux; the module `signal` takes long to load)."""
 _PIECE = 1 << 16
 _open, _listdir, _scandir, _os_access = os.open, os.listdir, os.scandir, os.access
 _os_stat, _os_lstat, _readlink = os.stat, os.lstat, os.readlink
@@ -129,48 +131,64 @@ LOOKS = {
 class Program:
     """A program that runs while the other looks are repeated.
 
+    It has the default signals that `subprocess` gives to programs, and it is to be stopped, whatever comes between.
+
     Args:
         words: Its path and its arguments.
         changes: The variables that it has besides those of this process.
     """
 
     def __init__(self, words: "list[str]", changes: "dict[str, str]") -> None:
-        self._pipes: list[int] = []
+        self._id, self._pipes = 0, list[int]()
         actions: list[Any] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0)]
-        for number in (1, 2):
-            reading, writing = os.pipe()
-            self._pipes += [reading, writing]
-            actions.append((os.POSIX_SPAWN_DUP2, writing, number))
+        options: dict[str, Any] = {"file_actions": actions, "setpgroup": 0, "setsigdef": _IGNORED}
         try:
-            self._id = os.posix_spawn(words[0], words, {**os.environ, **changes}, file_actions=actions, setpgroup=0)
-        finally:
-            for handle in self._pipes[1::2]:
-                os.close(handle)
+            for number in (1, 2):
+                reading, writing = os.pipe()
+                self._pipes += [reading, writing]
+                actions.append((os.POSIX_SPAWN_DUP2, writing, number))
+            self._id = os.posix_spawn(words[0], words, {**os.environ, **changes}, **options)
+        except BaseException:
+            self.stop()
+            raise
+        for handle in self._pipes[1::2]:
+            os.close(handle)
         self._pipes = self._pipes[::2]
 
     def end(self) -> str:
-        """Return what it gave, as `of_program` has it; raises OSError if it takes too long, after it is killed."""
+        """Return what it gave, as `of_program` has it; raises OSError if it takes too long."""
         import select
         import time
 
         ends, texts = time.monotonic() + _SECONDS, {handle: bytearray() for handle in self._pipes}
-        running = list(self._pipes)
+        end = os.pidfd_open(self._id)  # a program that closes its streams may go on
+        running = [*self._pipes, end]
         try:
             while running:
                 ready = select.select(running, [], [], max(0.0, ends - time.monotonic()))[0]
                 if not ready:
-                    os.killpg(self._id, 9)
                     raise TimeoutError
                 for handle in ready:
-                    piece = os.read(handle, _PIECE)
-                    texts[handle] += piece
+                    piece = b"" if handle == end else os.read(handle, _PIECE)
                     if not piece:
                         running.remove(handle)
+                    else:
+                        texts[handle] += piece
         finally:
-            for handle in self._pipes:
-                os.close(handle)
-            _, status = os.waitpid(self._id, 0)
+            os.close(end)
+        _, status = os.waitpid(self._id, 0)
+        self._id = 0
         return of_program(os.waitstatus_to_exitcode(status), *map(_text, texts.values()))
+
+    def stop(self) -> None:
+        """Close its pipes; kill it and what it has started, if it has not ended, and wait for neither."""
+        for handle in self._pipes:
+            os.close(handle)
+        self._pipes = []
+        if self._id:
+            os.killpg(self._id, 9)
+            os.waitpid(self._id, os.WNOHANG)
+            self._id = 0
 
 
 def _text(data: bytearray) -> str:

@@ -5,6 +5,7 @@ where all of them give what they gave. What the answer depends on besides stands
 environment variables, the folder, the streams, the user, the Python and the version of tenv.
 """
 
+import io
 import os
 import stat
 import sys
@@ -80,31 +81,71 @@ def answer(words: "list[str]") -> "int | None":
         writes, status = [(int(number), str(text)) for number, text in note["writes"]], int(note["status"])
         if status not in (0, 1) or not all(text.isascii() for _, text in writes):
             return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
         return None
     try:
-        for number, text in writes:
-            stream = sys.stdout if number == 1 else sys.stderr
-            stream.write(text)
-            if number != 1:
-                stream.flush()
-        sys.stdout.flush()
-    except (OSError, ValueError):  # the program meets the same and says so
+        _print(writes)
+    except (OSError, ValueError):
+        sys.stdout = _fresh(sys.stdout)  # the program meets the same and says so, without what is left in this stream
         return None
     return status
 
 
+def _fresh(stream: "Any") -> "Any":
+    """Return a stream to the same file with the same settings, in which nothing is left."""
+    raw = io.FileIO(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        raw if stream.write_through else io.BufferedWriter(raw),
+        stream.encoding,
+        stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _print(writes: "list[tuple[int, str]]") -> None:
+    """Print the texts of an answer; raises OSError or ValueError before standard error has one where output fails.
+
+    Only where both streams are one file can the order between them be seen, and there both fail.
+    """
+    apart = not os.path.sameopenfile(1, 2)
+    for number, text in writes:
+        if number == 1:
+            sys.stdout.write(text)
+        elif not apart:
+            _tell(text)
+    sys.stdout.flush()
+    for number, text in writes if apart else ():
+        if number != 1:
+            _tell(text)
+
+
+def _tell(text: str) -> None:
+    """Write to standard error, whose failure is no error (`tenv.cli.output.tell`)."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+
+
 def is_as_noted(note: "dict[str, Any]") -> bool:
     """Return whether every look of a note gives what it gave."""
-    running = [(Program(words, changes), given) for words, changes, given in note["programs"]]
-    same = all(LOOKS[kind](path) == given for kind, path, given in note["looks"])
-    ended = [program.end() == given for program, given in running]
+    running: list[tuple[Program, Any]] = []
+    try:
+        for words, changes, given in note["programs"]:
+            running.append((Program(words, changes), given))
+        same = all(LOOKS[kind](path) == given for kind, path, given in note["looks"])
+        ended = [program.end() == given for program, given in running]
+    finally:
+        for program, _ in running:
+            program.stop()
     return same and all(ended)
 
 
 def _read(folder: str, name: str) -> "Any":
     """Return a note of this user alone; None where there is none or another user could have written it."""
-    if os.stat(os.path.dirname(folder)).st_uid != os.geteuid() or not _is_own(os.lstat(folder), stat.S_ISDIR):
+    if not is_own_folder(folder):
         return None
     handle = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(handle, "rb") as file:
@@ -112,6 +153,12 @@ def _read(folder: str, name: str) -> "Any":
         if not _is_own(info, stat.S_ISREG) or info.st_size > MOST:
             return None
         return parse(file.read(MOST))
+
+
+def is_own_folder(folder: str) -> bool:
+    """Return whether the folder of the notes is one, no link to one, this user's, and writable by nobody else."""
+    owner = os.stat(os.path.dirname(folder)).st_uid
+    return owner == os.geteuid() and _is_own(os.lstat(folder), stat.S_ISDIR)
 
 
 def _is_own(info: os.stat_result, is_kind: "Any") -> bool:

@@ -1,0 +1,84 @@
+"""Looks that are repeated: what each sees, and how the programs among them end."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tenv.quick import looks
+from tenv.quick.noted_answer import is_as_noted
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there looks are repeated")
+
+
+@pytest.fixture(params=["on a disk", "in memory"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    shared = Path("/dev/shm")  # noqa: S108 (files among devices)
+    if request.param == "on a disk" or not os.access(shared, os.W_OK):
+        yield tmp_path
+        return
+    made = Path(tempfile.mkdtemp(dir=shared))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.parametrize("kind", looks.LOOKS)
+def test_each_look_sees_what_changes(kind: str, folder: Path) -> None:
+    path = folder / "it"
+    look = looks.LOOKS[kind]
+    words = f"{path}\0{os.R_OK}" if kind == "a" else str(path)
+    seen = [look(words)]
+    if kind in "de":
+        path.mkdir()
+        seen.append(look(words))
+        (path / "file").touch()
+        seen.append(look(words))
+        if kind == "e":
+            (path / "file").unlink()
+            (path / "file").mkdir()
+            seen.append(look(words))
+    elif kind == "r":
+        path.symlink_to("here")
+        seen.append(look(words))
+        path.unlink()
+        path.symlink_to("there")
+        seen.append(look(words))
+    else:
+        path.write_text("one")
+        seen.append(look(words))
+        if kind != "a":
+            path.write_text("three")
+            seen.append(look(words))
+            path.chmod(0o600)
+            seen.append(look(words))
+    assert len(set(seen)) == len(seen)
+    assert look(words) == seen[-1]
+
+
+def test_a_program_that_goes_on_without_streams_is_not_waited_for() -> None:
+    program = looks.Program(["/bin/sh", "-c", "exec >&- 2>&-; sleep 30"], {})
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        program.end()
+    program.stop()
+    assert time.monotonic() - begun < 20
+
+
+def test_a_program_that_does_not_start_leaves_no_pipe() -> None:
+    before = [*Path("/proc/self/fd").iterdir()]
+    with pytest.raises(FileNotFoundError):
+        looks.Program(["/nowhere/program"], {})
+    assert [*Path("/proc/self/fd").iterdir()] == before
+
+
+def test_no_program_is_left_behind(tmp_path: Path) -> None:
+    words = ["/bin/sh", "-c", f"sleep 3; touch {tmp_path / 'late'}"]
+    with pytest.raises(KeyError):
+        is_as_noted({"programs": [[words, {}, ""]], "looks": [["unknown", "/", ""]]})
+    time.sleep(4)
+    assert not (tmp_path / "late").exists()
