@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tenv.cli import answer_note
 from tenv.quick import noted_answer
 from tenv.quick.short_way import OFF
 from tests.support.projects import Ended, Project
@@ -365,6 +366,20 @@ def test_another_machine_has_another_key(name: str, value: object, monkeypatch: 
     assert before
     monkeypatch.setattr(os, name, value)
     assert noted_answer.key_of(words) != before
+
+
+@pytest.mark.parametrize("loaded", [True, False], ids=["a module", "no module"])
+def test_a_module_that_changed_since_the_process_began(
+    loaded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "module.py"
+    file.touch()
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, getattr(sys, f"__{name}__"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(answer_note, "_own_files", lambda: [str(file)] if loaded else [])
+    assert answer_note.noted(["check-driver"], lambda: 0) == 0
+    assert (tmp_path / "data" / "tenv" / noted_answer.FOLDER).exists() != loaded
 
 
 def test_only_the_latest_notes_are_kept(machine: Machine) -> None:

@@ -27,6 +27,8 @@ __all__ = ["noted"]
 _KEPT = 16
 """Notes that are kept: those of the latest shells and folders."""
 _MODE = 0o700
+_COARSE = 0.1
+"""Seconds by which the time of a changed file, or that of a process, may lie before the clock."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _OTHERS = (
     *("chmod", "chown", "execve", "fork", "getxattr", "link", "mkdir", "mkfifo", "popen", "posix_spawn", "remove"),
@@ -47,12 +49,19 @@ def noted(words: list[str], command: Callable[[], int]) -> int:
     place = place_of(key) if key else None
     if place is None:
         return command()
-    begun, record = time.time_ns(), _Record()
+    record = _Record()
     with record.watching():
         status = command()
     with contextlib.suppress(_SpoiledError, OSError, ValueError):
-        _write(*place, {"key": place[1], **record.content(begun), "status": int(status)})
+        _write(*place, {"key": place[1], **record.content(_begun()), "status": int(status)})
     return status
+
+
+def _begun() -> int:
+    """Return when this process began, or a little before, in ns of the system's clock; see proc_pid_stat(5)."""
+    ticks = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time_ns() - int((age + _COARSE) * 1e9)
 
 
 def _write(folder: str, name: str, note: dict[str, Any]) -> None:
@@ -89,7 +98,7 @@ class _Record:
         self._spoiled = False
 
     def content(self, begun: int) -> dict[str, Any]:
-        """Return the note's part of it; raises _SpoiledError if there is none. `begun` is when the command began."""
+        """Return the note's part of it; raises _SpoiledError if there is none. `begun` is when the process began."""
         if self._spoiled or self._started != len(self._programs):
             raise _SpoiledError
         for path in _own_files():
