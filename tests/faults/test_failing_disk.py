@@ -152,8 +152,8 @@ def test_settings_that_uv_could_not_write_end_the_create(narrow: Project, monkey
 
     make = Uv.make_environment
 
-    def make_without_settings(uv: Uv, prefix: Path, python: Path, prompt: str) -> None:
-        make(uv, prefix, python, prompt)
+    def make_without_settings(uv: Uv, prefix: Path, *words: Any) -> None:
+        make(uv, prefix, *words)
         (prefix / "pyvenv.cfg").write_bytes(b"")
 
     monkeypatch.setattr(Uv, "make_environment", make_without_settings)

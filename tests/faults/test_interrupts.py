@@ -104,6 +104,8 @@ def test_an_interrupt_of_tenv_alone_ends_a_lock_at_once(project: Project) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_temporary_folder(project: Project, tmp_path: Path, number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:  # under nohup, which programs that are started obey
+        signal.signal(number, signal.SIG_DFL)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     with project.index.failing(Fault.SILENT, "native"):
