@@ -1,5 +1,6 @@
 """Looks that are repeated: what each sees, and how the programs among them end."""
 
+import glob
 import os
 import shutil
 import sys
@@ -7,9 +8,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tenv.cli import answer_note
 from tenv.quick import looks
 from tenv.quick.noted_answer import is_as_noted
 
@@ -82,3 +85,17 @@ def test_no_program_is_left_behind(tmp_path: Path) -> None:
         is_as_noted({"programs": [[words, {}, ""]], "looks": [["unknown", "/", ""]]})
     time.sleep(4)
     assert not (tmp_path / "late").exists()
+
+
+def test_a_glob_is_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Globber:
+        scandir: Any = staticmethod(os.scandir)  # as Python 3.13 has them
+        lstat: Any = staticmethod(os.lstat)
+
+    monkeypatch.setattr(glob, "_StringGlobber", Globber, raising=False)
+    record = answer_note._Record()
+    with record.watching():
+        Globber.scandir(str(tmp_path)).close()
+        Globber.lstat(str(tmp_path))
+    noted = record.content(time.time_ns())["looks"][:2]
+    assert noted == [(kind, str(tmp_path), looks.LOOKS[kind](str(tmp_path))) for kind in "el"]

@@ -181,6 +181,7 @@ class _Record:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Note what is looked at and printed meanwhile."""
+        _unbind_glob()
         scan, names = os.scandir, os.listdir
 
         def entries(path: Any, _: Any) -> str:
@@ -228,6 +229,14 @@ class _Record:
                     setattr(holder, name, value)
                 else:  # such as a stream that has no reader any more
                     self._spoiled = True
+
+
+def _unbind_glob() -> None:
+    """Make `Path.glob` take functions of `os` at each call; Python 3.13 keeps them in a class (`glob.py`)."""
+    globber = getattr(sys.modules.get("glob"), "_StringGlobber", None)
+    for name in ("scandir", "lstat"):
+        if getattr(globber, name, None) is getattr(os, name):
+            setattr(globber, name, staticmethod(lambda path, name=name: getattr(os, name)(path)))
 
 
 class _Tee:
