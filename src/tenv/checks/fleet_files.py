@@ -12,7 +12,6 @@ from typing import TextIO, cast
 
 from tenv.core.errors import HostReportError, UsageError
 from tenv.core.file_content import read_given
-from tenv.host.pasted.clean_text import decode
 from tenv.host.report_file import is_json, parse
 from tenv.host.report_members import MemberReader
 
@@ -116,6 +115,8 @@ def _require_size(file: Path) -> None:
 
 def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":
     """Return the report in a pasted text. A file that can be read twice is decoded by its byte order mark."""
+    from tenv.host.pasted.clean_text import decode  # late: most reports are JSON
+
     try:
         raw = decode(file.read_bytes()) if file.is_file() else text.read()
         return parse(raw, shown).report

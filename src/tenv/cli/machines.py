@@ -11,7 +11,7 @@ import weakref
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise, starmap
 from typing import IO, TYPE_CHECKING, Any
 
 from tenv.cli.fold import cells_of, terminal_width
@@ -25,6 +25,8 @@ __all__ = ["Machines"]
 
 _BATCH = 1024
 """Machines that wait in memory before they are written."""
+_LINES = 128
+"""Lines of a table that are written at once."""
 _IN_MEMORY = 1 << 20
 """Bytes from which on they wait in a file."""
 _INDENT = " " * 6
@@ -50,7 +52,7 @@ class Machines:
         self._hashes = array("q")
         self._waiting: list[tuple[str, str, str, int]] = []
         self._batches: list[bytes] | IO[bytes] = []
-        self._bytes = 0
+        self._bytes = self._width = 0
         for row in rows:
             self._add(row)
 
@@ -58,6 +60,8 @@ class Machines:
         self.broken += bool(row.problem)
         self.count += 1
         self._hashes.append(hash(row.machine))
+        if (width := cells_of(row.machine)) > self._width:
+            self._width = width
         self._waiting.append((row.machine, row.source, row.problem, self._kind(row)))
         if len(self._waiting) >= _BATCH:
             self._write()
@@ -144,17 +148,23 @@ class Machines:
         widths = [0] * len(head)
         for row in (head, *(("", *cells) for cells in common)):
             widths = [max(width, cells_of(text)) for width, text in zip(widths, (*row, ""), strict=False)]
-        for machine, source, problem, _ in self:
+        widths[0] = max(widths[0], self._width)
+        for machine, source, problem, _ in self if twice or self.broken else ():
             widths[0] = max(widths[0], cells_of(first(machine, source)))
             if problem:
                 widths[-1] = max(widths[-1], cells_of(problem))
         out(lay_out(head, widths))
         blank = ("",) * len(problems)
         tails = [lay_out((*cells, *blank), widths[1:]) for cells in common]
-        for machine, source, problem, at in self:
+
+        def line(machine: str, source: str, problem: str, at: int) -> str:
             name = first(machine, source)
             padded = paint_verdict(name + " " * (widths[0] - cells_of(name)))  # never the last one in its row
-            out(f"{padded}  {lay_out((*common[at], problem), widths[1:]) if problem else tails[at]}")
+            return f"{padded}  {lay_out((*common[at], problem), widths[1:]) if problem else tails[at]}"
+
+        machines = iter(self)
+        while batch := list(islice(machines, _LINES)):
+            out(*starmap(line, batch))
 
     def _cells(self, kind: "MachineVerdicts[Any]", names: Sequence[str], cell: Callable[[Any], str]) -> tuple[str, ...]:
         driver = kind.driver.get("value", "" if kind.problem else "none")

@@ -149,9 +149,9 @@ def _tell_labelled(label: str, code: str, text: str) -> None:
     tell(f"{paint(label, code, sys.stderr)}{rest}")
 
 
-def out(text: str = "") -> None:
-    """Write a line of text to standard output."""
-    print(_cleaned(text))
+def out(*lines: str) -> None:
+    """Write lines of text to standard output; an empty one if none are given."""
+    print("\n".join(map(_cleaned, lines)))
 
 
 def prose(text: str) -> None:

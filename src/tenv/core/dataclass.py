@@ -32,6 +32,7 @@ def _frozen(cls: type) -> type:
     own = dict(vars(cls))
     if own.get("__hash__", ...) is None:  # as Python sets it for a class with `__eq__`
         del own["__hash__"]
+    cls.__doc__ = cls.__doc__ or cls.__name__  # `dataclasses` would load a tokenizer to write one: 10 ms
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     made.__dataclass_params__.frozen = True  # so that frozen dataclasses may inherit from it
     methods = {"__init__": _constructor(made), "__repr__": _repr, **_comparing(made), **_STATE}

@@ -1,7 +1,7 @@
 """Find the GPU of a name from the driver, ``lspci`` or a user, also if old nvidia-smi truncated it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from tenv.facts.interface import Basis
 if TYPE_CHECKING:
     from tenv.facts.tables import Facts
 
-__all__ = ["NamedGpu", "every_name", "find_by_id", "find_by_name"]
+__all__ = ["NamedGpu", "find_by_id", "find_by_name"]
 
 _BRANDS = ("nvidia", "geforce", "tesla", "corporation")
 _CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
@@ -23,6 +23,7 @@ _PLACE = re.compile(r"( Generation)? (Laptop|Embedded) GPU\b| \d+GB( PCIe)?$")
 """What pci.ids adds to a name that people and NVIDIA's list leave out."""
 _VGPU = re.compile(r"-\d{1,3}[ABCQ]$")
 _PARTS = re.compile(r"(?<=\d)(?=ti\b|super\b)")
+_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _whole(name: str, facts: "Facts") -> NamedGpu | None:
     asked = _words(_VGPU.sub("", name.strip()))
     best: list[NamedGpu] = []
     length = 0
-    for row in facts.gpu_names:
+    for row in _names_of(facts, lambda name: _may_hold(name, "".join(asked))):
         words = _words(row.name)
         if len(words) >= max(length, 1) and _stands_in(words, asked):
             best = [row] if len(words) > length else [*best, row]
@@ -82,7 +83,7 @@ def _whole(name: str, facts: "Facts") -> NamedGpu | None:
 
 def _cut(begin: str, facts: "Facts") -> NamedGpu | None:
     asked = "".join(_words(begin))
-    found = [row for row in facts.gpu_names if asked and "".join(_words(row.name)).startswith(asked)]
+    found = [row for row in _names_of(facts) if asked and "".join(_words(row.name)).startswith(asked)]
     if not found and (shorter := _MEMORY.sub("", begin)) != begin:
         return _whole(shorter, facts)
     if not found or len({row.capability for row in found}) > 1:
@@ -99,14 +100,34 @@ def _stands_in(words: tuple[str, ...], asked: tuple[str, ...]) -> bool:
     return any(asked[start : start + len(words)] == words for start in starts) or "".join(words) == "".join(asked)
 
 
-def every_name(facts: "Facts") -> Iterator[NamedGpu]:
-    """Yield the GPUs of both tables, those with a row of their own first; a name of the bus may stand for several."""
+def _names_of(facts: "Facts", may_hold: Callable[[str], bool] = lambda _: True) -> Iterator[NamedGpu]:
+    """Yield the GPUs of both tables, those with a row of their own first; a name of the bus may stand for several.
+
+    Args:
+        facts: The tables.
+        may_hold: Whether a text may hold a name that is wanted. The two thousand names take longer than all else that
+            a short command does.
+    """
     for row in facts.cuda_gpu_arch.gpus:
-        yield NamedGpu(row.name, row.capability, row.gpu_class, "", row.basis)
+        if may_hold(row.name):
+            yield NamedGpu(row.name, row.capability, row.gpu_class, "", row.basis)
     for device in facts.gpu_pci.devices:
-        kind = class_of(device.kind, device.name)
-        for name in _names(device.name):
-            yield NamedGpu(name, device.capability, kind, device.pci_id, device.basis)
+        if may_hold(device.name):
+            kind = class_of(device.kind, device.name)
+            for name in _names(device.name):
+                yield NamedGpu(name, device.capability, kind, device.pci_id, device.basis)
+
+
+def _may_hold(text: str, letters: str) -> bool:
+    """Return whether a text may hold a name whose words stand in `letters`: a number of the text must do so."""
+    numbers = _numbers(text)
+    return not numbers or any(number in letters for number in numbers)
+
+
+@lru_cache(maxsize=4096)
+def _numbers(text: str) -> list[str]:
+    """Return the numbers of a name; none if it has a bracket, as what stands in one does not count."""
+    return [] if "(" in text else _DIGITS.findall(text)
 
 
 def _names(joined: str) -> list[str]:

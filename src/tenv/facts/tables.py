@@ -74,13 +74,6 @@ class Facts:
         return read(self.data("gpu_pci"))
 
     @cached_property
-    def gpu_names(self) -> "tuple[NamedGpu, ...]":
-        """Every name of a GPU that the tables have."""
-        from tenv.facts.gpu_names import every_name
-
-        return tuple(every_name(self))
-
-    @cached_property
     def gpu_answers(self) -> "dict[str, NamedGpu | None]":
         """The cached results of GPU names."""
         return {}

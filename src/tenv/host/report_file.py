@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.core.file_content import read_given
-from tenv.host.pasted.as_host import to_json, to_report
-from tenv.host.pasted.clean_text import decode
-from tenv.host.pasted.reader import read
 from tenv.host.report_json import from_json, unwrap
 
 if TYPE_CHECKING:
@@ -44,6 +41,9 @@ def is_json(text: str) -> bool:
 def parse(text: str, source: str) -> Given:
     """Return the report in a text; raises HostReportError if there is none."""
     if not is_json(text):
+        from tenv.host.pasted.as_host import to_json, to_report  # late: 15 ms, and most reports are JSON
+        from tenv.host.pasted.reader import read
+
         pasted = read(text, source)
         return Given(to_report(pasted), to_json(pasted))
     try:
@@ -65,6 +65,8 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
     Raises:
         HostReportError: It can't be read as a report.
     """
+    from tenv.host.pasted.clean_text import decode  # late: as above
+
     source = "standard input" if name == "-" else name
     try:
         text = _standard_input(stdin or sys.stdin) if name == "-" else decode(read_given(Path(name)))
@@ -76,5 +78,7 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
 
 
 def _standard_input(stream: TextIO) -> str:
+    from tenv.host.pasted.clean_text import decode  # late: as above
+
     raw = getattr(stream, "buffer", None)
     return decode(raw.read()) if raw is not None else stream.read()

@@ -15,7 +15,7 @@ from tenv.host.fields import host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
 
-__all__ = ["SCHEMA", "UNREPORTED", "from_json", "read_field", "to_json", "unwrap"]
+__all__ = ["SCHEMA", "UNREPORTED", "from_json", "read_value", "to_json", "unwrap"]
 
 SCHEMA = 2
 """The written schema. Since 2, each value has its kind; reports of schema 1 are read too."""
@@ -47,7 +47,7 @@ def from_json(data: object, source: str = "the report") -> HostReport:
     report = _report_of(data, source)
     if report.data["schema"] == 1:
         report = schema_1.upgrade(report)
-    return HostReport(**{name: read_field(report, name, field) for name, field in host_fields().items()})
+    return HostReport(**{name: _read(report, name, field) for name, field in host_fields().items()})
 
 
 def unwrap(data: object) -> dict[str, Any]:
@@ -78,13 +78,23 @@ def _report_of(data: object, source: str) -> Values:
     return values
 
 
-def read_field(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
+def _read(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
     """Return the value of a field of a report; raises HostReportError if it is none."""
-    if name not in report.data:
-        return UNREPORTED
-    if (plain := _plain(report.data[name], field)) is not None:
+    return read_value(report.data[name], name, field, report) if name in report.data else UNREPORTED
+
+
+def read_value(value: object, name: str, field: HostField[Any], report: Values | None = None) -> Fact[Any] | Missing:
+    """Return the value of a field from the member of its name; raises HostReportError if it is none.
+
+    Args:
+        value: The member's value.
+        name: The name.
+        field: The field.
+        report: The report that it stands in, for messages; None for one that nobody will see.
+    """
+    if (plain := _plain(value, field)) is not None:
         return plain
-    answer = report.object(name)
+    answer = (report or Values({name: value}, "")).object(name)
     kind = answer.text("kind") if "kind" in answer.data else None
     if "missing" in answer.data:
         return Missing(answer.text("missing"), ReasonKind.read(kind))

@@ -7,21 +7,22 @@ between two members. Whatever is not plain (a fault, another schema, another env
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from tenv.core.errors import HostReportError
-from tenv.core.json_reader import Values
 from tenv.host.fields import host_fields
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
-from tenv.host.report_json import SCHEMA, UNREPORTED, read_field
+from tenv.host.report_json import SCHEMA, UNREPORTED, read_value
 
 __all__ = ["Member", "MemberReader", "Members", "to_report"]
 
 _REMEMBERED = 1 << 9
+_ALIKE = 12
+"""Members of one key that are tried by their texts; a key with more has most likely another value in each report."""
 _KEY = re.compile(r'[ \t\n\r]*"')
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 _END = re.compile(r"[ \t\n\r]*([,}])")
@@ -43,9 +44,10 @@ class Member:
         opens: Whether it is an inner report.
         special: Whether it is an inner report or the last member of its object.
         next: The member that stood behind it last time.
+        alike: The few members that have begun with the same key; a list that they share.
     """
 
-    __slots__ = ("fact", "key", "name", "next", "number", "opens", "size", "special", "text")
+    __slots__ = ("alike", "fact", "key", "name", "next", "number", "opens", "size", "special", "text")
 
     def __init__(self, name: str, key: str, text: str, *, opens: bool = False) -> None:
         self.name = name
@@ -57,6 +59,7 @@ class Member:
         self.fact: Fact[Any] | Missing | None = None
         self.number = 0
         self.next: Member | None = None
+        self.alike: Sequence[Member] = ()
 
 
 class Members(list[Member]):
@@ -92,13 +95,15 @@ class MemberReader:
         """
         self._number = number
         self._known: dict[str, Member] = {}
+        self._alike: dict[str, list[Member]] = {}
+        self._changing: set[str] = set()
         self._first = Member("", "", "")
         self._fields = host_fields()
         self._scan: Callable[[str, int], tuple[object, int]] = JSONDecoder().scan_once  # type: ignore[attr-defined]
 
     def forget(self) -> None:
         """Forget all members, after a change of what `number` returns."""
-        self._known.clear()
+        self._forget_members()
         self._first = Member("", "", "")
 
     def read(self, text: str, at: int = 0) -> tuple[Members, int] | None:
@@ -157,17 +162,19 @@ class MemberReader:
         colon = _COLON.match(text, at)
         if colon is None:
             raise ValueError(at)
-        return self._value(text, start, colon.end(), name)
+        return self._value(text, start, colon.end(), name, text[start : colon.end()])
 
     def _other(self, text: str, start: int, expected: Member) -> Member:
         """Return the member at a place where another one was expected, most likely of the same name."""
+        for member in expected.alike:
+            if text.startswith(member.text, start):
+                return member
         if text.startswith(expected.key, start):
-            return self._value(text, start, start + len(expected.key), expected.name)
+            return self._value(text, start, start + len(expected.key), expected.name, expected.key)
         return self._parsed(text, start)
 
-    def _value(self, text: str, start: int, at: int, name: str) -> Member:
+    def _value(self, text: str, start: int, at: int, name: str, key: str) -> Member:
         """Return the member whose value is at a place."""
-        key = text[start:at]
         if name == "data":  # the report in an envelope
             if not text.startswith("{", at):
                 raise ValueError(at)
@@ -186,8 +193,7 @@ class MemberReader:
     def _read(self, member: Member, value: object) -> Member:
         """Return a member with its value; raises an error for one that is not plain."""
         if member.name in self._fields:
-            data = Values({member.name: value}, "")
-            member.fact = read_field(data, member.name, self._fields[member.name])
+            member.fact = read_value(value, member.name, self._fields[member.name])
             member.number = self._number(member.name, member.fact)
         elif member.name in _MARKS:
             plain, member.number = _MARKS[member.name]
@@ -196,10 +202,22 @@ class MemberReader:
         return member
 
     def _remember(self, member: Member) -> Member:
+        if member.number == 0 and member.key in self._changing:  # the name of each host
+            return member
         if len(self._known) >= _REMEMBERED:
-            self._known.clear()
+            self._forget_members()
         self._known[member.text] = member
+        alike = self._alike.setdefault(member.key, [])
+        if len(alike) < _ALIKE:
+            member.alike = alike
+            alike.append(member)
+        else:
+            self._changing.add(member.key)
         return member
+
+    def _forget_members(self) -> None:
+        for kept in (self._known, self._alike, self._changing):
+            kept.clear()
 
 
 def to_report(members: Members) -> HostReport | None:
