@@ -52,6 +52,8 @@ class Row:
         rounds: How often each side runs.
         each: How often one run does the work.
         most: The largest difference of the wall times in seconds, in place of a ratio; None for a ratio.
+        first: What is done before each run of each side, and not measured.
+        last: What is done after the last one; raises SystemExit where the sides did not do the same.
     """
 
     work: str
@@ -61,6 +63,8 @@ class Row:
     rounds: int = 20
     each: int = 1
     most: float | None = None
+    first: Callable[[], object] = lambda: None
+    last: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,9 @@ def measure(row: Row) -> Figure:
     ours: list[Run] = []
     theirs: dict[str, list[Run]] = {name: [] for name in row.theirs}
     for _ in range(row.rounds + 1):
+        row.first()
         ours.append(row.ours())
         for name, way in row.theirs.items():
+            row.first()
             theirs[name].append(way())
     return Figure(row, ours[1:], {name: runs[1:] for name, runs in theirs.items()})

@@ -102,7 +102,7 @@ class Trial:
 
 
 def _kill(name: str, after: float) -> Callable[[subprocess.Popen[bytes]], None]:
-    """Kill the first process of a name below the build that is there some seconds after it is seen."""
+    """Kill the first process of a name below the build that is still there some seconds after it is seen."""
 
     def during(build: subprocess.Popen[bytes]) -> None:
         while build.poll() is None:
@@ -325,7 +325,7 @@ def yaml_module_broken(trial: Trial) -> None:
 def cmake_killed(trial: Trial) -> None:
     """CMake is killed."""
     trial.words = ["--fresh"]
-    trial.during = _kill("cmake", 8)
+    trial.during = _kill("cmake", 4)  # longer than that of the probe lives, shorter than a configuration takes
 
 
 @breakage("summary", "TE941")

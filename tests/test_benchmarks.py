@@ -58,3 +58,17 @@ def test_the_program_runs_a_side_and_counts_its_time_and_memory(
     assert done.memory > 1 << 20
     with pytest.raises(SystemExit, match="broken"):
         sides.run([sys.executable, "-c", "raise SystemExit('broken')"], tmp_path, {})
+
+
+def test_what_comes_first_is_done_before_each_side(modules: tuple[ModuleType, ModuleType]) -> None:
+    sides, _ = modules
+    done: list[str] = []
+
+    def side(name: str) -> object:
+        done.append(name)
+        return sides.Run(1, 1, 1)
+
+    ways = {"one": lambda: side("one"), "two": lambda: side("two")}
+    figure = sides.measure(sides.Row("work", lambda: side("ours"), ways, rounds=2, first=lambda: done.append("first")))
+    assert done == ["first", "ours", "first", "one", "first", "two"] * 3
+    assert len(figure.ours) == 2

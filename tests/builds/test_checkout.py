@@ -69,3 +69,10 @@ def test_what_pytorch_itself_refuses_has_no_hint_to_allow_it(workshop: Workshop)
     (finding,) = checkout_step(workshop)["findings"]
     assert finding["code"] == "TE611"
     assert "--allow" not in finding["fix"]
+    assert finding["message"].startswith("is empty: ")
+
+
+def test_a_submodule_with_other_files_than_pytorch_looks_for_is_not_called_empty(workshop: Workshop) -> None:
+    (workshop.checkout / "third_party/fmt/CMakeLists.txt").rename(workshop.checkout / "third_party/fmt/Eigen")
+    (finding,) = checkout_step(workshop)["findings"]
+    assert finding["message"].startswith("has none of CMakeLists.txt, Makefile, setup.py, LICENSE, ")

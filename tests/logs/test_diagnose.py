@@ -32,6 +32,7 @@ import io
 import json
 import random
 import runpy
+import textwrap
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_the_cause_and_its_line_are_found(log: Path, table: BuildFailureTable) -
     said, found = notes(log), diagnose(lines(log), table)
     assert found.failed
     assert named(found) == (said["expected"], said["line"])
+
+
+@pytest.mark.parametrize("length", range(20, 110, 3))
+def test_a_sentence_of_cmake_is_understood_wherever_it_is_folded(length: int, table: BuildFailureTable) -> None:
+    path = f"/{'checkout' * 20}"[:length] + "/cmake/../third_party/protobuf/cmake"
+    said = f'add_subdirectory given source "{path}" which is not an existing directory.'
+    folded = textwrap.wrap(said, 77, break_long_words=False, break_on_hyphens=False)
+    head, foot = (
+        "CMake Error at cmake/ProtoBuf.cmake:55 (add_subdirectory):",
+        "-- Configuring incomplete, errors occurred!",
+    )
+    found = diagnose([head, *(f"  {line}" for line in folded), "", "", foot], table, "pytorch")
+    assert found.cause is not None
+    assert found.cause.failure.name == "submodule-incomplete"
 
 
 @pytest.mark.parametrize("log", GOOD, ids=lambda path: path.stem)

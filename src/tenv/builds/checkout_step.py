@@ -11,6 +11,7 @@ from tenv.builds.build_way import BuildWay, Products, find_way
 from tenv.builds.cmake_cache import read_cache
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_on
+from tenv.checks.checkout_state import EXPECTED
 from tenv.checks.judge import find_source
 from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.checkout import STALE, SUBMODULES
@@ -116,10 +117,11 @@ def _missing(job: BuildJob, refused: list[str], nested: list[str]) -> Finding:
         fix = f"git clone --recursive -b v{job.tree.release} https://github.com/pytorch/pytorch: this is no clone"
     elif not refused:  # whether the build reads them depends on its switches
         fix += f"; where nothing of your build reads {'it' if len(names) == 1 else 'them'}: --allow {SUBMODULES}"
+    what = "is empty" if _is_empty(job.checkout / names[0]) else f"has none of {', '.join(EXPECTED)}"
     return build_finding(
         SUBMODULES,
         names[0],
-        f"is empty: {len(names)} of the submodules {'is' if len(names) == 1 else 'are'} missing ({shown})",
+        f"{what}: {len(names)} of the submodules {'is' if len(names) == 1 else 'are'} missing ({shown})",
         f"{job.checkout / '.gitmodules'}" if refused else "git submodule status --recursive",
         _SOURCE if refused else "git-submodule(1)",
         fix,

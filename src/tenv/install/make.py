@@ -15,6 +15,7 @@ from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import MeasuredFolder, folder_size
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
+from tenv.core.threads import ahead
 from tenv.environment.lock_note import drop_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
@@ -187,6 +188,8 @@ def _finish(job: Creation) -> None:
     environment.keep_lock(job.lock.text, job.target.lock_file)
     records = record_files(job.prefix, job.plan.wanted)
     made = note_made(environment, job.plan.minor, records, job.plan.unmanaged)
+    drop_note(environment)
+    flushed = ahead(lambda: flush(environment.prefix))  # while the disk works, the files are counted
     job.state = State(
         Status.READY,
         job.target.name,
@@ -200,8 +203,7 @@ def _finish(job: Creation) -> None:
         prefix=str(environment.prefix),
         made=made,
     )
-    drop_note(environment)
-    flush(environment.prefix)
+    flushed()
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))
     environment.write_state(job.state)
 

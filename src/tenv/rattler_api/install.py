@@ -134,7 +134,10 @@ def _settle(note: Path, url: str, prefix: Path) -> None:
         data["url"] = url
         data["files"].sort()
         data["paths_data"]["paths"].sort(key=lambda row: row["_path"])
-        note.write_text(json.dumps(data) + "\n", encoding="utf-8")
+        text = f"{json.dumps(data)}\n".encode()
+        with note.open("r+b") as file:  # not emptied first: ext4 then writes each file to the disk when it is closed
+            file.write(text)
+            file.truncate()
     except FileNotFoundError:  # the count of packages reports it as missing
         return
     except (ValueError, LookupError, TypeError, AttributeError) as error:

@@ -5,7 +5,7 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tenv.checks.build_log.literals import Sieve
@@ -23,6 +23,9 @@ _FAILED = "FAILED: "
 _REPORT = 40
 """How many lines CMake may print from an error to the end of a configuration."""
 
+_FOLDED = 8
+"""How many lines a sentence may take; what has more is what a compiler printed."""
+
 _STEP = re.compile(
     r"^(\S*CMake Error\b|g?make(\[\d+\])?: \*\*\* |ninja: (error|build stopped)|error: (command|subprocess) "
     r"|ERROR: (Failed|Could not build|Command errored)|Traceback \(most recent call last\))"
@@ -33,6 +36,8 @@ _ERROR = re.compile(
     r"LNK\d{4}|No rule to make target|^\s*(/bin/)?(ba)?sh: .*: (command )?not found$|^ld: (?!warning)",
     re.IGNORECASE,
 )
+_MESSAGE = re.compile(r"CMake (Error|Warning|Deprecation)|Call Stack |-- ")
+"""Lines that begin what CMake prints."""
 _BUILD = re.compile(
     r"^\[ *\d+(/\d+|%)\] |^\[ *\d+%\] Built|^-- \S|^(ninja|g?make(\[\d+\])?|cmake|Scanning dependencies of target)\b"
     r"|^(running|copying|creating|writing|building|compiling|linking) \S"
@@ -171,20 +176,48 @@ def _causes(log: Sequence[LogLine], table: BuildFailureTable) -> list[Cause]:
     """Return each cause with the first line that matches it, in the order of the lines."""
     numbers = [line.number for line in log]
     sieves = [(failure, Sieve(failure.patterns)) for failure in table.failures]
+    paragraphs = {lines[-1].number: lines for lines in _paragraphs(log)}
     found: dict[str, Cause] = {}
     for line in _kept(log, table.marks):
+        lines = paragraphs.get(line.number, [])
+        whole = [LogLine(lines[0].number, " ".join(one.text.strip() for one in lines))] if lines else []
         for failure, matches in sieves:
-            if matches(line.text) and _around(failure, line, log, numbers, table.marks.window):
-                found.setdefault(failure.name, Cause(failure, line))
+            matching = next((one for one in (line, *lines, *whole) if matches(one.text)), None)
+            if matching and _around(failure, line, whole, log, numbers, table.marks.window):
+                found.setdefault(failure.name, Cause(failure, matching))
                 break
     return list(found.values())
 
 
-def _around(failure: BuildFailure, line: LogLine, log: Sequence[LogLine], numbers: Sequence[int], window: int) -> bool:
-    """Return whether the context of a line matches what the cause requires."""
+def _paragraphs(log: Sequence[LogLine]) -> Iterator[list[LogLine]]:
+    """Yield the lines of each folded paragraph of CMake's errors.
+
+    CMake folds its messages at 77 columns, so where a line ends depends on how long the paths in it are.
+    """
+    within, lines = False, list[LogLine]()
+    for line in [*log, LogLine(0, "")]:
+        is_head = _MESSAGE.match(line.text) is not None
+        if within and line.text.strip() and not is_head:
+            lines.append(line)
+            continue
+        if 1 < len(lines) <= _FOLDED:
+            yield lines
+        lines = []
+        within = line.text.startswith("CMake Error") if is_head else within
+
+
+def _around(
+    failure: BuildFailure,
+    line: LogLine,
+    more: Sequence[LogLine],
+    log: Sequence[LogLine],
+    numbers: Sequence[int],
+    window: int,
+) -> bool:
+    """Return whether the context of a line, with more that stands there, matches what the cause requires."""
     if not failure.near and not failure.not_near:
         return True
-    near = log[bisect_left(numbers, line.number - window) : bisect_right(numbers, line.number + window)]
+    near = [*more, *log[bisect_left(numbers, line.number - window) : bisect_right(numbers, line.number + window)]]
     if failure.near and not any(pattern.search(one.text) for one in near for pattern in failure.near):
         return False
     return not any(pattern.search(one.text) for one in near for pattern in failure.not_near)
