@@ -147,6 +147,27 @@ def test_no_name_is_a_wheel_here_and_none_for_packaging(text: str) -> None:
         assert found is None or (found.name, str(version)) == (name, str(_version(found.version)))
 
 
+@given(st.from_regex(r"\A[py03._]{0,9}-[abi3._]{0,9}-[a1._]{0,9}\Z"))
+def test_the_tags_of_each_name_can_be_read(tags: str) -> None:
+    file = f"a-1-{tags}.whl"
+    if found := WheelFile.parse(file):
+        assert found.all_tags() == parse_wheel_filename(file)[3]
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        "0xpy2.py3-none-any",
+        "py3.-none-any",
+        "py3-none-.any",
+        "-".join(".".join(f"p{number}" for number in range(20)) for _ in range(3)),
+        f"py3-none-{'a' * 250}",
+    ],
+)
+def test_a_wheel_with_tags_that_nobody_has_is_none(tags: str) -> None:
+    assert WheelFile.parse(f"a-1-{tags}.whl") is None
+
+
 def _version(text: str) -> object:
     from packaging.version import Version
 

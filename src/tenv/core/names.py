@@ -5,6 +5,7 @@ Their forms: packages of Python by PEP 503, wheels by PEP 427, conda packages by
 """
 
 import re
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
@@ -60,8 +61,13 @@ _CHANNEL = re.compile(CHANNEL_PATTERN)
 _CONDA = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<ending>\.conda|\.tar\.bz2|\.json)")
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.]*)-(?P<version>[A-Za-z0-9_.+!]+)(?:-(?P<build>\d[A-Za-z0-9_.]*))?"
-    r"-(?P<tags>[A-Za-z0-9_.]+-[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)\.whl"
+    r"-(?P<tags>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*-\w+(?:\.\w+)*-\w+(?:\.\w+)*)\.whl",
+    re.ASCII,
 )
+_LONGEST = 255
+"""The letters of a file's name that file systems take."""
+_MOST_TAGS = 1 << 10
+"""The tags that a name may stand for, the product of what its three parts list; real ones have up to some dozens."""
 SHA256_PATTERN = r"[0-9a-f]{64}"
 """A sha256 in tenv's form."""
 
@@ -190,11 +196,13 @@ class WheelFile:
         """Parse a file name or the end of a URL; None if it is not the name of a wheel.
 
         It accepts the same names as `packaging.utils.parse_wheel_filename` (tested), whose import costs each command
-        that reads a lock 25 ms.
+        that reads a lock 25 ms, but none that stands for more tags than memory holds.
         """
         name = file_at(file) if "/" in file else file
         match = _WHEEL.fullmatch(name)
-        if match is None or "__" in match["name"]:
+        if match is None or "__" in match["name"] or len(name) > _LONGEST:
+            return None
+        if prod(part.count(".") + 1 for part in match["tags"].split("-")) > _MOST_TAGS:
             return None
         return cls(normalize(match["name"]), match["version"], match["build"] or "", match["tags"], name)
 

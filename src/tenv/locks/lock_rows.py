@@ -86,6 +86,8 @@ def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
             row = list(items.strings(name))
             if any(text_fault(text) for text in (name, *row)):
                 raise items.fail(name, "holds characters that can't be printed")
+            if not row:
+                raise items.fail(name, "is empty")
             found[section][name] = row
     return found
 
