@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from sides import Row, Run, run
+from wheel_rows import SMALL
 
 from tenv.host.machine import current_platform
 
@@ -40,7 +41,6 @@ MINOR = ".".join(map(str, sys.version_info[:2]))
 PACKAGES = 100
 FILES = 150
 """Files of each package: a hundred packages then have 15,000, as an environment with CMake, Python and CUDA has."""
-WHEELS = ("cmake", "jinja2", "networkx", "ninja", "numpy", "packaging", "pyyaml", "requests", "sympy")
 SOLVED = {"cuda121": 0.55, "cuda126": 0.49}
 """Targets of the earlier release that are solved, with the largest ratio that counts as met."""
 
@@ -86,7 +86,7 @@ class CondaBench:
         channel.refresh()
         head = f'platforms = ["{current_platform()}"]\nchannels = ["{channel.root}"]\n'
         asked = "[dependencies]\n" + "".join(f'{package} = "*"\n' for package in names)
-        wheels = "[pypi-dependencies]\n" + "".join(f'{wheel} = "*"\n' for wheel in WHEELS)
+        wheels = "[pypi-dependencies]\n" + "".join(f'{wheel} = "*"\n' for wheel in SMALL)
         for project, program in ((self.project, self.tenv), (self.earlier, self.before)):
             (project / "manifests").mkdir(parents=True)
             (project / "manifests" / "plain.toml").write_text(head + asked)
@@ -110,7 +110,7 @@ class CondaBench:
             file.write_text(re.sub(r"(?ms)^\[archives\]\n.*?(?=^\[|\Z)", "", file.read_text()))
 
     def _prefix(self) -> Path:
-        """Return a folder that was never there; see `run.Bench.fresh`."""
+        """Return a folder that was never there; see `wheel_rows.WheelBench.fresh`."""
         return Path(tempfile.mkdtemp(dir=self.folder)) / "environment"
 
     def create(self, target: str, *, earlier: bool = False, cold: bool = False) -> Run:
@@ -148,14 +148,14 @@ class CondaBench:
         """Lock a target anew, with a cache of package lists for each program."""
         project = self.folder / "solving"
         shutil.rmtree(project / "locks", ignore_errors=True)
-        cache = self.folder / f"lists-{program.parents[1].name}"
+        cache = self.folder / ("lists-before" if program == self.before else "lists-now")
         places = {"XDG_CONFIG_HOME": str(self.folder / "configuration"), "RATTLER_CACHE_DIR": str(cache)}
         return run([program, "lock", target], project, {**self.environment, **places})
 
     def rows(self, rounds: int) -> Iterator[Row]:
         """Yield the comparisons, with the aims that the project has set itself."""
         few = max(rounds // 4, 1)
-        for target, more, peer in (("plain", "", ""), ("mixed", f" and {len(WHEELS)} wheels", " + uv")):
+        for target, more, peer in (("plain", "", ""), ("mixed", f" and {len(SMALL)} wheels", " + uv")):
             yield Row(
                 f"`create` of {PACKAGES} conda packages{more}, warm cache",
                 lambda target=target: self.create(target),

@@ -53,7 +53,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="cuda130", help="the target to create")
     parser.add_argument("--folder", type=Path, help="where environments are made; best on the disk of uv's cache")
     parser.add_argument("--only", default="", help="the rows whose work holds this text")
-    parser.add_argument("--before", type=Path, help="the program tenv of an earlier release")
+    parser.add_argument(
+        "--before", type=lambda text: Path(text).absolute(), help="the program tenv of an earlier release"
+    )
     parser.add_argument("--lists", type=Path, help="a folder with the package lists of real channels")
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     return parser.parse_args()
@@ -85,6 +87,7 @@ def tables(given: argparse.Namespace, folder: Path) -> Iterator[str]:
             if rows:
                 side.prepare()
             chosen += rows
+        os.sync()  # what was prepared is not to be written while something is measured
         yield from lines(figures(chosen))
     if shutil.which("valgrind") and given.only in "instructions":
         yield from ("", "Instructions and modules of the short commands:", "")

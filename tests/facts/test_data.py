@@ -364,3 +364,11 @@ def test_a_table_has_the_day_that_it_was_compiled_on(name: str) -> None:
     """``tenv facts`` prints it beside the count of rows that no primary source confirms."""
     date = tomllib.loads((DATA / f"{name}.toml").read_text("utf-8")).get("date", "")
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", date)
+
+
+def test_a_name_without_numbers_stands_in_no_text_with_numbers() -> None:
+    from tenv.facts.gpu_names import _names, _numbers  # the filter of names relies on it
+
+    for device in load_facts().gpu_pci.devices:
+        if _numbers(device.name):
+            assert all(_numbers(name) for name in _names(device.name)), device.name

@@ -353,3 +353,34 @@ def test_the_error_is_no_note_of_pip_and_may_be_a_shell(log: list[str], number: 
     error = diagnose(log, table).error
     assert error is not None
     assert error.number == number
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (
+            [
+                "ld: warning: ignoring file X, building for macOS-arm64 but linked with a file for x86_64",
+                "undefined reference to `cudaMalloc'",
+            ],
+            "cuda-functions-unresolved",
+        ),
+        (
+            ["OSError: ./configure: no such tool", "hint: libcuda.so.1: cannot open shared object file"],
+            None,
+        ),
+    ],
+)
+@pytest.mark.parametrize("head", ["CMake Error at x.cmake:1 (message):", ""])
+def test_lines_that_belong_to_no_sentence_count_one_by_one(
+    lines: list[str], name: str | None, head: str, table: BuildFailureTable
+) -> None:
+    blank = [] if name else ["", "", "make[2]: *** [a.o] Error 1"]
+    found = diagnose([head, *blank, *lines, "", "ninja: build stopped"], table)
+    assert (found.cause.failure.name if found.cause else None) == name
+
+
+def test_a_line_of_noise_is_no_part_of_a_sentence(table: BuildFailureTable) -> None:
+    noise = "  + gcc: error: unrecognized command-line option '-Wfoo'"
+    found = diagnose(["CMake Error at x.cmake:1 (message):", noise, "  that was tried.", "", ""], table)
+    assert found.cause is None

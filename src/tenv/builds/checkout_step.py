@@ -117,11 +117,15 @@ def _missing(job: BuildJob, refused: list[str], nested: list[str]) -> Finding:
         fix = f"git clone --recursive -b v{job.tree.release} https://github.com/pytorch/pytorch: this is no clone"
     elif not refused:  # whether the build reads them depends on its switches
         fix += f"; where nothing of your build reads {'it' if len(names) == 1 else 'them'}: --allow {SUBMODULES}"
-    what = "is empty" if _is_empty(job.checkout / names[0]) else f"has none of {', '.join(EXPECTED)}"
+    first = job.checkout / names[0]
+    found = [name for name in EXPECTED if (first / name).is_file()]
+    what = (
+        "is empty" if _is_empty(first) else f"has none of {', '.join(name for name in EXPECTED if name not in found)}"
+    )
     return build_finding(
         SUBMODULES,
         names[0],
-        f"{what}: {len(names)} of the submodules {'is' if len(names) == 1 else 'are'} missing ({shown})",
+        f"{what}: {len(names)} of the submodules {'is' if len(names) == 1 else 'are'} incomplete ({shown})",
         f"{job.checkout / '.gitmodules'}" if refused else "git submodule status --recursive",
         _SOURCE if refused else "git-submodule(1)",
         fix,

@@ -70,9 +70,10 @@ def find_by_id(pci_id: str, facts: "Facts") -> NamedGpu | None:
 def _whole(name: str, facts: "Facts") -> NamedGpu | None:
     """Return the GPU of a complete name; None if it was sold with several chips."""
     asked = _words(_VGPU.sub("", name.strip()))
+    letters = "".join(asked)
     best: list[NamedGpu] = []
     length = 0
-    for row in _names_of(facts, lambda name: _may_hold(name, "".join(asked))):
+    for row in _names_of(facts, lambda text: _may_hold(text, letters)):
         words = _words(row.name)
         if len(words) >= max(length, 1) and _stands_in(words, asked):
             best = [row] if len(words) > length else [*best, row]
@@ -105,8 +106,8 @@ def _names_of(facts: "Facts", may_hold: Callable[[str], bool] = lambda _: True) 
 
     Args:
         facts: The tables.
-        may_hold: Whether a text may hold a name that is wanted. The two thousand names take longer than all else that
-            a short command does.
+        may_hold: Whether a text may hold a name that is wanted. To read all thousand names takes longer than all else
+            that a short command does.
     """
     for row in facts.cuda_gpu_arch.gpus:
         if may_hold(row.name):
@@ -119,7 +120,7 @@ def _names_of(facts: "Facts", may_hold: Callable[[str], bool] = lambda _: True) 
 
 
 def _may_hold(text: str, letters: str) -> bool:
-    """Return whether a text may hold a name whose words stand in `letters`: a number of the text must do so."""
+    """Return whether a text may hold a name whose words stand in `letters`: at least one of its numbers must."""
     numbers = _numbers(text)
     return not numbers or any(number in letters for number in numbers)
 

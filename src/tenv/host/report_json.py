@@ -90,7 +90,7 @@ def read_value(value: object, name: str, field: HostField[Any], report: Values |
         value: The member's value.
         name: The name.
         field: The field.
-        report: The report that it stands in, for messages; None for one that nobody will see.
+        report: The report that it stands in, for messages; None where nobody sees a message.
     """
     if (plain := _plain(value, field)) is not None:
         return plain

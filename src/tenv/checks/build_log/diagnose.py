@@ -5,7 +5,7 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tenv.checks.build_log.literals import Sieve
@@ -25,6 +25,8 @@ _REPORT = 40
 
 _FOLDED = 8
 """How many lines a sentence may take; what has more is what a compiler printed."""
+_BLANKS = 2
+"""How many blank lines end a message of CMake."""
 
 _STEP = re.compile(
     r"^(\S*CMake Error\b|g?make(\[\d+\])?: \*\*\* |ninja: (error|build stopped)|error: (command|subprocess) "
@@ -173,51 +175,57 @@ def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
 
 
 def _causes(log: Sequence[LogLine], table: BuildFailureTable) -> list[Cause]:
-    """Return each cause with the first line that matches it, in the order of the lines."""
+    """Return each cause with the first line or folded paragraph that matches it, in the order of the lines."""
     numbers = [line.number for line in log]
     sieves = [(failure, Sieve(failure.patterns)) for failure in table.failures]
-    paragraphs = {lines[-1].number: lines for lines in _paragraphs(log)}
+    kept = list(_kept(log, table.marks))
+    paragraphs = {lines[-1].number: lines for lines in _paragraphs(log, {line.number for line in kept})}
     found: dict[str, Cause] = {}
-    for line in _kept(log, table.marks):
-        lines = paragraphs.get(line.number, [])
-        whole = [LogLine(lines[0].number, " ".join(one.text.strip() for one in lines))] if lines else []
+
+    def look(lines: Sequence[LogLine]) -> None:
+        """Note the first row that matches lines as one, with the line of them that decides."""
+        whole = lines[0] if len(lines) == 1 else LogLine(lines[0].number, " ".join(one.text.strip() for one in lines))
+        first, last = lines[0].number - table.marks.window, lines[-1].number + table.marks.window
         for failure, matches in sieves:
-            matching = next((one for one in (line, *lines, *whole) if matches(one.text)), None)
-            if matching and _around(failure, line, whole, log, numbers, table.marks.window):
-                found.setdefault(failure.name, Cause(failure, matching))
-                break
+            if matches(whole.text) and _around(
+                failure, [whole, *log[bisect_left(numbers, first) : bisect_right(numbers, last)]]
+            ):
+                decisive = next((one for one in lines if matches(one.text)), whole)
+                found.setdefault(failure.name, Cause(failure, decisive))
+                return
+
+    for line in kept:
+        look([line])
+        if line.number in paragraphs:
+            look(paragraphs[line.number])
     return list(found.values())
 
 
-def _paragraphs(log: Sequence[LogLine]) -> Iterator[list[LogLine]]:
+def _paragraphs(log: Sequence[LogLine], kept: Collection[int]) -> Iterator[list[LogLine]]:
     """Yield the lines of each folded paragraph of CMake's errors.
 
-    CMake folds its messages at 77 columns, so where a line ends depends on how long the paths in it are.
+    CMake folds its messages at 77 columns, so where a line ends depends on how long the paths in it are. Two blank
+    lines end a message.
+
+    Args:
+        log: The log.
+        kept: The numbers of the lines that may match a cause.
     """
-    within, lines = False, list[LogLine]()
+    within, blanks, lines = False, 0, list[LogLine]()
     for line in [*log, LogLine(0, "")]:
-        is_head = _MESSAGE.match(line.text) is not None
-        if within and line.text.strip() and not is_head:
+        is_head = _MESSAGE.match(line.text) is not None or _STEP.match(line.text) is not None
+        blanks = 0 if line.text.strip() else blanks + 1
+        if within and not blanks and not is_head:
             lines.append(line)
             continue
-        if 1 < len(lines) <= _FOLDED:
+        if 1 < len(lines) <= _FOLDED and all(one.number in kept for one in lines):
             yield lines
         lines = []
-        within = line.text.startswith("CMake Error") if is_head else within
+        within = line.text.startswith("CMake Error") if is_head else within and blanks < _BLANKS
 
 
-def _around(
-    failure: BuildFailure,
-    line: LogLine,
-    more: Sequence[LogLine],
-    log: Sequence[LogLine],
-    numbers: Sequence[int],
-    window: int,
-) -> bool:
-    """Return whether the context of a line, with more that stands there, matches what the cause requires."""
-    if not failure.near and not failure.not_near:
-        return True
-    near = [*more, *log[bisect_left(numbers, line.number - window) : bisect_right(numbers, line.number + window)]]
+def _around(failure: BuildFailure, near: Sequence[LogLine]) -> bool:
+    """Return whether the context of a line matches what the cause requires."""
     if failure.near and not any(pattern.search(one.text) for one in near for pattern in failure.near):
         return False
     return not any(pattern.search(one.text) for one in near for pattern in failure.not_near)
