@@ -15,8 +15,9 @@ KEPT = sorted(path for path in (HERE / "corpus").rglob("*") if path.is_file())
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.relative_to(HERE / "corpus")))
 def test_a_file_that_once_failed_is_refused_or_read(path: Path) -> None:
-    kind, _, *name = path.relative_to(HERE / "corpus").parts
-    assert play(kind.replace("-", " "), "/".join(name), path.read_bytes()) == ""
+    folder, _, *name = path.relative_to(HERE / "corpus").parts
+    [kind] = [kind for kind in READERS if kind.replace(" ", "-") == folder]
+    assert play(kind, "/".join(name), path.read_bytes()) == ""
 
 
 @pytest.mark.parametrize("kind", READERS)

@@ -312,6 +312,9 @@ class Digest:
         """Return the hash object of this kind; raises ValueError for an unknown kind."""
         import hashlib  # late: OpenSSL is loaded with it
 
+        # Not each name that `hashlib.new` takes: it raises a TypeError for some, and those of shake have no one length.
+        if self.kind not in hashlib.algorithms_guaranteed or self.kind.startswith("shake"):
+            raise ValueError(f"unknown kind of digest: {self.kind!r}")
         return hashlib.new(self.kind, usedforsecurity=False)
 
     def is_of(self, path: "Path | str", room: memoryview | None = None) -> bool:
