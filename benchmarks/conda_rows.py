@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from sides import Row, Run, run
-from wheel_rows import SMALL
+from wheel_rows import SMALL, pinned
 
 from tenv.host.machine import current_platform
 
@@ -63,6 +63,8 @@ class CondaBench:
         self.folder, self.tenv, self.uv, self.before, self.lists = folder, tenv, uv, before, lists
         self.held = ExitStack()
         self.project, self.earlier = folder / "conda", folder / "conda-before"
+        self.ours = self.theirs = folder
+        self.solved: dict[Path, set[str]] = {}
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TENV_"))},
             "XDG_DATA_HOME": str(folder / "data"),
@@ -116,7 +118,10 @@ class CondaBench:
     def create(self, target: str, *, earlier: bool = False, cold: bool = False) -> Run:
         """Create an environment; `cold` without any cache."""
         program, project = (self.before, self.earlier) if earlier else (self.tenv, self.project)
-        words = [program, "create", target, "--frozen", "--prefix", self._prefix(), "--quiet"]
+        prefix = self._prefix()
+        if not earlier:
+            self.ours = prefix
+        words = [program, "create", target, "--frozen", "--prefix", prefix, "--quiet"]
         return run(words, project, self._cold() if cold else self.environment)
 
     def _cold(self) -> dict[str, str]:
@@ -126,6 +131,7 @@ class CondaBench:
     def rattler(self, target: str, *, cold: bool = False) -> Run:
         """Install the conda packages of a lock with py-rattler alone, and its wheels with uv."""
         prefix, lock = self._prefix(), self.project / "locks" / f"{target}.lock"
+        self.theirs = prefix
         environment = self._cold() if cold else self.environment
         done = run([sys.executable, "-c", PLAIN, lock, prefix, target], self.project, environment)
         if target == "plain":
@@ -141,7 +147,7 @@ class CondaBench:
         file = self.folder / "mixed.txt"
         if not file.is_file():
             wheels = read_lock(lock, "mixed").wheels_for(current_platform(), MINOR)
-            file.write_text("".join(f"{row.name}=={row.version} --hash=sha256:{row.sha256}\n" for row in wheels))
+            file.write_text(pinned(wheels))
         return file
 
     def solve(self, target: str, program: Path) -> Run:
@@ -150,7 +156,26 @@ class CondaBench:
         shutil.rmtree(project / "locks", ignore_errors=True)
         cache = self.folder / ("lists-before" if program == self.before else "lists-now")
         places = {"XDG_CONFIG_HOME": str(self.folder / "configuration"), "RATTLER_CACHE_DIR": str(cache)}
-        return run([program, "lock", target], project, {**self.environment, **places})
+        done = run([program, "lock", target], project, {**self.environment, **places})
+        lines = (project / "locks" / f"{target}.lock").read_text().splitlines()
+        self.solved[program] = {line for line in lines if line.lstrip().startswith("- conda: ")}
+        return done
+
+    def check_same(self) -> None:
+        """Stop when the two sides did not put the same packages there."""
+        left, right = (
+            {str(path.relative_to(root)) for path in root.rglob("*") if path.is_relative_to(root / "share")}
+            | {path.name for path in root.glob("conda-meta/*.json")}
+            for root in (self.ours, self.theirs)
+        )
+        if not left or left != right:
+            raise SystemExit(f"the two environments differ: {sorted(left ^ right)[:5]}")
+
+    def check_solved(self) -> None:
+        """Stop when the two sides did not choose the same packages."""
+        first, *others = self.solved.values()
+        if not first or any(chosen != first for chosen in others):
+            raise SystemExit("the two sides did not choose the same packages")
 
     def rows(self, rounds: int) -> Iterator[Row]:
         """Yield the comparisons, with the aims that the project has set itself."""
@@ -162,6 +187,7 @@ class CondaBench:
                 {f"py-rattler as a process{peer}": lambda target=target: self.rattler(target)},
                 1.05,
                 few * 2,
+                last=self.check_same,
             )
         if self.before is None:
             yield self._cold_row({"py-rattler as a process": lambda: self.rattler("plain", cold=True)}, None, few)
@@ -179,6 +205,7 @@ class CondaBench:
                     {"tenv 2d00f5a": lambda target=target: self.solve(target, self.before or self.tenv)},
                     aim,
                     few * 2,
+                    last=self.check_solved,
                 )
 
     def _cold_row(self, peers: Mapping[str, Callable[[], Run]], aim: float | None, rounds: int) -> Row:

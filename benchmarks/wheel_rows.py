@@ -19,7 +19,7 @@ from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.installed import Wheels
 from tenv.targets.search import find_places
 
-__all__ = ["DROP", "SMALL", "TENV", "UV", "WheelBench", "short"]
+__all__ = ["DROP", "SMALL", "TENV", "UV", "WheelBench", "pinned", "short"]
 
 TENV = Path(sys.executable).with_name("tenv")
 UV = find_uv_bin()
