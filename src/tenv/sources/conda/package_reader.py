@@ -14,12 +14,14 @@ from typing import IO, cast
 from tenv.core.errors import ArchiveRefusedError, NetworkError
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.formats.streams import ERRORS, ForwardReader, decompressed
+from tenv.sources.conda.plain_headers import BLOCK, plain_size
 
 __all__ = ["ABOUT", "read_package"]
 
 ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 """What a package says of its files."""
 
+_LAST = tuple(name.rpartition("/")[2].encode() for name in ABOUT)
 _HEADER = 8 << 20
 """The maximum size of an extended header in bytes; names and times need a few hundred."""
 
@@ -126,21 +128,36 @@ class _Reading:
                 while member := archive.next():
                     self._take(archive, member)
                     known.clear()  # memory must not grow with the package
+                    self._pass_plain(archive, forward)
             if forward.last.strip(b"\0"):  # `tarfile` treats a broken header as the end
                 raise tarfile.ReadError("a damaged header")
         finally:
             forward.close()
         self._before += self._passed
 
+    def _pass_plain(self, archive: tarfile.TarFile, forward: ForwardReader) -> None:
+        """Count the members that nothing but their size is asked of, up to the next other one."""
+        if archive.pax_headers:  # they hold for each member from here on
+            return
+        place: int = vars(archive)["offset"]
+        while (size := plain_size(forward.peek(place, BLOCK), _LAST)) is not None:
+            self._add(size)
+            place += BLOCK + -(-size // BLOCK) * BLOCK
+        vars(archive)["offset"] = place
+
     def _count(self, passed: int) -> None:
         """Count what is decompressed until now, with headers and padding."""
         self._passed = passed
         self._limits.check(self._name, self._packed, self._before + passed)
 
-    def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    def _add(self, size: int) -> None:
+        """Count one more member with its size in bytes."""
         self._entries += 1
-        self._declared += member.size if member.isreg() else 0  # the whole size of a sparse file
+        self._declared += size
         self._limits.check(self._name, self._packed, self._declared, self._entries)
+
+    def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        self._add(member.size if member.isreg() else 0)  # the whole size of a sparse file
         name = posixpath.normpath(member.name)
         if name not in ABOUT:
             return

@@ -132,7 +132,7 @@ class ForwardReader:
         self._stop = threading.Event()
         self._buffer = b""
         self._at = 0
-        self._position = 0
+        self._position = self._received = 0
         self._ended = False
         self.last = b""
         self._thread = threading.Thread(target=self._produce, args=(pieces,), daemon=True)
@@ -158,7 +158,7 @@ class ForwardReader:
         return False
 
     def _more(self) -> bool:
-        """Load the next chunk; the last byte of the previous one stays, since `tarfile` steps back by one."""
+        """Load the next chunk; the byte before what is unread stays, since `tarfile` steps back by one."""
         if self._ended:
             return False
         item = self._queue.get()
@@ -168,10 +168,12 @@ class ForwardReader:
         if item is None:
             self._ended = True
             return False
-        kept = self._buffer[-1:]
-        self._at = len(kept) - (len(self._buffer) - self._at)
+        start = max(self._at - 1, 0)
+        kept = self._buffer[start:]
+        self._at -= start
         self._buffer = kept + item
-        self._passed(self._position + len(item))
+        self._received += len(item)
+        self._passed(self._received)
         return True
 
     def read(self, size: int = -1) -> bytes:
@@ -191,6 +193,17 @@ class ForwardReader:
         self.last = parts[0] if len(parts) == 1 else b"".join(parts)
         self._position += len(self.last)
         return self.last
+
+    def peek(self, position: int, size: int) -> bytes:
+        """Move forward to a position, and return the `size` bytes from there without passing them; fewer at the end."""
+        at = self._at + position - self._position
+        if at < self._at or at + size > len(self._buffer):
+            self.seek(position)
+            while len(self._buffer) - self._at < size and self._more():
+                pass
+        else:
+            self._at, self._position = at, position
+        return self._buffer[self._at : self._at + size]
 
     def tell(self) -> int:
         """Return the position in bytes."""
