@@ -3,14 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest.mock import Mock, create_autospec
 
 import pytest
 
-from tenv.core import files
+from tenv.core import hashing
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check, describe_made, expect_made
 from tenv.sources.conda.installed import CondaPackages
@@ -171,11 +171,11 @@ def test_many_files_are_a_few_tasks_and_each_is_judged_once(tmp_path: Path, monk
         (tmp_path / f"f{number}").write_bytes(text)
         right = hashlib.sha256(text).hexdigest()
         rows.append(Expected(f"f{number}", "p", f"sha256:{right if number % 7 else '0' * 64}"))
-    pools = create_autospec(ThreadPoolExecutor.submit, side_effect=ThreadPoolExecutor.submit)
-    opened = Mock(wraps=files.open_regular)
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", pools)
-    monkeypatch.setattr(files, "open_regular", opened)
+    started = create_autospec(Thread.start, side_effect=Thread.start)
+    hashed = Mock(wraps=hashing.hash_regular)
+    monkeypatch.setattr(Thread, "start", started)
+    monkeypatch.setattr(hashing, "hash_regular", hashed)
     found = check(tmp_path, rows)
     assert found.changed == tuple(sorted(f"f{number}" for number in range(0, 300, 7)))
-    assert len({call.args for call in opened.call_args_list}) == opened.call_count == len(rows)
-    assert pools.call_count <= 8
+    assert len({call.args[0] for call in hashed.call_args_list}) == hashed.call_count == len(rows)
+    assert started.call_count <= 8

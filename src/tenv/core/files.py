@@ -23,6 +23,7 @@ __all__ = [
     "open_regular",
     "read_regular",
     "refuse_link",
+    "regular_handle",
     "relative_link",
     "remove_tree",
     "storage_errors",
@@ -35,6 +36,7 @@ MOST = 64 * 1024 * 1024
 MOST_HASHED = 64 << 30
 """Maximum bytes of a file that is hashed: the most that an archive may unpack to."""
 
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _ELSEWHERE = "choose a writable folder (for an environment, with `--prefix`)"
 
 
@@ -78,7 +80,12 @@ def open_regular(path: str | Path, most: int = MOST_HASHED) -> BufferedReader:
     Raises:
         OSError: As in `read_regular`.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    return os.fdopen(regular_handle(path, most), "rb")
+
+
+def regular_handle(path: str | Path, most: int = MOST_HASHED) -> int:
+    """Return a handle to read a regular file by; raises OSError as `open_regular` does."""
+    handle = os.open(path, _READ)
     info = os.fstat(handle)
     if not stat.S_ISREG(info.st_mode):
         os.close(handle)
@@ -86,7 +93,7 @@ def open_regular(path: str | Path, most: int = MOST_HASHED) -> BufferedReader:
     if info.st_size > most:
         os.close(handle)
         raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
-    return os.fdopen(handle, "rb")
+    return handle
 
 
 @contextlib.contextmanager

@@ -312,6 +312,8 @@ class Digest:
         """Return the hash object of this kind; raises ValueError for an unknown kind."""
         import hashlib  # late: OpenSSL is loaded with it
 
+        if self.kind == "sha256":
+            return hashlib.sha256(usedforsecurity=False)
         # Not each name that `hashlib.new` takes: it raises a TypeError for some, and those of shake have no one length.
         if self.kind not in hashlib.algorithms_guaranteed or self.kind.startswith("shake"):
             raise ValueError(f"unknown kind of digest: {self.kind!r}")
@@ -328,13 +330,9 @@ class Digest:
             OSError: The file is unreadable.
             ValueError: The kind of digest is unknown.
         """
-        from tenv.core.files import open_regular  # late: only here
+        from tenv.core.hashing import hash_regular  # late: only here
 
-        room, hasher = room or memoryview(bytearray(_ROOM)), self.hasher()
-        with open_regular(path) as file:
-            while count := file.raw.readinto(room):  # `hashlib.file_digest` makes room anew for each file
-                hasher.update(room[:count])
-        return bool(hasher.hexdigest() == self.value)
+        return hash_regular(path, self.hasher(), room or memoryview(bytearray(_ROOM))) == self.value
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.value}"

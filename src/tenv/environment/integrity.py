@@ -13,6 +13,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.files import digest
 from tenv.core.names import Digest
+from tenv.core.threads import each
 from tenv.environment.installed_files import POINTER, Expected
 
 __all__ = ["Faults", "check", "describe_made", "expect_made"]
@@ -75,19 +76,15 @@ def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
 
 def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
     """Verify every expected file. Threads hash in parallel, since hashing releases Python's global lock."""
-    from concurrent.futures import ThreadPoolExecutor  # late: 10 ms
-
     waiting = iter({row.name: row for row in expected}.values())
-    root, threads = os.fspath(prefix), min(8, os.cpu_count() or 1)
+    root, threads = f"{os.fspath(prefix)}{os.sep}", min(8, os.cpu_count() or 1)
 
     def judge(_: int) -> list[tuple[Expected, str]]:
         """Take files until none is left: tens of thousands of tasks of a pool would cost as much as to open them."""
         room = memoryview(bytearray(_ROOM))
-        answers = ((row, _judge(f"{root}{os.sep}{row.name}", row.digest, room)) for row in waiting)
-        return [(row, answer) for row, answer in answers if answer]
+        return [(row, answer) for row in waiting if (answer := _judge(f"{root}{row.name}", row.digest, room))]
 
-    with ThreadPoolExecutor(threads) as pool:
-        faults = [fault for found in pool.map(judge, range(threads)) for fault in found]
+    faults = [fault for found in each(judge, range(threads)) for fault in found]
     return Faults(
         missing=tuple(sorted(row.name for row, answer in faults if answer == "missing")),
         changed=tuple(sorted(row.name for row, answer in faults if answer == "changed")),
@@ -99,17 +96,17 @@ def _judge(path: str, wanted: str, room: memoryview) -> str:
     """Return ``missing``, ``changed``, or an empty string."""
     if wanted.startswith(_LINK):
         return _judge_link(Path(path), wanted.removeprefix(_LINK))
-    if not os.path.lexists(path):
-        return "missing"
     if wanted.startswith(POINTER):
         link = Path(path)
         same = link.is_symlink() and os.readlink(link) == wanted.removeprefix(POINTER)  # noqa: PTH115 (the text of the link)
-        return "" if same else "changed"
+        return "" if same else "changed" if os.path.lexists(path) else "missing"
     written = Digest.parse(wanted)
     try:
-        return "" if not written.value or written.is_of(path, room) else "changed"
+        if written.value and written.is_of(path, room):
+            return ""
     except (OSError, ValueError):
-        return "changed"
+        pass
+    return "missing" if not os.path.lexists(path) else "changed" if written.value else ""
 
 
 def _judge_link(path: Path, target: str) -> str:

@@ -69,24 +69,25 @@ def changed_wheels(
     for row in rows:
         if row.digest and row.owner in new and claims[row.name] == 1:
             files[row.owner].append(row)
-    found = []
+    found, other, stamps = set[str](), list[Expected](), dict[str, dict[str, Stamp]]()
     for wheel in wheels:
         if wheel.name not in new:
             continue
         if listed[wheel.name] == 1:  # the RECORD itself
-            found.append(wheel.name)
+            found.add(wheel.name)
             continue
         mine = files[wheel.name]
         known = noted[wheel.sha256] if wheel.sha256 in noted else noted_stamps(_key(wheel))
-        stamps = dict(_stamps(there.prefix, mine, measured))
-        other = [row for row in mine if row.name in stamps and stamps[row.name] != known.get(row.name)]
-        if not other:
-            continue
-        if check(there.prefix, other).owners:
-            found.append(wheel.name)
-        else:
-            note_stamps(_key(wheel), {**known, **stamps})
-    return tuple(found)
+        linked = dict(_stamps(there.prefix, mine, measured))
+        if unsure := [row for row in mine if row.name in linked and linked[row.name] != known.get(row.name)]:
+            other += unsure
+            stamps[wheel.name] = {**known, **linked}
+    if other:  # of all wheels at once, so that no thread waits for the last file of each
+        found.update(check(there.prefix, other).owners)
+    for wheel in wheels:
+        if wheel.name in stamps and wheel.name not in found:
+            note_stamps(_key(wheel), stamps[wheel.name])
+    return tuple(wheel.name for wheel in wheels if wheel.name in found)
 
 
 def _stamps(prefix: Path, rows: Sequence[Expected], measured: MeasuredFolder) -> Iterator[tuple[str, Stamp]]:
