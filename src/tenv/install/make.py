@@ -189,7 +189,7 @@ def _finish(job: Creation) -> None:
     records = record_files(job.prefix, job.plan.wanted)
     made = note_made(environment, job.plan.minor, records, job.plan.unmanaged)
     drop_note(environment)
-    flushed = ahead(lambda: flush(environment.prefix))  # while the disk works, the files are counted
+    flushed = ahead(lambda: _flush(job))  # while the disk works, the files are counted
     job.state = State(
         Status.READY,
         job.target.name,
@@ -206,6 +206,13 @@ def _finish(job: Creation) -> None:
     flushed()
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))
     environment.write_state(job.state)
+
+
+def _flush(job: Creation) -> None:
+    """Wait until the disk has all files; what it could not take is told once, so that the first wait counts as well."""
+    if job.flushing:
+        job.flushing()
+    flush(job.prefix)
 
 
 def _measured(job: Creation) -> MeasuredFolder | None:

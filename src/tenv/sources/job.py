@@ -3,17 +3,21 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import flush
+from tenv.core.threads import ahead
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.sources.interface import Access, Work, sources
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tenv.core.folder_size import MeasuredFolder
     from tenv.environment.trust import Fault
     from tenv.locks.lock import Lock
@@ -95,12 +99,15 @@ class Job:
         toolchain: What is there in the end; from the step on that assembles it.
         measured: The folder of Python packages after the wheels were installed, while only they changed it; None for
             one that was not measured or may have changed since.
+        flushing: Waits for the disk to have what an installer wrote, and raises StorageError where it can't; None where
+            nothing waits yet.
     """
 
     lock: "Lock"
     plan: Plan
     toolchain: Toolchain
     measured: "MeasuredFolder | None" = None
+    flushing: "Callable[[], None] | None" = None
 
     def __init__(
         self,
@@ -163,6 +170,10 @@ class Job:
     def unfit_pythons(self) -> tuple[str, ...]:
         """The Python minors of the target not to choose, since the revision of PyTorch can't be built with them."""
         return ()
+
+    def flush_ahead(self) -> None:
+        """Let the disk write what an installer has put into the prefix, while its files are looked at."""
+        self.flushing = ahead(partial(flush, self.prefix))
 
     def has_python(self, minor: str = "") -> bool:
         """Return whether the environment has the requested Python.

@@ -215,6 +215,7 @@ class WheelWork(Work):
                 # uv fetches every file before it removes the first old package.
                 error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
                 raise
+            job.flush_ahead()
         if self._located:
             self._build_trees()
         # Only now, so a failed download leaves the environment intact.
