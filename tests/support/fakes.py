@@ -255,6 +255,7 @@ class Index(Service):
         self.fault: Fault | None = None
         self.where = ""
         self.asked: list[str] = []
+        self.askers: list[str] = []  # the programs that asked, in the same order
 
     def fail(self, fault: Fault | None, where: str = r"\.whl$") -> None:
         """Fail from now on wherever the path holds a pattern."""
@@ -301,6 +302,7 @@ class _Pages(Answers):
         path = unquote(self.path)
         index = self.index
         index.asked.append(path)
+        index.askers.append(self.headers.get("User-Agent", ""))
         fault = index.fault if index.fault and re.search(index.where, path) else None
         expected = "Basic " + base64.b64encode(index.login.encode()).decode()
         if index.login and self.headers.get("Authorization") != expected:

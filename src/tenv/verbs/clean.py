@@ -16,7 +16,7 @@ __all__ = ["ANSWERS", "NOTES", "Cache", "clean_caches"]
 ANSWERS = "noted answers"
 """The name of the cache with the answers of `tenv check-driver`."""
 NOTES = "notes on cached files"
-"""The name of the cache with the sizes and times of files in the other caches."""
+"""The name of the cache with the sizes and times of files in the other caches, and with what wheels require."""
 
 
 @dataclass(frozen=True, slots=True)
