@@ -73,7 +73,13 @@ def leads_out(prefix: Path, names: Iterable[str]) -> str:
     """
     home, sep = os.path.realpath(prefix), os.sep
     known: dict[str, bool] = {"": True}
-    for name in names:
+    listed = [*names]
+    if sep == "/" and _are_plain(listed):  # then one look at each folder is enough
+        first: dict[str, str] = {}
+        for name in listed:
+            first.setdefault(name.rpartition("/")[0], name)
+        listed = [*first.values()]
+    for name in listed:
         plain = os.path.normpath(name)
         if not name or "\0" in name or plain in (".", "..") or plain.startswith((f"..{sep}", sep)):
             return name or "an empty name"
@@ -84,6 +90,15 @@ def leads_out(prefix: Path, names: Iterable[str]) -> str:
         if not known[folder]:
             return name
     return ""
+
+
+_NOT_PLAIN = ("\0", "//", "/.", "\n.", "\n/", "/\n", "\n\n")
+
+
+def _are_plain(names: Iterable[str]) -> bool:
+    """Return whether `os.path.normpath` changes none of the names, and each is relative and has no ``..``."""
+    together = "\n".join(("", *names, ""))
+    return not any(mark in together for mark in _NOT_PLAIN)
 
 
 def require_inside(prefix: Path, names: Iterable[str], owner: str) -> None:

@@ -12,15 +12,16 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
-from tenv.core.file_stamps import note_stamps, noted_stamps, stamp
+from tenv.core.file_stamps import Stamp, noted_stamps, stamp
 from tenv.core.files import open_regular
 from tenv.core.names import CondaFile
+from tenv.rattler_api.cache_notes import CacheNote, read_note, write_note
 from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
-__all__ = ["Content", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder", "lists_folder"]
-__all__ += ["read_cache", "read_packed"]
+__all__ = ["Content", "NotedPackage", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder", "lists_folder"]
+__all__ += ["noted_packages", "read_cache", "read_packed"]
 
 _OURS = ("info/paths.json", "info/link.json")
 
@@ -87,6 +88,38 @@ def lists_folder() -> Path:
     return shared_cache() / "repodata"
 
 
+@dataclass(frozen=True, slots=True)
+class NotedPackage:
+    """A package in the cache of whose files the digests were right when they had the noted stamps.
+
+    Attributes:
+        content: Its content.
+        folder: Where it is.
+        note: What was noted.
+    """
+
+    content: Content
+    folder: Path
+    note: CacheNote
+
+    def is_unchanged(self) -> bool:
+        """Return whether each regular file still has its noted stamp."""
+        start = f"{self.folder}/"
+        try:
+            return all(
+                stamp(start + name) == noted for name, noted in zip(self.note.names, self.note.stamps, strict=True)
+            )
+        except OSError:
+            return False
+
+    def linked(self) -> dict[str, int]:
+        """Return the files that an installer links as they are, with their sizes in bytes."""
+        sizes = {name: size for name, (size, _) in zip(self.note.names, self.note.stamps, strict=True)}
+        for name in self.note.changed:
+            sizes.pop(name, None)
+        return sizes
+
+
 def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:
     """Return, by URL, the content of the packages in the cache, and the names of damaged ones.
 
@@ -94,23 +127,68 @@ def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[di
         records: The packages.
         thorough: Compare the digests of all files, not only of those whose size or time differ from what was noted.
     """
+    there = _cached(records)
+    read = {record.url: _read_folder(record, folder, thorough=thorough) for record, folder in there}
+    damaged = tuple(record.name for record, _ in there if read[record.url] is None)
+    return {url: content for url, content in read.items() if content is not None}, damaged
+
+
+def noted_packages(records: Sequence[Record]) -> list[NotedPackage] | None:
+    """Return packages in the cache by their notes alone; None where one is not there or was not noted.
+
+    Their own lists are as noted. The caller asks each package whether its files are, too.
+    """
+    there = _cached(records)
+    notes = [(record, folder, _current_note(record, folder)) for record, folder in there]
+    found = [NotedPackage(_noted_content(record, note), folder, note) for record, folder, note in notes if note]
+    return found if len(found) == len(records) else None
+
+
+def _cached(records: Sequence[Record]) -> list[tuple[Record, Path]]:
+    """Return the packages that rattler finds in the cache, with their folders."""
     import asyncio  # late: 38 ms
 
     from rattler.package_cache import PackageCache  # late: 40 ms and 25 MB
 
     folder = cache_folder()
     if not folder.is_dir() or not records:
-        return {}, ()
+        return []
     index = asyncio.run(_index(PackageCache(folder)))
-    there = [record for record in records if index.contains_record(record.raw)]
-    places = {record.url: folder / CondaFile(record.name, record.version, record.build).stem for record in there}
-    read = {record.url: _read_folder(record, places[record.url], thorough=thorough) for record in there}
-    damaged = tuple(record.name for record in there if read[record.url] is None)
-    return {url: content for url, content in read.items() if content is not None}, damaged
+    return [
+        (record, folder / CondaFile(record.name, record.version, record.build).stem)
+        for record in records
+        if index.contains_record(record.raw)
+    ]
 
 
 async def _index(cache: Any) -> Any:
     return await cache.index()
+
+
+def _key(record: Record) -> str:
+    return f"conda-{record.sha256 or record.md5}"
+
+
+def _current_note(record: Record, folder: Path) -> CacheNote | None:
+    """Return the note of a package whose own lists are as noted."""
+    note = read_note(_key(record))
+    return note if note and note.lists == _stamps(folder, _OURS, missing=True) else None
+
+
+def _noted_content(record: Record, note: CacheNote) -> Content:
+    return Content(record, note.files, note.links, note.entry_points, note.noarch_python)
+
+
+def _stamps(folder: Path, names: Iterable[str], *, missing: bool = False) -> dict[str, Stamp]:
+    """Return the stamps of files; with `missing` without those that are not there."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = stamp(f"{folder}/{name}")
+        except OSError:
+            if not missing:
+                raise
+    return found
 
 
 def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | None:
@@ -118,12 +196,15 @@ def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | N
 
     A file is compared with its digest unless its size and time are what tenv noted when the digest was right.
     """
-    key = f"conda-{record.sha256 or record.md5}"
-    noted = noted_stamps(key)
+    key = _key(record)
+    note = _current_note(record, folder)
+    if note and not thorough and NotedPackage(content := _noted_content(record, note), folder, note).is_unchanged():
+        return content
+    noted = old.by_name() if (old := read_note(key)) else noted_stamps(key)
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
-        content, sizes = _read_content(record, texts)
-        found = {name: stamp(f"{folder}/{name}") for name in (*texts, *sizes)}
+        content, sizes, changed = _read_content(record, texts)
+        found = _stamps(folder, (*texts, *sizes))
         if any(name in noted and noted[name] != found[name] for name in texts):  # the lists vouch for the rest
             return None
         for name, (size, digest) in sizes.items():
@@ -133,8 +214,13 @@ def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | N
                 return None
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
-    if found != noted:
-        note_stamps(key, found)
+    lists = {name: found[name] for name in texts}
+    stamps = tuple(found[name] for name in sizes)
+    new = CacheNote(
+        lists, (*sizes,), stamps, content.files, content.links, content.entry_points, content.noarch_python, changed
+    )
+    if new != old:
+        write_note(key, new)
     return content
 
 
@@ -145,8 +231,8 @@ def _sha256(path: str) -> str:
 
 def _read_content(
     record: Record, texts: Mapping[str, bytes | None]
-) -> tuple[Content, dict[str, tuple[int | None, str]]]:
-    """Return the content from a package's own lists, and the size and sha256 of its regular files."""
+) -> tuple[Content, dict[str, tuple[int | None, str]], tuple[str, ...]]:
+    """Return the content by a package's own lists, the size and sha256 of regular files, and those with a prefix."""
     rows: list[dict[str, Any]] = json.loads(texts.get("info/paths.json") or b"")["paths"]
     files = tuple(str(row["_path"]) for row in rows)
     links = tuple(str(row["_path"]) for row in rows if row.get("path_type") == "softlink")
@@ -158,7 +244,8 @@ def _read_content(
     noarch = json.loads(texts.get("info/link.json") or b"{}").get("noarch") or {}
     python = noarch.get("type") == "python"
     programs = tuple(str(line).partition("=")[0].strip() for line in noarch.get("entry_points") or ())
-    return Content(record, files, links, programs if python else (), python), sizes
+    changed = tuple(str(row["_path"]) for row in rows if row.get("prefix_placeholder"))
+    return Content(record, files, links, programs if python else (), python), sizes, changed
 
 
 def read_packed(texts: Mapping[str, Mapping[str, bytes]], records: Iterable[Record]) -> list[PackedFiles]:

@@ -1,13 +1,10 @@
 """Link conda packages from the package cache into a prefix with rattler."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
-from tenv.core.file_content import read_text
-from tenv.core.names import CondaFile
 from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import one_line, storage_error
 from tenv.rattler_api.records import Record
@@ -48,14 +45,15 @@ def link(
     """
     import asyncio  # late: 38 ms
 
+    from tenv.rattler_api.settle import Settling, watched  # late: loads asyncio
+
     for record in records:
         if record.url in archives:
             record.raw.url = archives[record.url].absolute().as_uri()
-    notes = {record.url: prefix / "conda-meta" / _note(record) for record in records}
-    before = {url: _stamp(note) for url, note in notes.items()}
+    settling = Settling(records, prefix)
     try:
         work = _link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough, copies=copies)
-        asyncio.run(work)
+        asyncio.run(watched(work, settling))
     except OSError as error:
         raise storage_error(error, f"can't install into {prefix}") from error
     except Exception as error:  # rattler's errors have no common base below Exception
@@ -63,9 +61,11 @@ def link(
     finally:
         for record in records:
             record.raw.url = record.url
+    try:
+        settling.finish()
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _link_error(error, prefix) from error  # rattler leaves empty records on a full disk
     for record in records:
-        if _stamp(notes[record.url]) != before[record.url]:
-            _settle(notes[record.url], record.url, prefix)
         if record.url in archives:
             archives[record.url].unlink(missing_ok=True)  # it is in the cache now
 
@@ -110,40 +110,6 @@ async def _link(
         reporter=Reporter(),  # type: ignore[abstract]  # all of its methods are optional
         package_cache=PackageCache.new_layered([cache_folder()], validation_mode=mode),
     )
-
-
-def _note(record: Record) -> str:
-    return CondaFile(record.name, record.version, record.build).note
-
-
-def _stamp(note: Path) -> tuple[int, int]:
-    try:
-        status = note.stat()
-    except OSError:  # missing ones are counted after linking
-        return 0, 0
-    return status.st_ino, status.st_mtime_ns
-
-
-def _settle(note: Path, url: str, prefix: Path) -> None:
-    """Write the canonical URL into the record of a linked package, and its files in their order.
-
-    py-rattler 0.28 writes the URL that it was given, and the files in the order in which its threads linked them.
-    """
-    try:
-        data = json.loads(read_text(note))
-        data["url"] = url
-        data["files"].sort()
-        data["paths_data"]["paths"].sort(key=lambda row: row["_path"])
-        text = f"{json.dumps(data)}\n".encode()
-        with note.open("r+b") as file:  # not emptied first: ext4 then writes each file to the disk when it is closed
-            file.write(text)
-            file.truncate()
-    except FileNotFoundError:  # the count of packages reports it as missing
-        return
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _link_error(error, prefix) from error  # rattler leaves empty records on a full disk
-    except OSError as error:
-        raise storage_error(error, f"can't write {note}") from error
 
 
 _DISK = (

@@ -146,12 +146,17 @@ def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tu
     claims: dict[str, tuple[str, ...]] = {}
     twice: defaultdict[str, set[str]] = defaultdict(set)
     for content in contents:
-        claims[content.record.name] = tuple(_in_prefix(content, site))
-        for name in claims[content.record.name]:
-            _check_name(name, content.record)
+        package = content.record.name
+        mine = claims[package] = tuple(_in_prefix(content, site))
+        _check_names(mine, content.record)
+        own = dict.fromkeys(mine, package)
+        if len(own) == len(mine) and files.keys().isdisjoint(own):
+            files.update(own)
+            continue
+        for name in mine:
             if name in files:
-                twice[name] |= {files[name], content.record.name}
-            files.setdefault(name, content.record.name)
+                twice[name] |= {files[name], package}
+            files.setdefault(name, package)
     _check_folders(files)
     links = tuple(name for content in contents for name in _placed(content, content.links, site))
     return Staged(
@@ -186,7 +191,7 @@ def _site_packages(contents: Sequence[Content]) -> str:
 
 def _in_prefix(content: Content, site: str) -> Iterator[str]:
     """Yield the paths of a package's files in a prefix."""
-    yield from _placed(content, content.files, site)
+    yield from _placed(content, content.files, site) if content.noarch_python else content.files
     for name in content.entry_points:
         yield f"bin/{name}"
 
@@ -201,12 +206,18 @@ def _placed(content: Content, names: Sequence[str], site: str) -> Iterator[str]:
             yield name
 
 
-_SUSPICIOUS = re.compile(r"\.\.|[\\:\0]|//|^/|(^|/)\./|tenv|conda-meta")
+_SUSPICIOUS = ("..", "\\", ":", "\0", "//", "\n/", "/./", "\n./", "tenv", "conda-meta")
+"""What a name that is refused has in it, or at its start, where it follows another one on a line of its own."""
+
+
+def _check_names(names: Sequence[str], record: Record) -> None:
+    together = "\n".join(("", *names))  # nearly every one of tens of thousands of names is plain
+    if any(word in together for word in _SUSPICIOUS):
+        for name in names:
+            _check_name(name, record)
 
 
 def _check_name(name: str, record: Record) -> None:
-    if not _SUSPICIOUS.search(name):  # true for nearly every one of tens of thousands of names
-        return
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name) or ".." in parts or "\0" in name:
         what = "is outside the environment"
@@ -222,6 +233,12 @@ def _check_name(name: str, record: Record) -> None:
 
 def _check_folders(files: Mapping[str, str]) -> None:
     """Raise UnsafePackageError for a file or link at a path that another package needs as a folder."""
+    above = {name.rpartition("/")[0] for name in files}
+    for parent in [*above]:
+        while parent := parent.rpartition("/")[0]:
+            above.add(parent)
+    if files.keys().isdisjoint(above):
+        return
     folders: dict[str, str] = {}
     for name in files:
         parent = name.rpartition("/")[0]
