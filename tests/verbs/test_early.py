@@ -1,4 +1,4 @@
-"""A first environment whose wheels are linked from uv's cache while the rules are asked."""
+"""A first environment whose wheels are put there while the rules are asked."""
 
 import contextlib
 import os
@@ -14,7 +14,8 @@ import pytest
 from tenv.checks import before_create
 from tenv.core import process
 from tenv.core.errors import UnfitHostError, UnsafePackageError
-from tenv.sources.wheels import early_install, interpreters
+from tenv.sources.wheels import early_install, interpreters, unpacked_size
+from tenv.sources.wheels.early_install import EarlyInstall
 from tenv.sources.wheels.uv import Uv
 from tests.support.projects import Project, call, held
 
@@ -26,14 +27,28 @@ def begun(created: Project, monkeypatch: pytest.MonkeyPatch) -> "list[process.Ba
     """The programs that were started beside the rules; the cache holds the wheels, and there is no environment."""
     created.ok("remove", "tiny", "--yes")
     started: list[process.Background] = []
+    early: list[EarlyInstall] = []
 
     class Kept(process.Background):
         def __init__(self, *words: Any, **options: Any) -> None:
             super().__init__(*words, **options)
-            started.append(self)
+            if early:
+                started.append(self)
 
+    begin = EarlyInstall.__init__
+
+    def beginning(self: EarlyInstall, *words: Any) -> None:
+        early.append(self)
+        begin(self, *words)
+        early.remove(self)
+
+    monkeypatch.setattr(EarlyInstall, "__init__", beginning)
     monkeypatch.setattr(process, "Background", Kept)
     return started
+
+
+def without_cache() -> None:
+    shutil.rmtree(os.environ["UV_CACHE_DIR"])
 
 
 def marks() -> "list[Path]":
@@ -117,12 +132,65 @@ def test_a_rule_is_told_though_a_wheel_is_unsafe(
     assert not created.prefix.exists()
 
 
-def test_what_the_cache_lacks_is_fetched_after_the_rules(created: Project, begun: "list[process.Background]") -> None:
-    shutil.rmtree(os.environ["UV_CACHE_DIR"])
+@pytest.mark.parametrize("there", [True, False])
+def test_the_little_that_the_cache_lacks_is_fetched_meanwhile(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    without_cache()
+    if there:
+        Path(os.environ["UV_CACHE_DIR"]).mkdir()
+    monkeypatch.setattr(Uv, "install", pytest.fail)
+    created.ok("create", "tiny")
+    assert [program.wait() for program in begun] == [0, 0]
+    created.ok("verify", "tiny", "--no-probes")
+
+
+def test_much_that_the_cache_lacks_is_fetched_after_the_rules(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(early_install, "_MOST", 1)
+    without_cache()
     Path(os.environ["UV_CACHE_DIR"]).mkdir()
     created.ok("create", "tiny")
-    assert [program.wait() == 0 for program in begun] == [True, False]
-    created.ok("verify", "tiny", "--no-probes")
+    assert [program.wait() == 0 for program in begun] == [True, False]  # it was not in the cache
+    created.ok("remove", "tiny", "--yes")
+    begun.clear()
+    without_cache()
+    created.ok("create", "tiny")
+    assert not begun
+
+
+def test_what_can_not_be_fetched_is_told_once(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_cache()
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    again = Mock(wraps=Uv._put)
+    monkeypatch.setattr(Uv, "_put", again)
+    created.fails(6, "network", "create", "tiny")
+    assert len(begun) == 2
+    assert not again.called
+    assert not created.prefix.exists()
+
+
+def test_what_uv_has_half_unpacked_goes_where_the_rules_end_the_command(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_cache()
+    half = Path(os.environ["UV_CACHE_DIR"]) / ".tmpHALF"
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        (half / "alpha").mkdir(parents=True)
+        monkeypatch.setattr(
+            unpacked_size, "_open_folders", lambda process: [half] if process == begun[1].process else []
+        )
+        raise UnfitHostError("no", [])
+
+    monkeypatch.setattr(before_create, "require_build", refuse)
+    created.fails(4, "unfit-host", "create", "tiny")
+    assert not half.exists()
+    assert not created.prefix.exists()
 
 
 @pytest.mark.parametrize(

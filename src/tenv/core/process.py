@@ -15,7 +15,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
-__all__ = ["STARTED", "Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream", "watch"]
+__all__ = ["STARTED", "Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,90 +175,9 @@ def _abandon(child: "subprocess.Popen[str]") -> None:
         child.wait(1)
 
 
-def _close(stream: "IO[str]", *_: object) -> None:
+def _close(stream: "IO[str] | IO[bytes]", *_: object) -> None:
     with contextlib.suppress(OSError):  # a pipe to a dead child
         stream.close()
-
-
-def watch(
-    arguments: Sequence[str],
-    on_text: Callable[[str], None],
-    *,
-    environment: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    text: str | None = None,
-    on_tick: Callable[[int], None] = lambda _: None,
-) -> Completed:
-    """Run a program and pass on its standard error as it arrives.
-
-    On POSIX, standard error of the program is a terminal, so that it reports progress. Escape sequences are removed
-    from what is passed on and returned. There, `on_tick` is called several times a second with the process id; if it
-    raises, the program is ended.
-    """
-    if sys.platform == "win32":
-        return _watch_pipe(arguments, on_text, text, env=environment, cwd=folder)
-    return _watch_terminal(arguments, on_text, text, on_tick, env=environment, cwd=folder)
-
-
-def _watch_terminal(
-    arguments: Sequence[str],
-    on_text: Callable[[str], None],
-    text: str | None,
-    on_tick: Callable[[int], None],
-    **options: Any,
-) -> Completed:
-    ours, theirs = open_terminal()
-    pieces: list[str] = []
-    with _binding() as changes:
-        child = subprocess.Popen(
-            list(arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=theirs,
-            **changes,
-            **options,
-        )
-    with child:
-        try:
-            os.close(theirs)
-            _feed(child, text)
-            for plain in read_terminal(ours):
-                on_tick(child.pid)
-                if plain:
-                    pieces.append(plain)
-                    on_text(plain)
-            status = child.wait()
-        except BaseException:
-            _stop(child)
-            raise
-        finally:
-            os.close(ours)
-    return Completed(status, "", "".join(pieces))
-
-
-def _watch_pipe(
-    arguments: Sequence[str], on_text: Callable[[str], None], text: str | None, **options: Any
-) -> Completed:
-    pieces: list[str] = []
-    with subprocess.Popen(
-        list(arguments),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        **options,
-    ) as child:
-        try:
-            _feed(child, text)
-            for line in child.stderr or ():
-                pieces.append(line)
-                on_text(line)
-            status = child.wait()
-        except BaseException:
-            _stop(child)
-            raise
-    return Completed(status, "", "".join(pieces))
 
 
 def stream(
@@ -304,12 +223,60 @@ class Background:
     """A program that runs while this process does something else, and ends with it; what it prints is dropped."""
 
     def __init__(
-        self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path, text: str = ""
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        text: str = "",
+        heard: bool = False,
     ) -> None:
-        silent: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with _binding() as changes:
-            self._child = subprocess.Popen(list(arguments), env=environment, cwd=folder, **silent, **changes)
-        _feed(self._child, text)
+        """Start the program.
+
+        Args:
+            arguments: The program and its arguments.
+            environment: All its environment variables; None means those of this process.
+            folder: Its working folder.
+            text: Its standard input.
+            heard: Whether `follow` reads its standard error. On POSIX that is a terminal, so that it reports progress.
+        """
+        self._ours, theirs = _ear() if heard else (-1, subprocess.DEVNULL)
+        silent: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
+        try:
+            with _binding() as changes:
+                self._child = subprocess.Popen(list(arguments), env=environment, cwd=folder, **silent, **changes)
+        finally:
+            if theirs >= 0:
+                os.close(theirs)
+        try:
+            _feed(self._child, text)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def process(self) -> int:
+        """Its process id."""
+        return self._child.pid
+
+    def follow(self, on_text: Callable[[str], None], on_tick: Callable[[int], None] = lambda _: None) -> Completed:
+        """Pass on what it says as it arrives, without escape sequences, and wait for its end.
+
+        On POSIX, `on_tick` is called several times a second with the process id.
+        """
+        pieces: list[str] = []
+        for plain in self._said():
+            on_tick(self._child.pid)
+            if plain:
+                pieces.append(plain)
+                on_text(plain)
+        return Completed(self._child.wait(), "", "".join(pieces))
+
+    def _said(self) -> Iterator[str]:
+        if self._child.stderr is None:
+            yield from read_terminal(self._ours)
+        else:
+            yield from (line.decode("utf-8", "replace") for line in self._child.stderr)
 
     def wait(self) -> int:
         """Wait for its end, and return its exit status; negative for a signal."""
@@ -319,6 +286,16 @@ class Background:
         """End it, if it still runs."""
         if self._child.poll() is None:
             _stop(self._child)
+        for stream in filter(None, (self._child.stdin, self._child.stderr)):
+            _close(stream)
+        if self._ours >= 0:
+            os.close(self._ours)
+            self._ours = -1
+
+
+def _ear() -> tuple[int, int]:
+    """Return the end of a terminal to read from, and the end for a program; a pipe of `subprocess` on Windows."""
+    return (-1, subprocess.PIPE) if sys.platform == "win32" else open_terminal()
 
 
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:

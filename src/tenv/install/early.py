@@ -1,4 +1,4 @@
-"""The wheels of a first environment, which uv links from its cache while the rules are asked.
+"""The wheels of a first environment, which uv puts there while the rules are asked.
 
 Nothing is there yet that could be lost: where a rule or anything else ends the command, the prefix goes again.
 """
@@ -27,7 +27,7 @@ _OF_CHECKOUT = ("CMakeLists.txt", "setup.py", "version.txt")
 def begin_early(
     job: Creation, lock: Lock, hold: Callable[[], AbstractContextManager[None]], held: contextlib.ExitStack
 ) -> None:
-    """Begin a first environment where its plan follows from the lock alone, and uv may have its files in its cache.
+    """Begin a first environment where its plan follows from the lock alone, and uv has its files or fetches few.
 
     What fails meanwhile is left to the steps after the rules, which report it.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from tenv.core.file_stamps import Stamp
+    from tenv.core.process import Completed
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
     from tenv.locks.lock import Wheel
@@ -103,7 +104,7 @@ class WheelWork(Work):
     """Installs wheels into an environment."""
 
     early: "EarlyInstall | None" = None
-    """The installation of wheels from uv's cache that has begun before the rules had an answer."""
+    """The installation of wheels that has begun before the rules had an answer."""
     _noted: "Mapping[str, Mapping[str, Stamp]]" = MappingProxyType({})
     """What was noted of the files of wheels before they were installed."""
     _before: "Sequence[Expected]" = ()
@@ -238,19 +239,18 @@ class WheelWork(Work):
             require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
 
     def _install_first(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+        done = None
         if self.early:
-            from tenv.sources.wheels.cached_files import noted_files  # late: as in `put`
+            done, self._noted = self.early.result(self.job.context.progress), self.early.noted
+        if done is None or done.status:
+            self._install(wheels, again, done)
 
-            self._noted = noted_files(wheels)  # while uv works
-        if not (self.early and self.early.is_done()):
-            self._install(wheels, again)
-
-    def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+    def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]", done: "Completed | None" = None) -> None:
         from tenv.sources.wheels.planted_files import own_files_guarded  # late: as in `put`
 
         job = self.job
         with own_files_guarded(job.prefix):
-            job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+            job.uv.install(python_program(job.prefix), wheels, again, job.context.progress, done)
 
     def _builds(self) -> "list[tuple[LockedTree, TreeRequest]]":
         """Return the source trees to build, each with the request of the manifest."""

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,35 +107,46 @@ def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def watched_unpacking(wheels: Sequence[Wheel], limits: UnpackLimits) -> Iterator[Callable[[int], None]]:
-    """Yield a function that looks at what a running uv has unpacked, and refuses what exceeds the limits.
-
-    A directory may list less than a wheel holds. Which wheel a folder of uv is of can't be seen from outside, so that
-    the limit is that of the largest one. What an ended uv leaves in its temporary folders is removed.
-
-    Args:
-        wheels: The wheels that uv installs.
-        limits: The limits on one wheel.
-    """
-    largest = max((wheel.size or limits.bytes for wheel in wheels), default=limits.bytes)
-    folders: set[Path] = set()
-    last = time.monotonic()
-
-    def tick(process: int) -> None:
-        nonlocal last
-        if time.monotonic() - last < _SECONDS:
-            return
-        folders.update(_open_folders(process))
-        for folder in folders:
-            limits.check(_name(folder, wheels), largest, *_size(folder))
-        last = time.monotonic()
-
+def watched_unpacking(wheels: Sequence[Wheel], limits: UnpackLimits) -> Iterator["UnpackingWatch"]:
+    """Yield what looks at a running uv; where the body fails, what uv leaves in its temporary folders is removed."""
+    watch = UnpackingWatch(wheels, limits)
     try:
-        yield tick
+        yield watch
     except BaseException:
-        for folder in folders:
+        for folder in watch.folders:
             shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+class UnpackingWatch:
+    """Looks at what a running uv has unpacked, and refuses what exceeds the limits.
+
+    A directory may list less than a wheel holds. Which wheel a folder of uv is of can't be seen from outside, so that
+    the limit is that of the largest one.
+
+    Attributes:
+        folders: The temporary folders that uv was seen to write to.
+    """
+
+    def __init__(self, wheels: Sequence[Wheel], limits: UnpackLimits) -> None:
+        """Look at the folders of some wheels, which uv installs, with the limits on one wheel."""
+        self.folders: set[Path] = set()
+        self._wheels, self._limits = wheels, limits
+        self._largest = max((wheel.size or limits.bytes for wheel in wheels), default=limits.bytes)
+        self._last = time.monotonic()
+
+    def note(self, process: int) -> None:
+        """Note the folders that a process writes to."""
+        self.folders.update(_open_folders(process))
+
+    def __call__(self, process: int) -> None:
+        """Look at a process, if that was not done a moment ago; raises ArchiveRefusedError."""
+        if time.monotonic() - self._last < _SECONDS:
+            return
+        self.note(process)
+        for folder in self.folders:
+            self._limits.check(_name(folder, self._wheels), self._largest, *_size(folder))
+        self._last = time.monotonic()
 
 
 def _open_folders(process: int) -> Iterator[Path]:

@@ -3,8 +3,8 @@
 import datetime as dt
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ from tenv.sources.wheels.uv_requirements import (
 from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
+
+Following = Callable[[Progress], process.Completed | None]
+"""Waits for the end of uv, and reports its progress; the result is None where it says nothing of the wheels."""
 
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
@@ -239,7 +242,14 @@ class Uv(UvProgram):
         if done.status:
             raise self.error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
 
-    def install(self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress) -> None:
+    def install(
+        self,
+        python: Path,
+        wheels: Sequence[Wheel],
+        again: Sequence[str],
+        progress: Progress,
+        done: process.Completed | None = None,
+    ) -> None:
         """Install exactly the locked wheels into the environment of a Python.
 
         Args:
@@ -247,6 +257,7 @@ class Uv(UvProgram):
             wheels: The wheels.
             again: Packages to reinstall although their version is right, since it came from another file.
             progress: Receives progress.
+            done: How a first try of `installing` ended; None without one.
 
         Raises:
             HashMismatchError: A file's bytes differ from the lock.
@@ -254,7 +265,7 @@ class Uv(UvProgram):
             StorageError: The disk is full or not writable.
             ArchiveRefusedError: A wheel unpacks to more than the limits.
         """
-        done = self._put(python, wheels, again, progress)
+        done = done or self._put(python, wheels, again, progress)
         for _ in wheels if self.environment.get("UV_INDEX") else ():
             # uv 0.13 takes a release from the first index that has a file of it, and so hides that of the main index.
             hidden = [wheel for wheel in wheels if done.status and wheel.name == mismatched(done.stderr)]
@@ -272,20 +283,42 @@ class Uv(UvProgram):
         self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress, **changes: str
     ) -> process.Completed:
         """Install files by their hashes with some variables changed."""
-        arguments = self._command(*install_words(python, again), *self.indexes())
-        watch, text = download_progress(wheels, progress), hashed(wheels)
-        with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as tick:
-            changed = {**environment, **changes}
-            done = process.watch(arguments, watch, environment=changed, folder=folder, text=text, on_tick=tick)
-            return ended_by_itself(done)
+        with self._begun(python, wheels, again, changes) as follow:
+            return follow(progress)
 
-    def install_cached(self, python: Path, wheels: Sequence[Wheel]) -> AbstractContextManager[process.Background]:
+    def installing(self, python: Path, wheels: Sequence[Wheel]) -> AbstractContextManager[Following]:
+        """Start to install exactly the locked wheels, while the body does something else (POSIX).
+
+        The function that is yielded waits for the end, which `install` judges. Where the body fails, uv is ended, and
+        nothing that it has half unpacked stays.
+        """
+        return self._begun(python, wheels, (), {})
+
+    @contextmanager
+    def _begun(
+        self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], changes: Mapping[str, str]
+    ) -> Iterator[Callable[[Progress], process.Completed]]:
+        arguments, text = self._command(*install_words(python, again), *self.indexes()), hashed(wheels)
+        with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as watch:
+            changed = {**environment, **changes}
+            program = process.Background(arguments, environment=changed, folder=folder, text=text, heard=True)
+            try:
+                yield lambda progress: ended_by_itself(program.follow(download_progress(wheels, progress), watch))
+            except BaseException:
+                watch.note(program.process)
+                raise
+            finally:
+                program.stop()
+
+    @contextmanager
+    def install_cached(self, python: Path, wheels: Sequence[Wheel]) -> Iterator[Following]:
         """Start to install exactly the locked wheels from uv's cache alone, while the body does something else.
 
-        Nothing is fetched, so that nothing is unpacked. A status other than 0 says nothing of the wheels: `install`
-        finds what is wrong.
+        Nothing is fetched, so that nothing is unpacked. The function that is yielded returns None for a status other
+        than 0, which says nothing of the wheels: `install` finds what is wrong.
         """
-        return self.beside(*install_words(python, ()), *self.indexes(), text=hashed(wheels))
+        with self.beside(*install_words(python, ()), *self.indexes(), text=hashed(wheels)) as program:
+            yield lambda _: process.Completed(0, "", "") if program.wait() == 0 else None
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""
