@@ -20,14 +20,14 @@ class MeasuredFolder:
         linked: Each file with several hard links, by its path: its size in bytes, and the time of its last change in
             nanoseconds.
         single: The paths of the other files, and of symbolic links.
-        inodes: The device and number of each file in `linked`.
+        numbers: The device and number of each file in `linked`.
     """
 
     folder: str
     bytes: int
     linked: dict[str, tuple[int, int]]
     single: set[str]
-    inodes: set[tuple[int, int]]
+    numbers: dict[str, tuple[int, int]]
 
 
 def measure(folder: Path, *, apart: MeasuredFolder | None = None) -> MeasuredFolder:
@@ -39,7 +39,8 @@ def measure(folder: Path, *, apart: MeasuredFolder | None = None) -> MeasuredFol
     """
     linked: dict[str, tuple[int, int]] = {}
     single: set[str] = set()
-    inodes = set(apart.inodes) if apart else set[tuple[int, int]]()
+    numbers: dict[str, tuple[int, int]] = {}
+    inodes = set(apart.numbers.values()) if apart else set[tuple[int, int]]()
     total = apart.bytes if apart else 0
     stack = [os.fspath(folder)]
     while stack:
@@ -57,10 +58,11 @@ def measure(folder: Path, *, apart: MeasuredFolder | None = None) -> MeasuredFol
                     total += info.st_size
                     continue
                 linked[path] = info.st_size, info.st_mtime_ns
-                if (inode := (info.st_dev, info.st_ino)) not in inodes:
+                numbers[path] = inode = (info.st_dev, info.st_ino)
+                if inode not in inodes:
                     inodes.add(inode)
                     total += info.st_size
-    return MeasuredFolder(os.fspath(folder), total, linked, single, inodes)
+    return MeasuredFolder(os.fspath(folder), total, linked, single, numbers)
 
 
 @contextlib.contextmanager

@@ -209,7 +209,7 @@ def _finish(job: Creation) -> None:
 
 
 def _flush(job: Creation) -> None:
-    """Wait until the disk has all files; what it could not take is told once, so that the first wait counts as well."""
+    """Wait until the disk has all files; what it could not take is reported once, by the first of two waits."""
     if job.flushing:
         job.flushing()
     flush(job.prefix)

@@ -16,9 +16,11 @@ from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.installed import Wheels
+from tenv.sources.wheels.unpacked_files import Hashed
 
 __all__ = ["changed_wheels", "noted_files", "record_stamps"]
 
+_NOWHERE = (-1, -1)
 _NAME, _OWNER = operator.attrgetter("name"), operator.attrgetter("owner")
 
 
@@ -47,6 +49,7 @@ def changed_wheels(
     old: Mapping[str, tuple[int, int]],
     measured: MeasuredFolder,
     noted: Mapping[str, Mapping[str, Stamp]],
+    hashed: Hashed,
 ) -> tuple[str, ...]:
     """Return the names of new wheels with files that differ from their ``RECORD``.
 
@@ -61,6 +64,7 @@ def changed_wheels(
         old: What `record_stamps` returned before the installation.
         measured: The folder of packages after it.
         noted: What `noted_files` returned; of other wheels, it is read now.
+        hashed: Files that were hashed when they came into uv's cache.
     """
     now = record_stamps(there)
     claims, listed = Counter(map(_NAME, rows)), Counter(map(_OWNER, rows))
@@ -80,7 +84,9 @@ def changed_wheels(
         known = noted[wheel.sha256] if wheel.sha256 in noted else noted_stamps(_key(wheel))
         linked = dict(_stamps(there.prefix, mine, measured))
         if unsure := [row for row in mine if row.name in linked and linked[row.name] != known.get(row.name)]:
-            other += unsure
+            numbers = (measured.numbers.get(f"{there.prefix}{os.sep}{row.name}", _NOWHERE) for row in unsure)
+            seen = (hashed.get(number) for number in numbers)
+            other += [row for row, was in zip(unsure, seen, strict=True) if was != (*linked[row.name], row.digest)]
             stamps[wheel.name] = {**known, **linked}
     if other:  # of all wheels at once, so that no thread waits for the last file of each
         found.update(check(there.prefix, other).owners)

@@ -58,7 +58,7 @@ class EarlyInstall:
         Copies are left to the time after the rules, one of which asks for the free space. So are wheels whose unpacked
         size is unknown, and large ones to fetch where there is no cache.
         """
-        asked, cache = uv.environment, _cache(uv)
+        asked, cache = uv.environment, uv.cache
         there = next(place for place in (cache, *cache.parents) if place.is_dir())
         try:
             near = there.stat().st_dev == prefix.parent.stat().st_dev
@@ -90,12 +90,6 @@ class EarlyInstall:
                 raise CancelledError("no longer needed")
 
 
-def _cache(uv: Uv) -> Path:
-    asked = uv.environment
-    home = Path(asked.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(asked.get("UV_CACHE_DIR") or home / "uv").absolute()
-
-
 def _can_fetch(uv: Uv, wheels: Sequence[Wheel]) -> bool:
     """Return whether some wheels may be fetched before the rules have an answer; false where there are none."""
     sizes = [wheel.size or _MOST for wheel in wheels]
@@ -104,7 +98,7 @@ def _can_fetch(uv: Uv, wheels: Sequence[Wheel]) -> bool:
 
 def _lacking(uv: Uv, wheels: Sequence[Wheel]) -> list[Wheel]:
     """Return the wheels of which uv's cache has no version (uv 0.13); where uv keeps them elsewhere, those are all."""
-    places = [os.fspath(place) for pattern in ("pypi", "index/*") for place in _cache(uv).glob(f"wheels-v*/{pattern}")]
+    places = [os.fspath(place) for pattern in ("pypi", "index/*") for place in uv.cache.glob(f"wheels-v*/{pattern}")]
     return [wheel for wheel in wheels if not any(_has(f"{place}/{wheel.name}", wheel) for place in places)]
 
 

@@ -302,12 +302,12 @@ class WheelWork(Work):
         there = Wheels(job.prefix)
         files = tuple(there.expected(wanted))
         measured = measure(site_packages(job.prefix))
-        if changed := changed_wheels(there, wheels, files, records, measured, self._noted):
+        if changed := changed_wheels(there, wheels, files, records, measured, self._noted, job.uv.hashed):
             job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
             job.uv.forget(changed)
             self._install(wheels, changed)
             files, measured = tuple(there.expected(wanted)), measure(site_packages(job.prefix))
-            if still := changed_wheels(there, wheels, files, records, measured, self._noted):
+            if still := changed_wheels(there, wheels, files, records, measured, self._noted, job.uv.hashed):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
         job.measured = None if self._before else measured  # of those, byte code may go
         return files

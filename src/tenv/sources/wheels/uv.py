@@ -23,6 +23,7 @@ from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
+from tenv.sources.wheels.unpacked_files import hashed_ahead
 from tenv.sources.wheels.unpacked_size import watched_unpacking
 from tenv.sources.wheels.uv_output import CHECK_INDEX, download_progress, ended_by_itself, index_urls, mismatched
 from tenv.sources.wheels.uv_program import UvProgram
@@ -303,7 +304,8 @@ class Uv(UvProgram):
             changed = {**environment, **changes}
             program = process.Background(arguments, environment=changed, folder=folder, text=text, heard=True)
             try:
-                yield lambda progress: ended_by_itself(program.follow(download_progress(wheels, progress), watch))
+                with hashed_ahead(self.cache, self.hashed):
+                    yield lambda progress: ended_by_itself(program.follow(download_progress(wheels, progress), watch))
             except BaseException:
                 watch.note(program.process)
                 raise

@@ -17,6 +17,7 @@ from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
 
 if TYPE_CHECKING:
     from tenv.sources.wheels.interpreters import Interpreter
+    from tenv.sources.wheels.unpacked_files import Hashed
 
 __all__ = ["UvProgram"]
 
@@ -29,6 +30,7 @@ class UvProgram:
         offline: Use the cache alone.
         http: The client for tenv's own requests to the indexes.
         limits: The limits on what a wheel may unpack to; a caller that knows the user's settings sets them.
+        hashed: The files of wheels that it has fetched, as they were when they came into its cache.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -38,6 +40,7 @@ class UvProgram:
         self.environment = settings.environment
         self.offline = offline or settings.offline
         self.limits = UnpackLimits()
+        self.hashed: Hashed = {}
         self._configuration = settings.configuration
         self._program = find_uv_bin()
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
@@ -47,6 +50,12 @@ class UvProgram:
     def _command(self, *arguments: str, cached: bool = False) -> list[str]:
         offline = ["--offline"] if self.offline or cached else []
         return [self._program, *arguments, *offline, "--color", "never"]
+
+    @property
+    def cache(self) -> Path:
+        """Its cache, unless its configuration names another one, which `folder` would ask uv for."""
+        home = self.environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(self.environment.get("UV_CACHE_DIR") or Path(home) / "uv").absolute()
 
     def indexes(self) -> list[str]:
         """Return options for index settings that have no variable."""
