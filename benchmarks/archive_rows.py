@@ -59,6 +59,13 @@ threads = [threading.Thread(target=fetch, args=(url, sha256, f"{sys.argv[1]}/{sh
 """
 """What a program of 15 lines does: fetch in threads, and hash while it writes."""
 
+BY_REQUESTS = (
+    PLAIN.replace("urllib.request.urlopen(url)", "requests.get(url, stream=True)")
+    .replace("urllib.request", "requests")
+    .replace("answer.read(", "answer.raw.read(")
+)
+"""The same with the library that tenv takes for retries, credentials, proxies and redirects."""
+
 UNPACK = """\
 import sys
 from pathlib import Path
@@ -137,9 +144,9 @@ class ArchiveBench:
         """Fetch with tenv."""
         return self._run(sys.executable, "-c", FETCH, fresh(self.home / "tenv"), text=self.rows_file)
 
-    def plain(self) -> Run:
+    def plain(self, program: str = PLAIN) -> Run:
         """Fetch with the short program."""
-        return self._run(sys.executable, "-c", PLAIN, fresh(self.home / "plain"), text=self.rows_file)
+        return self._run(sys.executable, "-c", program, fresh(self.home / "plain"), text=self.rows_file)
 
     def curl(self) -> Run:
         """Fetch with curl, then compare."""
@@ -158,7 +165,8 @@ class ArchiveBench:
         peers = {"15 lines with five threads": self.plain, "`curl --parallel` + `sha256sum`": self.curl}
         if shutil.which("aria2c"):
             peers["`aria2c` with checksums"] = self.aria2c
-        yield Row(f"{COUNT} archives of {SIZE // 1_000_000} MB", self.ours, peers, 1.1, few)
+        floor = "the 15 lines with `requests`", lambda: self.plain(BY_REQUESTS)
+        yield Row(f"{COUNT} archives of {SIZE // 1_000_000} MB", self.ours, peers, 1.1, few, floor=floor)
         tar = {"`tar -xf`": lambda: self._run("tar", "-xf", self.archive, "-C", fresh(self.home / "tar"))}
         yield Row("unpack a `tar.xz` of 200 MB", self.unpack, tar, None, max(few // 2, 1))
 

@@ -18,6 +18,8 @@ from sides import Row, Run, run
 from wheel_rows import SMALL, pinned
 
 from tenv.host.machine import current_platform
+from tenv.sources.conda.choose import virtual_packages
+from tenv.targets.search import find_places
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
@@ -35,6 +37,31 @@ from rattler.install import install
 environment = LockFile.from_path(sys.argv[1]).environment(sys.argv[3])
 records = environment.conda_repodata_records_for_platform(environment.platforms()[0])
 asyncio.run(install(records, sys.argv[2], show_progress=False))
+os._exit(0)
+"""
+PLAIN_SOLVE = """\
+import asyncio, json, os, sys
+from pathlib import Path
+from rattler import BuildString, ChannelPriority, Client, Config, Gateway, GenericVirtualPackage
+from rattler import MatchSpec, PackageName, Subdir, Version, solve
+asked = json.loads(Path(sys.argv[1]).read_text())
+config = Config()
+for url, served in asked["mirrors"].items():
+    config.set(f'mirrors."{url}"', json.dumps(served))
+gateway = Gateway.from_config(config, cache_dir=Path(sys.argv[2]), client=Client.from_config(config))
+given = [GenericVirtualPackage(PackageName(n), Version(v), BuildString(b)) for n, (v, b) in asked["virtual"].items()]
+found = asyncio.run(
+    solve(
+        asked["channels"],
+        [MatchSpec(spec, strict=True) for spec in asked["specs"]],
+        gateway=gateway,
+        platforms=[Subdir(asked["platform"]), Subdir("noarch")],
+        virtual_packages=given,
+        channel_priority=ChannelPriority.Strict,
+        channel_relations="disabled",
+    )
+)
+Path(sys.argv[3]).write_text("".join(f"- conda: {record.url}\\n" for record in found))
 os._exit(0)
 """
 MINOR = ".".join(map(str, sys.version_info[:2]))
@@ -65,6 +92,7 @@ class CondaBench:
         self.project, self.earlier = folder / "conda", folder / "conda-before"
         self.ours = self.theirs = folder
         self.solved: dict[Path, set[str]] = {}
+        self.mirrors: dict[str, list[str]] = {}
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TENV_"))},
             "XDG_DATA_HOME": str(folder / "data"),
@@ -105,6 +133,7 @@ class CondaBench:
         settings = self.folder / "configuration" / "tenv"
         settings.mkdir(parents=True)
         (settings / "config.toml").write_text(channels.settings())
+        self.mirrors = {url: list(served) for url, served in channels.mirrors().items()}
         assert self.before
         [manifests] = self.before.parents[1].glob("lib/python*/site-packages/tenv/builtin/manifests")
         own = shutil.copytree(manifests, self.folder / "solving" / "manifests")
@@ -158,8 +187,31 @@ class CondaBench:
         places = {"XDG_CONFIG_HOME": str(self.folder / "configuration"), "RATTLER_CACHE_DIR": str(cache)}
         done = run([program, "lock", target], project, {**self.environment, **places})
         lines = (project / "locks" / f"{target}.lock").read_text().splitlines()
-        self.solved[program] = {line for line in lines if line.lstrip().startswith("- conda: ")}
+        self.solved[program] = {line.strip() for line in lines if line.lstrip().startswith("- conda: ")}
         return done
+
+    def solve_plainly(self, target: str) -> Run:
+        """Solve the same question with py-rattler alone, and choose the wheels with uv, which tenv does, too."""
+        asked, wheels = self.folder / f"{target}.json", self.folder / f"{target}.txt"
+        if not asked.is_file():
+            manifest = find_places(self.folder / "solving").find(target).manifest.on(current_platform())
+            question = {
+                "mirrors": self.mirrors,
+                "platform": current_platform(),
+                "channels": manifest.sources(current_platform()),
+                "specs": [request.spec(name) for name, request in sorted(manifest.dependencies.items())],
+                "virtual": virtual_packages(current_platform(), manifest.requirements),
+            }
+            asked.write_text(json.dumps(question))
+            rows = (f"{name}{request.version}".removesuffix("*") for name, request in manifest.wheels.items())
+            wheels.write_text("".join(f"{row}\n" for row in rows))
+        cache, found = self.folder / "lists-now" / "repodata", self.folder / "found.txt"
+        done = run([sys.executable, "-c", PLAIN_SOLVE, asked, cache, found], self.folder, self.environment)
+        self.solved[found] = set(found.read_text().splitlines())
+        if not wheels.stat().st_size:
+            return done
+        uv, settings = self.uv
+        return done + run([uv, "pip", "compile", "--quiet", "--python-version", "3.11", wheels], self.folder, settings)
 
     def check_same(self) -> None:
         """Stop when the two sides did not put the same packages there."""
@@ -206,6 +258,7 @@ class CondaBench:
                     aim,
                     few * 2,
                     last=self.check_solved,
+                    floor=("py-rattler alone, and uv for wheels", lambda target=target: self.solve_plainly(target)),
                 )
 
     def _cold_row(self, peers: Mapping[str, Callable[[], Run]], aim: float | None, rounds: int) -> Row:

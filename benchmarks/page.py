@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
-from sides import Figure, Run
+from sides import Figure, Row, Run
 
 HEAD = (
     "work",
@@ -18,6 +18,7 @@ HEAD = (
     "memory",
     "rounds",
 )
+FLOOR_HEAD = ("work", "floor", "floor's", "to the peer's", "95 %", "aim", "tenv to the floor")
 _UNITS = ((10, "s", 1, 1), (0.01, "ms", 1000, 0))
 
 
@@ -30,14 +31,31 @@ def lines(figures: Iterable[Figure]) -> Iterator[str]:
             yield f"| {' | '.join(_cells(figure, peer, first=number == 0))} |"
 
 
+def floor_lines(figures: Iterable[Figure]) -> Iterator[str]:
+    """Yield the lines of a table of floors: of the rows that have one, how it compares with the first peer."""
+    yield f"| {' | '.join(FLOOR_HEAD)} |"
+    yield "|" + "|".join("---" if name in ("work", "floor") else "--:" for name in FLOOR_HEAD) + "|"
+    for figure in figures:
+        if figure.row.floor:
+            row, time = figure.row, _median(figure.least)
+            compared, ends, aim = _compared(row, figure.floor_compared())
+            more = f"{_median(figure.ours) / time:.2f}"
+            cells = (row.work, row.floor[0], _time(time / row.each), compared, ends, aim, more)
+            yield f"| {' | '.join(cells)} |"
+
+
+def _compared(row: Row, interval: tuple[float, float, float]) -> tuple[str, str, str]:
+    """Return a median, the ends of its interval and the aim, as texts."""
+    middle, low, high = interval
+    if row.most is not None:
+        return f"+{_time(middle)}", f"{_time(low)} to {_time(high)}", f"+{_time(row.most)}"
+    return f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{row.aim:.2f}" if row.aim else ""
+
+
 def _cells(figure: Figure, peer: str, *, first: bool) -> tuple[str, ...]:
     row, theirs = figure.row, figure.theirs[peer]
-    middle, low, high = figure.compared(peer)
+    compared, ends, aim = _compared(row, figure.compared(peer))
     met = figure.is_met() if first else None
-    if row.most is not None:
-        compared, ends, aim = f"+{_time(middle)}", f"{_time(low)} to {_time(high)}", f"+{_time(row.most)}"
-    else:
-        compared, ends, aim = f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{row.aim:.2f}" if row.aim else ""
     return (
         row.work,
         peer,

@@ -24,7 +24,7 @@ from pathlib import Path
 import instructions
 from archive_rows import ArchiveBench
 from conda_rows import CondaBench
-from page import lines
+from page import floor_lines, lines
 from sides import Figure, Row, measure
 from wheel_rows import DROP, TENV, UV, WheelBench, short
 
@@ -61,11 +61,12 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def figures(chosen: Iterable[Row]) -> Iterator[Figure]:
-    """Yield each row when it is measured."""
+def figures(chosen: Iterable[Row], done: list[Figure]) -> Iterator[Figure]:
+    """Yield each row when it is measured, and add it to those that are done."""
     for row in chosen:
         figure = measure(row)
         row.last()
+        done.append(figure)
         yield figure
 
 
@@ -88,7 +89,10 @@ def tables(given: argparse.Namespace, folder: Path) -> Iterator[str]:
                 side.prepare()
             chosen += rows
         os.sync()  # what was prepared is not to be written while something is measured
-        yield from lines(figures(chosen))
+        done: list[Figure] = []
+        yield from lines(figures(chosen, done))
+    yield from ("", "Floors:", "")
+    yield from floor_lines(done)
     if shutil.which("valgrind") and given.only in "instructions":
         yield from ("", "Instructions and modules of the short commands:", "")
         yield from instructions.lines(TENV, [words for words, _ in short(given.target)], wheels.folder, wheels.plain)

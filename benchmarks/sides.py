@@ -54,6 +54,8 @@ class Row:
         most: The largest difference of the wall times in seconds, in place of a ratio; None for a ratio.
         first: What is done before each run of each side, and not measured.
         last: What is done after the last one; raises SystemExit where the sides did not do the same.
+        floor: What no program that keeps tenv's checks and its libraries can leave out, in words, and a way that does
+            nothing else; None for a row whose aim needs none.
     """
 
     work: str
@@ -65,6 +67,7 @@ class Row:
     most: float | None = None
     first: Callable[[], object] = lambda: None
     last: Callable[[], object] = lambda: None
+    floor: tuple[str, Callable[[], Run]] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,24 @@ class Figure:
         row: The row.
         ours: The runs of tenv.
         theirs: The runs of the peers, by name.
+        least: The runs of the floor; empty for a row without one.
     """
 
     row: Row
     ours: Sequence[Run]
     theirs: Mapping[str, Sequence[Run]]
+    least: Sequence[Run] = ()
 
     def compared(self, peer: str) -> tuple[float, float, float]:
         """Return the median of the rounds' ratios (differences for a row with ``most``), and the interval's ends."""
-        pairs = [(ours.seconds, theirs.seconds) for ours, theirs in zip(self.ours, self.theirs[peer], strict=True)]
+        return self._compare(self.ours, self.theirs[peer])
+
+    def floor_compared(self) -> tuple[float, float, float]:
+        """Return the same of the floor beside the first peer."""
+        return self._compare(self.least, next(iter(self.theirs.values())))
+
+    def _compare(self, left: Sequence[Run], right: Sequence[Run]) -> tuple[float, float, float]:
+        pairs = [(ours.seconds, theirs.seconds) for ours, theirs in zip(left, right, strict=True)]
         if self.row.most is not None:
             return interval([(ours - theirs) / self.row.each for ours, theirs in pairs])
         return interval([ours / theirs for ours, theirs in pairs])
@@ -127,10 +139,14 @@ def measure(row: Row) -> Figure:
     """Run the sides of a row in turns; the first turn fills the caches and is not counted."""
     ours: list[Run] = []
     theirs: dict[str, list[Run]] = {name: [] for name in row.theirs}
+    least: list[Run] = []
     for _ in range(row.rounds + 1):
         row.first()
         ours.append(row.ours())
         for name, way in row.theirs.items():
             row.first()
             theirs[name].append(way())
-    return Figure(row, ours[1:], {name: runs[1:] for name, runs in theirs.items()})
+        if row.floor:
+            row.first()
+            least.append(row.floor[1]())
+    return Figure(row, ours[1:], {name: runs[1:] for name, runs in theirs.items()}, least[1:])

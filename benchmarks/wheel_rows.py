@@ -122,6 +122,11 @@ class WheelBench:
         loop = f". {hook}\nnothing() {{ :; }}\nfor ((i = 0; i < {ACTIVATIONS}; i++)); do {body}; done"
         return run(["bash", "--norc", "-c", loop], self.folder, self.plain)
 
+    def in_bash_plainly(self) -> Run:
+        """Source the stored script as often, and read the lock."""
+        lock = find_places(self.folder).find(self.target).lock_file
+        return self.in_bash(f". {self.prefix}/tenv-meta/activate.sh; text=$(<{lock}); size=${{#text}}")
+
     def output(self, *words: str) -> bytes:
         done = subprocess.run([TENV, *words], cwd=self.folder, env=self.plain, capture_output=True, check=True)
         return done.stdout
@@ -146,6 +151,13 @@ class WheelBench:
 
     def load(self, *files: Path) -> Run:
         return run([sys.executable, "-c", LOAD, *files], self.folder, self.plain)
+
+    def load_after(self, command: str) -> Run:
+        """Read a single report with a command, which loads what it judges by, and the others as plain JSON."""
+        one = self.folder / "one.jsonl"
+        if not one.is_file():
+            one.write_text(self.reports().read_text(encoding="utf-8").partition("\n")[0], encoding="utf-8")
+        return self.tenv(command, "--against", one) + self.load(self.reports())
 
     def hash_files(self) -> Run:
         """Hash the files of the environment in a thread a core."""
@@ -203,6 +215,7 @@ class WheelBench:
             rounds=rounds,
             each=ACTIVATIONS,
             most=0.001,
+            floor=("the stored script, and the lock read for its size", self.in_bash_plainly),
         )
         few = min(FEW, rounds)
         uv = {"`uv venv` + `uv pip install`": self.install}
@@ -225,6 +238,7 @@ class WheelBench:
                 {"`json.loads` of each": lambda: self.load(self.reports())},
                 aim,
                 few,
+                floor=("one report, then `json.loads` of each", lambda command=command: self.load_after(command)),
             )
             yield Row(
                 work + "a file each",
