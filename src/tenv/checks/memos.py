@@ -92,8 +92,9 @@ class Memos(Generic[T]):
             return 0
         if (seen := self._seen.get(id(value))) is not None:  # so that a value is hashed once
             return seen[1]
-        if len(self._seen) >= _REMEMBERED * 4:
+        if len(self._seen) >= _REMEMBERED:
             self._seen.clear()
+        if len(self._numbers) >= _REMEMBERED * 4:
             self._numbers.clear()  # numbers are never reused, so entries with old numbers are never found
         number = self._numbers.setdefault(self._equal(name, value), next(self._count))
         self._seen[id(value)] = (value, number)  # kept, so that no other value has its identity
