@@ -18,6 +18,7 @@ from sides import Row, Run, run
 from wheel_rows import SMALL, pinned
 
 from tenv.host.machine import current_platform
+from tenv.locks.lock_file import read_lock
 from tenv.sources.conda.choose import virtual_packages
 from tenv.targets.search import find_places
 
@@ -39,6 +40,33 @@ records = environment.conda_repodata_records_for_platform(environment.platforms(
 asyncio.run(install(records, sys.argv[2], show_progress=False))
 os._exit(0)
 """
+LOOK = """\
+import os, sys
+for name in sys.stdin.read().splitlines(): os.lstat(name)
+"""
+"""A look at each file of the cache: an installer links them, so that an edit in one environment changes all."""
+
+FETCH = """\
+import hashlib, sys, urllib.request, zipfile
+from concurrent.futures import ThreadPoolExecutor
+import zstandard
+def fetch(row):
+    url, sha256, name = row.split()
+    data = urllib.request.urlopen(url).read()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise SystemExit(name)
+    with open(name, "wb") as file:
+        file.write(data)
+    with zipfile.ZipFile(name) as package:
+        for part in package.namelist():
+            if part.endswith(".zst"):
+                with zstandard.ZstdDecompressor().stream_reader(package.open(part)) as reader:
+                    while reader.read(1 << 20): pass
+with ThreadPoolExecutor(8) as pool:
+    for _ in pool.map(fetch, sys.stdin.read().splitlines()): pass
+"""
+"""Packages that are compared with their digests, and unpacked once to measure them, before rattler gets them."""
+
 PLAIN_SOLVE = """\
 import asyncio, json, os, sys
 from pathlib import Path
@@ -159,9 +187,11 @@ class CondaBench:
 
     def rattler(self, target: str, *, cold: bool = False) -> Run:
         """Install the conda packages of a lock with py-rattler alone, and its wheels with uv."""
+        return self._rattler(target, self._cold() if cold else self.environment)
+
+    def _rattler(self, target: str, environment: Mapping[str, str]) -> Run:
         prefix, lock = self._prefix(), self.project / "locks" / f"{target}.lock"
         self.theirs = prefix
-        environment = self._cold() if cold else self.environment
         done = run([sys.executable, "-c", PLAIN, lock, prefix, target], self.project, environment)
         if target == "plain":
             return done
@@ -170,9 +200,25 @@ class CondaBench:
         words = ("--no-deps", "--python", prefix / "bin" / "python", "--requirement", self._requirements(lock))
         return done + made + run([uv, "pip", "install", *words], self.folder, settings)
 
-    def _requirements(self, lock: Path) -> Path:
-        from tenv.locks.lock_file import read_lock  # late: only here
+    def rattler_after_a_look(self, target: str) -> Run:
+        """Do the same after a look at each file of the cache."""
+        names = self.folder / "cached.txt"
+        if not names.is_file():
+            files = (path for path in (self.folder / "packages").rglob("share/**/*") if path.is_file())
+            names.write_text("".join(f"{path}\n" for path in files))
+        return run([sys.executable, "-c", LOOK], self.folder, self.environment, names) + self.rattler(target)
 
+    def rattler_after_fetching(self) -> Run:
+        """Fetch the packages, compare digests, measure what they unpack to, and install them with py-rattler."""
+        environment, rows = self._cold(), self.folder / "rows.txt"
+        fetched = Path(environment["TENV_CACHE_DIR"]) / "fetched"
+        fetched.mkdir(parents=True)
+        if not rows.is_file():
+            found = read_lock(self.project / "locks" / "plain.lock", "plain").conda[current_platform()]
+            rows.write_text("".join(f"{one.url} {one.sha256} {one.url.rpartition('/')[2]}\n" for one in found))
+        return run([sys.executable, "-c", FETCH], fetched, environment, rows) + self._rattler("plain", environment)
+
+    def _requirements(self, lock: Path) -> Path:
         file = self.folder / "mixed.txt"
         if not file.is_file():
             wheels = read_lock(lock, "mixed").wheels_for(current_platform(), MINOR)
@@ -240,6 +286,10 @@ class CondaBench:
                 1.05,
                 few * 2,
                 last=self.check_same,
+                floor=(
+                    "a look at each cached file, then the peer",
+                    lambda target=target: self.rattler_after_a_look(target),
+                ),
             )
         if self.before is None:
             yield self._cold_row({"py-rattler as a process": lambda: self.rattler("plain", cold=True)}, None, few)
@@ -263,7 +313,8 @@ class CondaBench:
 
     def _cold_row(self, peers: Mapping[str, Callable[[], Run]], aim: float | None, rounds: int) -> Row:
         work = f"`create` of {PACKAGES} conda packages, no cache"
-        return Row(work, lambda: self.create("plain", cold=True), peers, aim, rounds)
+        floor = "fetching, digests and sizes in 20 lines, then py-rattler", self.rattler_after_fetching
+        return Row(work, lambda: self.create("plain", cold=True), peers, aim, rounds, floor=floor)
 
     def close(self) -> None:
         """End the servers."""

@@ -48,6 +48,17 @@ with ThreadPoolExecutor(os.cpu_count()) as pool:
     for _ in pool.map(one, sys.stdin.read().splitlines(), chunksize=16): pass
 """
 
+LOOK = """\
+import csv, os, sys
+from pathlib import Path
+for record in Path(sys.argv[1]).glob("lib/python*/site-packages/*.dist-info/RECORD"):
+    with open(record, newline="") as file:
+        for name, _, size in csv.reader(file):
+            if size and os.lstat(record.parents[1] / name).st_size != int(size):
+                raise SystemExit(name)
+"""
+"""A look at each file that uv has put there, since it links them without one."""
+
 
 class WheelBench:
     """The commands that are measured.
@@ -94,6 +105,11 @@ class WheelBench:
         self.theirs = self.fresh()
         return self._install(self.theirs, self.requirements, self.uv)
 
+    def install_and_look(self, *, few: bool = False) -> Run:
+        """Install with uv, then look at each file."""
+        done = self.install_small() if few else self.install()
+        return done + run([sys.executable, "-c", LOOK, self.theirs], self.folder, self.plain)
+
     def create_small(self) -> Run:
         """Create a few wheels without a cache."""
         words = [TENV, "create", "small", "--frozen", "--prefix", self.fresh(), "--quiet"]
@@ -101,8 +117,8 @@ class WheelBench:
 
     def install_small(self) -> Run:
         """Install the same wheels without a cache."""
-        file = self.few / "requirements.txt"
-        return self._install(self.fresh(), file, {**self.uv, "UV_CACHE_DIR": str(self.fresh())})
+        file, self.theirs = self.few / "requirements.txt", self.fresh()
+        return self._install(self.theirs, file, {**self.uv, "UV_CACHE_DIR": str(self.fresh())})
 
     def _install(self, prefix: Path, requirements: Path, environment: Mapping[str, str]) -> Run:
         made = run([UV, "venv", prefix, "--python", self.python()], self.folder, environment)
@@ -220,13 +236,23 @@ class WheelBench:
         few = min(FEW, rounds)
         uv = {"`uv venv` + `uv pip install`": self.install}
         several = min(rounds, 2 * FEW)
-        yield Row(f"`create {self.target}`, warm cache", self.create, uv, 1.15, several, last=self.check_same)
+        looked = "the peer, then a look at each file"
+        yield Row(
+            f"`create {self.target}`, warm cache",
+            self.create,
+            uv,
+            1.15,
+            several,
+            last=self.check_same,
+            floor=(looked, self.install_and_look),
+        )
         yield Row(
             f"`create` of {len(SMALL)} wheels and what they require, no cache",
             self.create_small,
             {"`uv venv` + `uv pip install`": self.install_small},
             1.03,
             several,
+            floor=(looked, lambda: self.install_and_look(few=True)),
         )
         hashes = {"hashlib, a thread a core": self.hash_files}
         yield Row("`verify --no-probes`", lambda: self.tenv("verify", self.target, "--no-probes"), hashes, 1.1, few)
