@@ -2,8 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tenv.core.dataclass import dataclass
 
@@ -30,24 +31,31 @@ class MeasuredFolder:
     numbers: dict[str, tuple[int, int]]
 
 
-def measure(folder: Path, *, apart: MeasuredFolder | None = None) -> MeasuredFolder:
+def measure(
+    folder: Path, *, apart: MeasuredFolder | None = None, known: Mapping[str, int] = MappingProxyType({})
+) -> MeasuredFolder:
     """Return the size and the files of a folder; what vanishes meanwhile does not count.
 
     Args:
         folder: The folder.
         apart: A folder below it that was measured before, and is not entered again. It counts in the bytes alone.
+        known: The sizes in bytes of files that are not looked at, by their names relative to it. No two of them are
+            one file. They count in the bytes alone.
     """
     linked: dict[str, tuple[int, int]] = {}
     single: set[str] = set()
     numbers: dict[str, tuple[int, int]] = {}
     inodes = set(apart.numbers.values()) if apart else set[tuple[int, int]]()
     total = apart.bytes if apart else 0
-    stack = [os.fspath(folder)]
+    stack, start = [os.fspath(folder)], len(os.fspath(folder)) + 1
     while stack:
         place = stack.pop()
         with contextlib.suppress(OSError), _entries(place) as entries:
             for entry in entries:
                 path = f"{place}{os.sep}{entry.name}"
+                if known and (size := known.get(path[start:])) is not None and entry.is_file(follow_symlinks=False):
+                    total += size
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     if apart is None or path != apart.folder:
                         stack.append(path)
@@ -80,11 +88,14 @@ def _entries(folder: str) -> Iterator[Iterator["os.DirEntry[str]"]]:
         os.close(handle)
 
 
-def folder_size(folder: Path, *, apart: MeasuredFolder | None = None) -> int:
+def folder_size(
+    folder: Path, *, apart: MeasuredFolder | None = None, known: Mapping[str, int] = MappingProxyType({})
+) -> int:
     """Return the bytes of a folder's files; hard links to the same file count once.
 
     Args:
         folder: The folder.
         apart: A folder below it that was measured before, and is unchanged.
+        known: As `measure` takes it.
     """
-    return measure(folder, apart=apart).bytes
+    return measure(folder, apart=apart, known=known).bytes

@@ -1,4 +1,4 @@
-"""The wheels of a first environment, which uv puts there while the rules are asked.
+"""The packages of a first environment, which uv or rattler put there while the rules are asked.
 
 Nothing is there yet that could be lost: where a rule or anything else ends the command, the prefix goes again.
 """
@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from tenv.core.errors import StorageError, TenvError
 from tenv.core.files import remove_tree
@@ -15,8 +16,13 @@ from tenv.install.creation import Creation
 from tenv.install.make import write_creating
 from tenv.install.plan import make_plan
 from tenv.locks.lock import Lock
+from tenv.sources.conda.source import CondaWork
 from tenv.sources.wheels.early_install import EarlyInstall
 from tenv.sources.wheels.source import WheelWork
+from tenv.sources.wheels.virtual_environment import make_environment
+
+if TYPE_CHECKING:
+    from tenv.sources.conda.early_link import EarlyLink
 
 __all__ = ["begin_early"]
 
@@ -27,7 +33,7 @@ _OF_CHECKOUT = ("CMakeLists.txt", "setup.py", "version.txt")
 def begin_early(
     job: Creation, lock: Lock, hold: Callable[[], AbstractContextManager[None]], held: contextlib.ExitStack
 ) -> None:
-    """Begin a first environment where its plan follows from the lock alone, and uv has its files or fetches few.
+    """Begin a first environment where its plan follows from the lock alone, and few files have to be fetched.
 
     What fails meanwhile is left to the steps after the rules, which report it.
 
@@ -47,15 +53,23 @@ def begin_early(
 
 def _may_begin(job: Creation, lock: Lock) -> bool:
     on = job.platform
-    minors = lock.python_minors(on)
-    others = (lock.conda, lock.archives, lock.trees, *lock.others.values())
-    if not minors or any(rows.get(on) for rows in others) or os.path.lexists(job.prefix):
+    others = (lock.archives, lock.trees, *lock.others.values())
+    if any(rows.get(on) for rows in others) or job.exact or os.path.lexists(job.prefix):
         return False
     named = job.python_wanted or "around" in vars(job) or any(work.python() for work in job.works)
     if job.old or job.fault or named or not job.check or any(map(os.path.lexists, _OF_CHECKOUT)):
         return False
-    found = job.uv.interpreters(minors)
-    return bool(found) and EarlyInstall.suits(job.uv, job.prefix, lock.wheels_for(on, found[0].version.major_minor))
+    if conda := bool(lock.conda.get(on)):
+        from tenv.sources.conda.early_link import EarlyLink  # late: loads rattler
+
+        if not EarlyLink.suits(job.prefix, job.context.link_mode()):
+            return False
+        if lock.conda_python(on) or not (lock.python_minors(on) or job.target.manifest.python):
+            return True
+    found = job.uv.interpreters(minors) if (minors := lock.python_minors(on)) else ()
+    if conda or not found:
+        return bool(found)
+    return EarlyInstall.suits(job.uv, job.prefix, lock.wheels_for(on, found[0].version.major_minor))
 
 
 def _load_rules() -> None:
@@ -66,14 +80,16 @@ def _load_rules() -> None:
 def _begun(job: Creation, lock: Lock) -> Iterator[None]:
     """Begin an environment; where the body fails before the step `installing`, nothing of it stays."""
     job.lock, job.unfit_pythons = lock, ()  # those of no checkout
-    job.plan = make_plan(job)
     try:
+        early = _read_ahead(job, lock)
+        job.plan = make_plan(job)
         write_creating(job)
         job.begun = True
-        for work in job.works:
-            if isinstance(work, WheelWork) and job.plan.python:
-                wheels = lock.wheels_for(job.platform, job.plan.minor)
-                work.early = EarlyInstall(job.uv, job.prefix, job.plan.python.path, wheels, _load_rules)
+        if early:
+            _make_environment(job)
+            early.go()
+        else:
+            _install_wheels(job, lock)
         yield
     except BaseException:
         for work in job.works:
@@ -84,3 +100,26 @@ def _begun(job: Creation, lock: Lock) -> Iterator[None]:
             with contextlib.suppress(StorageError), job.context.registry().forgetting(job.prefix):
                 remove_tree(job.prefix, MARKER)
         raise
+
+
+def _read_ahead(job: Creation, lock: Lock) -> "EarlyLink | None":
+    """Begin to read what the cache has of the conda packages; None for a lock without them."""
+    conda = next(work for work in job.works if isinstance(work, CondaWork))
+    if lock.conda.get(job.platform):
+        from tenv.sources.conda.early_link import EarlyLink  # late: as above
+
+        conda.early = EarlyLink(lock, job.platform, job.prefix)
+    return conda.early
+
+
+def _make_environment(job: Creation) -> None:
+    """Make the virtual environment, which comes before conda packages, where the Python is not one of them."""
+    if job.plan.python and not job.plan.own_python:
+        make_environment(job.uv, job.prefix, job.plan.python.path, _load_rules)
+
+
+def _install_wheels(job: Creation, lock: Lock) -> None:
+    for work in job.works:
+        if isinstance(work, WheelWork) and job.plan.python:
+            wheels = lock.wheels_for(job.platform, job.plan.minor)
+            work.early = EarlyInstall(job.uv, job.prefix, job.plan.python.path, wheels, _load_rules)

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
@@ -198,7 +198,7 @@ def _finish(job: Creation) -> None:
         platform=job.platform,
         python=job.plan.minor,
         owned=job.plan.wanted,
-        bytes=folder_size(environment.prefix, apart=_measured(job)),
+        bytes=folder_size(environment.prefix, apart=_measured(job), known=_linked(job)),
         features=job.features,
         prefix=str(environment.prefix),
         made=made,
@@ -218,6 +218,12 @@ def _flush(job: Creation) -> None:
 def _measured(job: Creation) -> MeasuredFolder | None:
     """Return the folder of Python packages as it was measured, unless an archive or a script may have changed it."""
     return job.measured if job.plan.changed == {"wheels"} and not job.toolchain.conda else None
+
+
+def _linked(job: Creation) -> Mapping[str, int]:
+    """Return the sizes of the files that were linked early, unless another source or a script may have changed one."""
+    scripts = job.prefix / "etc" / "conda" / "activate.d"
+    return job.linked if job.plan.changed == {"conda"} and not scripts.exists() else {}
 
 
 STEPS = (

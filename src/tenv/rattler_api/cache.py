@@ -6,6 +6,7 @@ aborts the process on an absolute name.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,18 +103,23 @@ class NotedPackage:
     folder: Path
     note: CacheNote
 
-    def is_unchanged(self) -> bool:
-        """Return whether each regular file still has its noted stamp."""
-        start = f"{self.folder}/"
+    def inodes(self) -> set[int] | None:
+        """Return the inode numbers of the regular files; None where one no longer has its noted stamp."""
+        start, note, found = f"{self.folder}/", self.note, set[int]()
         try:
-            return all(
-                stamp(start + name) == noted for name, noted in zip(self.note.names, self.note.stamps, strict=True)
-            )
+            for name, (size, time) in zip(note.names, note.stamps, strict=True):
+                status = os.lstat(start + name)  # not a Path: there are tens of thousands of files
+                if status.st_size != size or status.st_mtime_ns != time:
+                    return None
+                found.add(status.st_ino)
         except OSError:
-            return False
+            return None
+        return found
 
     def linked(self) -> dict[str, int]:
-        """Return the files that an installer links as they are, with their sizes in bytes."""
+        """Return the files that an installer links as they are to where they are, with their sizes in bytes."""
+        if self.note.noarch_python:
+            return {}
         sizes = {name: size for name, (size, _) in zip(self.note.names, self.note.stamps, strict=True)}
         for name in self.note.changed:
             sizes.pop(name, None)
@@ -198,8 +204,10 @@ def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | N
     """
     key = _key(record)
     note = _current_note(record, folder)
-    if note and not thorough and NotedPackage(content := _noted_content(record, note), folder, note).is_unchanged():
-        return content
+    if note and not thorough:
+        package = NotedPackage(_noted_content(record, note), folder, note)
+        if package.inodes() is not None:
+            return package.content
     noted = old.by_name() if (old := read_note(key)) else noted_stamps(key)
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}

@@ -24,7 +24,8 @@ def link(
     again: Iterable[str] = (),
     thorough: bool = False,
     copies: bool = False,
-    on_linked: Callable[[], None] = lambda: None,
+    on_linked: Callable[[], None] | None = None,
+    beside: Callable[[], None] = lambda: None,
 ) -> None:
     """Make the conda packages of a prefix exactly the given ones.
 
@@ -38,6 +39,7 @@ def link(
         thorough: First compare every file of the cache with its digest.
         copies: Whether files are copied, in place of clones and links of those in the cache.
         on_linked: Called for each linked package.
+        beside: Called once while rattler works; its error ends the work.
 
     Raises:
         StorageError: The disk is full or not writable.
@@ -53,7 +55,7 @@ def link(
     settling = Settling(records, prefix)
     try:
         work = _link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough, copies=copies)
-        asyncio.run(watched(work, settling))
+        asyncio.run(watched(work, settling, beside))
     except OSError as error:
         raise storage_error(error, f"can't install into {prefix}") from error
     except Exception as error:  # rattler's errors have no common base below Exception
@@ -76,7 +78,7 @@ async def _link(
     platform: str,
     kept: set[str],
     again: set[str],
-    on_linked: Callable[[], None],
+    on_linked: Callable[[], None] | None,
     *,
     thorough: bool,
     copies: bool,
@@ -90,7 +92,8 @@ async def _link(
         """Counts the removed, linked and replaced packages."""
 
         def on_transaction_operation_complete(self, operation: int) -> None:  # noqa: ARG002 (rattler's signature)
-            on_linked()
+            if on_linked:
+                on_linked()
 
     config = Config() if copies else None
     for way in ("allow-ref-links", "allow-hard-links", "allow-symbolic-links"):
@@ -107,7 +110,7 @@ async def _link(
         execute_link_scripts=False,
         show_progress=False,
         config=config,
-        reporter=Reporter(),  # type: ignore[abstract]  # all of its methods are optional
+        reporter=Reporter() if on_linked else None,  # type: ignore[abstract]  # all of its methods are optional
         package_cache=PackageCache.new_layered([cache_folder()], validation_mode=mode),
     )
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,11 @@ class Settling:
                 raise storage_error(error, f"can't write {note}") from error
 
 
-async def watched(work: Coroutine[Any, Any, None], settling: Settling) -> None:
-    """Run rattler, and prepare the records meanwhile."""
+async def watched(work: Coroutine[Any, Any, None], settling: Settling, beside: Callable[[], None]) -> None:
+    """Run rattler, do something else once it works, and prepare the records meanwhile."""
     task = asyncio.create_task(work)
+    await asyncio.sleep(0)  # so that it begins
+    beside()
     while not (await asyncio.wait({task}, timeout=_PAUSE))[0]:
         settling.look()
     task.result()

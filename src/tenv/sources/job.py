@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
@@ -99,6 +100,8 @@ class Job:
         toolchain: What is there in the end; from the step on that assembles it.
         measured: The folder of Python packages after the wheels were installed, while only they changed it; None for
             one that was not measured or may have changed since.
+        linked: The sizes in bytes of files of conda packages that are links to those of the cache, by path relative to
+            the prefix, as far as they are known. No two of them are one file.
         flushing: Waits for the disk to have what an installer wrote, and raises StorageError where it can't; None where
             nothing waits yet.
     """
@@ -107,6 +110,7 @@ class Job:
     plan: Plan
     toolchain: Toolchain
     measured: "MeasuredFolder | None" = None
+    linked: Mapping[str, int] = MappingProxyType({})
     flushing: "Callable[[], None] | None" = None
 
     def __init__(

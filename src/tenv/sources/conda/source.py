@@ -10,7 +10,7 @@ from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, UsageEr
 from tenv.core.files import empty_folder
 from tenv.core.link_mode import LinkMode
 from tenv.core.names import normalize
-from tenv.core.prefix import require_inside
+from tenv.core.prefix import clear, require_inside
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages
@@ -21,6 +21,7 @@ from tenv.targets.manifest import Manifest
 if TYPE_CHECKING:
     from tenv.environment.installed_files import Expected
     from tenv.rattler_api.records import Record
+    from tenv.sources.conda.early_link import EarlyLink, Linked
     from tenv.sources.conda.staging import Staged
     from tenv.sources.job import Job
 
@@ -113,6 +114,9 @@ def _locked_records(lock: Lock, manifest: Manifest) -> "dict[str, list[Record]]"
 class CondaWork(Work):
     """Links packages into an environment."""
 
+    early: "EarlyLink | None" = None
+    """The linking of packages from the cache that has begun before the rules had an answer."""
+    _linked: "Linked | None" = None
     _staged: "Staged | None" = None
     _kept: tuple[str, ...] = ()
 
@@ -130,6 +134,8 @@ class CondaWork(Work):
         if not self._changes:
             return ()
         self._refuse_space()
+        if self._is_linked():
+            return ()
         from tenv.sources.conda.staging import stage  # late: loads rattler
 
         job, plan = self.job, self.job.plan
@@ -144,6 +150,24 @@ class CondaWork(Work):
         if not plan.scratch and claimed_twice(job.prefix, {**plan.had, _KEY: ()}, {_KEY: self._staged.files}):
             job.plan = plan.anew()
         return [name for name in plan.unmanaged if name in self._staged.files]
+
+    def _is_linked(self) -> bool:
+        """Wait for the packages that are linked meanwhile, and return whether all are there; else none of them is."""
+        if self.early is None:
+            return False
+        self._linked = linked = self.early.result()
+        if linked is None:
+            clear(self.job.prefix, ())
+            return False
+        self.job.context.progress.step("installing conda packages", linked.count)
+        self.job.context.progress.advance(linked.count)
+        self.job.linked = linked.sizes
+        return True
+
+    def close(self) -> None:
+        """End what still links."""
+        if self.early:
+            self.early.close()
 
     def _refuse_space(self) -> None:
         """Refuse a prefix that compilers, link scripts and the first lines of programs take for two words."""
@@ -215,6 +239,8 @@ class CondaWork(Work):
 
     def notes(self) -> Iterator[str]:
         """Yield notes about problematic files of packages."""
+        if self._linked is not None:
+            yield from self._linked.notes
         from tenv.sources.conda.staging import leaving_links  # late: as above
 
         if self._staged is not None:

@@ -22,7 +22,7 @@ from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 from tenv.sources.conda.package_reader import read_package
 
-__all__ = ["Staged", "fetch_packages", "leaving_links", "places", "stage"]
+__all__ = ["Staged", "fetch_packages", "leaving_links", "locked_records", "places", "stage", "stage_contents"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -79,9 +79,7 @@ def stage(
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
         ArchiveRefusedError: A package unpacks to more than the limits.
     """
-    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
-    records = tuple(record for record in every if record.url not in lock.left_out)
-    _compare(lock, platform, records)
+    records = locked_records(lock, platform)
     contents, damaged = read_cache(records, thorough=thorough)
     missing = [record for record in records if record.url not in contents]
     archives: dict[str, Path] = {}
@@ -89,7 +87,15 @@ def stage(
         progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in missing)))
         archives, packed = fetch_packages(missing, network, limits or UnpackLimits(), _teller(progress))
         contents |= {found.content.record.url: found.content for found in packed}
-    return _look([contents[record.url] for record in records], archives, damaged)
+    return stage_contents([contents[record.url] for record in records], archives, damaged)
+
+
+def locked_records(lock: Lock, platform: str) -> tuple[Record, ...]:
+    """Return the conda packages of a lock for a platform; raises LockCorruptError for an invalid row."""
+    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    records = tuple(record for record in every if record.url not in lock.left_out)
+    _compare(lock, platform, records)
+    return records
 
 
 def fetch_packages(
@@ -140,7 +146,19 @@ def _teller(progress: Progress) -> Callable[[str, int, int], None]:
     return tell
 
 
-def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tuple[str, ...]) -> Staged:
+def stage_contents(
+    contents: Sequence[Content], archives: Mapping[str, Path] | None = None, damaged: tuple[str, ...] = ()
+) -> Staged:
+    """Return the packages with their files.
+
+    Args:
+        contents: The packages.
+        archives: Those that are not in the cache yet, by URL.
+        damaged: Names of packages with damaged files in the cache.
+
+    Raises:
+        UnsafePackageError: A package would write outside the prefix or to a reserved path.
+    """
     site = _site_packages(contents)
     files: dict[str, str] = {}
     claims: dict[str, tuple[str, ...]] = {}
@@ -164,7 +182,7 @@ def _look(contents: Sequence[Content], archives: Mapping[str, Path], damaged: tu
         files=files,
         claims=claims,
         links=links,
-        archives=archives,
+        archives=archives or {},
         damaged=damaged,
         notes=(*_script_notes(contents), *_twice_notes(twice)),
     )

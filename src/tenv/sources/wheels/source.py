@@ -182,7 +182,8 @@ class WheelWork(Work):
         job, plan = self.job, self.job.plan
         if _KEY in plan.changed and not plan.scratch:
             self._before = tuple(Wheels(job.prefix).expected(plan.had.get(_KEY, {})))
-        if plan.scratch and plan.python and not plan.own_python and not self.early:
+        made = self.early or (job.prefix / "pyvenv.cfg").exists()  # a prefix to fill again has been cleared
+        if plan.scratch and plan.python and not plan.own_python and not made:
             from tenv.sources.wheels.virtual_environment import make_environment  # late: as in `put`
 
             make_environment(job.uv, job.prefix, plan.python.path)

@@ -1,0 +1,103 @@
+"""A copy of this process that works beside it, since of the threads of one process Python runs one at a time."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
+
+__all__ = ["Twin"]
+
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+_END = b"\0"
+"""The end of an answer, which has no such byte."""
+
+
+class Twin:
+    """A copy that does one work and ends. It says nothing to the user, and does not outlive this process.
+
+    It has what this process has loaded and opened, the locks on folders among it, which it holds until it ends.
+    """
+
+    def __init__(self, work: Callable[[Callable[[], None]], bytes]) -> None:
+        """Start the work; it is given a function that waits for `go`, and its answer, without NUL, is its result."""
+        told, self._tell = os.pipe()
+        self._answered, answer = os.pipe()
+        parent = os.getpid()
+        self._child = os.fork()
+        if self._child == 0:
+            os.close(self._tell)
+            os.close(self._answered)
+            _run(partial(work, partial(_wait, told)), answer, parent)
+        os.close(told)
+        os.close(answer)
+        self._answer: bytes | None = None
+        self._ended = False
+
+    @staticmethod
+    def is_possible() -> bool:
+        """Return whether this process can be copied: another thread could hold a lock that its copy waits for."""
+        return sys.platform == "linux" and threading.active_count() == 1
+
+    def go(self) -> None:
+        """Let the work go on."""
+        with contextlib.suppress(BrokenPipeError):  # it has failed before
+            os.write(self._tell, b"\n")
+
+    def answer(self) -> bytes | None:
+        """Wait for the work, and return its answer; None if it failed."""
+        if self._answer is None and not self._ended:
+            parts = []
+            while part := os.read(self._answered, 1 << 16):
+                parts.append(part)
+                if part.endswith(_END):  # its process may take a while to end
+                    self._answer = b"".join(parts).removesuffix(_END)
+                    break
+        return self._answer
+
+    def close(self) -> None:
+        """End the work, if it still goes on."""
+        if not self._ended:
+            self._ended = True
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+            os.close(self._tell)
+            os.close(self._answered)
+
+
+def _wait(told: int) -> None:
+    if not os.read(told, 1):
+        raise EOFError("the process that started the work has ended")
+
+
+def _run(work: Callable[[], bytes], answer: int, parent: int) -> NoReturn:
+    """Do the work in the copy and end it, without the clean-up that its original does."""
+    status = 1
+    try:
+        _end_with(parent)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if callable(signal.getsignal(number)):  # an ignored signal stays so
+                signal.signal(number, signal.SIG_DFL)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nothing, stream)
+        data = work() + _END
+        while data:
+            data = data[os.write(answer, data) :]
+        status = 0
+    except BaseException:  # noqa: BLE001, S110 (the original finds what is wrong, and reports it)
+        pass
+    finally:
+        os._exit(status)
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel end this process with its parent."""
+    import ctypes  # late: a short command needs no twin
+
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it ended before
+        raise ProcessLookupError

@@ -1,0 +1,186 @@
+"""A first environment whose conda packages are linked from the cache while the rules are asked."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tenv.core.twin import Twin
+from tenv.rattler_api.cache import cache_folder
+from tests.support.conda import Link
+from tests.support.conda_project import Conda
+from tests.support.projects import SOURCE, snapshot
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a copy of the process")
+
+SPY = """\
+import os, sys
+sys.path.insert(0, SOURCE)
+sys.argv = ["tenv", "create", "tiny", "--frozen", *sys.argv[1:]]
+from tenv.checks import before_create
+from tenv.core import twin
+from tenv.sources.conda import staging
+def told(name, real):
+    def wrapped(*words, **options):
+        print(name, file=sys.stderr, flush=True)
+        return real(*words, **options)
+    return wrapped
+twin.Twin.__init__ = told("<twin>", twin.Twin.__init__)
+staging.stage = told("<stage>", staging.stage)
+require = before_create.require_build
+def require_build(*words, **options):
+    RULE
+    return require(*words, **options)
+before_create.require_build = require_build
+from tenv.__main__ import run
+run()
+"""
+
+
+def begin(conda: Conda, *words: str, rule: str = "pass") -> "subprocess.Popen[str]":
+    """Start `create` in a process of one thread, which says what it does."""
+    program = SPY.replace("SOURCE", repr(str(SOURCE))).replace("RULE", rule)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *words], cwd=conda.project.folder, stderr=subprocess.PIPE, text=True
+    )
+
+
+def made(conda: Conda, *words: str, rule: str = "pass") -> tuple[int, str]:
+    """Run `create` likewise; return its status and what it said."""
+    program = begin(conda, *words, rule=rule)
+    _, said = program.communicate(timeout=100)
+    return program.returncode, said
+
+
+@pytest.fixture
+def cached(conda: Conda) -> Conda:
+    """A project whose packages are in the cache, and noted, and whose environment was removed."""
+    conda.make("more", files={"share/more": "more\n", "share/other": Link("more"), "share/again": "more\n"})
+    conda.lock("tool", "data", "more")
+    for _ in range(2):  # at first, they are fetched
+        conda.create()
+        conda.project.ok("remove", "tiny", "--yes")
+    return conda
+
+
+def test_it_is_the_same_environment(cached: Conda) -> None:
+    assert "<twin>" not in made(cached, "--exact")[1]
+    slow, size = snapshot(cached.prefix), cached.project.state()["bytes"]
+    cached.project.ok("remove", "tiny", "--yes")
+    status, said = made(cached, rule="print('<rules>', file=sys.stderr, flush=True)")
+    assert status == 0
+    assert [line for line in said.splitlines() if line.startswith("<")] == ["<twin>", "<rules>"]
+    assert snapshot(cached.prefix) == slow
+    assert cached.project.state()["bytes"] == size
+    cached.project.ok("verify", "tiny", "--no-probes")
+
+
+@pytest.mark.parametrize(
+    ("rule", "status"),
+    [
+        ("from tenv.core.errors import UnfitHostError; raise UnfitHostError('no', [])", 4),
+        ("raise KeyboardInterrupt", 130),
+    ],
+)
+def test_where_the_rules_end_the_command_nothing_stays(cached: Conda, rule: str, status: int) -> None:
+    marks = sorted(Path(os.environ["XDG_DATA_HOME"]).glob("tenv/marks/*"))
+    seen = f"import time; time.sleep(1); assert os.listdir({str(cached.prefix / 'share')!r})"
+    ended, said = made(cached, rule=f"{seen}; {rule}")
+    assert ended == status, said
+    assert "<twin>" in said
+    assert not cached.prefix.exists()
+    assert sorted(Path(os.environ["XDG_DATA_HOME"]).glob("tenv/marks/*")) == marks
+
+
+@pytest.mark.parametrize("name", ["tool-1-0/bin/tool", "more-1-0/share/more"])
+def test_a_changed_file_of_the_cache_is_no_file_of_the_environment(cached: Conda, name: str) -> None:
+    file = cache_folder() / name
+    size, text = file.stat().st_size, file.read_bytes()
+    file.write_bytes(text[:-1] + b"!")
+    assert file.stat().st_size == size
+    status, said = made(cached)
+    assert status == 0
+    assert "<twin>\n<stage>" in said
+    assert b"!" not in (cached.prefix / name.partition("/")[2]).read_bytes()[-1:]
+    cached.project.ok("verify", "tiny", "--no-probes")
+
+
+def test_what_the_cache_lacks_is_fetched_after_the_rules(cached: Conda) -> None:
+    shutil.rmtree(cache_folder() / "data-1-0")
+    status, said = made(cached)
+    assert status == 0
+    assert "<twin>\n<stage>" in said
+    cached.project.ok("verify", "tiny", "--no-probes")
+
+
+@pytest.mark.parametrize("words", [("--no-check",), ("--exact",), ("--pytorch", "2.9")], ids=lambda words: words[0])
+def test_other_ways_wait_for_the_rules(cached: Conda, words: tuple[str, ...]) -> None:
+    status, said = made(cached, *words)
+    assert status == 0
+    assert "<twin>" not in said
+
+
+def test_copies_wait_for_the_rules_which_ask_for_the_free_space(cached: Conda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENV_LINK_MODE", "copy")
+    assert "<twin>" not in made(cached)[1]
+
+
+def test_a_killed_command_leaves_no_process_at_work(cached: Conda) -> None:
+    program = begin(cached, rule="print('<rules>', file=sys.stderr, flush=True); import time; time.sleep(100)")
+    assert program.stderr
+    for line in program.stderr:
+        if line == "<rules>\n":
+            break
+    children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+    program.kill()
+    program.wait()
+    program.stderr.close()
+    deadline = time.monotonic() + 10
+    while any(_works(child) for child in children) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_works(child) for child in children)
+    assert cached.project.state()["state"] == "creating"
+    assert made(cached)[0] == 0
+    cached.project.ok("verify", "tiny", "--no-probes")
+
+
+def _works(process: str) -> bool:
+    """Return whether a process is there that is not only left to be waited for."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_twin_that_fails_has_no_answer() -> None:
+    def fail(_: object) -> bytes:
+        raise ValueError
+
+    if not Twin.is_possible():
+        pytest.skip("another thread runs")
+    twin = Twin(fail)
+    assert twin.answer() is None
+    twin.go()
+    twin.close()
+    twin.close()
+
+
+def test_a_twin_waits_until_it_may_go_on() -> None:
+    def work(wait: Callable[[], None]) -> bytes:
+        wait()
+        return b"x" * (1 << 20)
+
+    if not Twin.is_possible():
+        pytest.skip("another thread runs")
+    twin = Twin(work)
+    twin.go()
+    assert twin.answer() == twin.answer() == b"x" * (1 << 20)
+    twin.close()
+    twin = Twin(work)
+    twin.close()
+    assert twin.answer() is None
