@@ -4,13 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tenv.core.twin import Twin
 from tenv.rattler_api.cache import cache_folder
 from tests.support.conda import Link
 from tests.support.conda_project import Conda
@@ -157,30 +156,59 @@ def _works(process: str) -> bool:
         return False
 
 
-def test_a_twin_that_fails_has_no_answer() -> None:
-    def fail(_: object) -> bytes:
-        raise ValueError
+ALONE = """\
+import asyncio, sys, threading
+from pathlib import Path
+sys.path.insert(0, SOURCE)
+from tenv.core.twin import Twin
+assert Twin.is_possible()
+"""
 
-    if not Twin.is_possible():
-        pytest.skip("another thread runs")
-    twin = Twin(fail)
-    assert twin.answer() is None
-    twin.go()
-    twin.close()
-    twin.close()
+
+def alone(body: str, *words: object) -> None:
+    """Run code in a process of one thread."""
+    program = ALONE.replace("SOURCE", repr(str(SOURCE))) + textwrap.dedent(body)
+    subprocess.run([sys.executable, "-c", program, *map(str, words)], check=True, timeout=60)
+
+
+def test_a_twin_that_fails_has_no_answer() -> None:
+    alone("""\
+        def fail(_):
+            raise ValueError
+        twin = Twin(fail)
+        assert twin.answer() is None
+        twin.go()
+        twin.close()
+        twin.close()
+    """)
 
 
 def test_a_twin_waits_until_it_may_go_on() -> None:
-    def work(wait: Callable[[], None]) -> bytes:
-        wait()
-        return b"x" * (1 << 20)
+    alone("""\
+        def work(wait):
+            wait()
+            return b"x" * (1 << 20)
+        twin = Twin(work)
+        twin.go()
+        assert twin.answer() == twin.answer() == b"x" * (1 << 20)
+        twin.close()
+        twin = Twin(work)
+        twin.close()
+        assert twin.answer() is None
+    """)
 
-    if not Twin.is_possible():
-        pytest.skip("another thread runs")
-    twin = Twin(work)
-    twin.go()
-    assert twin.answer() == twin.answer() == b"x" * (1 << 20)
-    twin.close()
-    twin = Twin(work)
-    twin.close()
-    assert twin.answer() is None
+
+def test_there_is_no_twin_beside_threads_of_rattler(tmp_path: Path) -> None:
+    alone(
+        """\
+        from rattler.package_cache import PackageCache
+        async def index():
+            return await PackageCache(Path(sys.argv[1])).index()
+        asyncio.run(index())
+        assert threading.active_count() == 1, "they are none of Python"
+        assert not Twin.is_possible()
+        import os
+        os._exit(0)
+        """,
+        tmp_path,
+    )

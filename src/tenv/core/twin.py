@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
@@ -39,8 +38,15 @@ class Twin:
 
     @staticmethod
     def is_possible() -> bool:
-        """Return whether this process can be copied: another thread could hold a lock that its copy waits for."""
-        return sys.platform == "linux" and threading.active_count() == 1
+        """Return whether this process can be copied.
+
+        A copy has one thread alone: it would wait for ever for a lock that another one held, or for rattler's threads,
+        which Python does not count.
+        """
+        try:
+            return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208 (names alone)
+        except OSError:
+            return False
 
     def go(self) -> None:
         """Let the work go on."""
