@@ -177,7 +177,7 @@ def test_a_twin_that_fails_has_no_answer() -> None:
             raise ValueError
         twin = Twin(fail)
         assert twin.answer() is None
-        twin.go()
+        twin.go(b"x")
         twin.close()
         twin.close()
     """)
@@ -186,10 +186,9 @@ def test_a_twin_that_fails_has_no_answer() -> None:
 def test_a_twin_waits_until_it_may_go_on() -> None:
     alone("""\
         def work(wait):
-            wait()
-            return b"x" * (1 << 20)
+            return wait() * (1 << 20)
         twin = Twin(work)
-        twin.go()
+        twin.go(b"x")
         assert twin.answer() == twin.answer() == b"x" * (1 << 20)
         twin.close()
         twin = Twin(work)

@@ -3,14 +3,19 @@
 import contextlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import NoReturn
 
+from tenv.core.file_lock import held_locks
+
 __all__ = ["Twin"]
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+_LOCKS = 16
+"""The most locks that a process holds."""
 _END = b"\0"
 """The end of an answer, which has no such byte."""
 
@@ -18,20 +23,23 @@ _END = b"\0"
 class Twin:
     """A copy that does one work and ends. It says nothing to the user, and does not outlive this process.
 
-    It has what this process has loaded and opened, the locks on folders among it, which it holds until it ends.
+    It has what this process has loaded and opened. The locks that this process holds it holds, too, from `go` on.
     """
 
-    def __init__(self, work: Callable[[Callable[[], None]], bytes]) -> None:
-        """Start the work; it is given a function that waits for `go`, and its answer, without NUL, is its result."""
-        told, self._tell = os.pipe()
+    def __init__(self, work: Callable[[Callable[[], bytes]], bytes]) -> None:
+        """Start the work.
+
+        It is given a function that waits for `go` and returns what that says. Its answer has no NUL.
+        """
+        self._tell, told = socket.socketpair()
         self._answered, answer = os.pipe()
         parent = os.getpid()
         self._child = os.fork()
         if self._child == 0:
-            os.close(self._tell)
+            self._tell.close()
             os.close(self._answered)
             _run(partial(work, partial(_wait, told)), answer, parent)
-        os.close(told)
+        told.close()
         os.close(answer)
         self._answer: bytes | None = None
         self._ended = False
@@ -48,10 +56,10 @@ class Twin:
         except OSError:
             return False
 
-    def go(self) -> None:
-        """Let the work go on."""
-        with contextlib.suppress(BrokenPipeError):  # it has failed before
-            os.write(self._tell, b"\n")
+    def go(self, said: bytes) -> None:
+        """Let the work go on; a few bytes are said to it."""
+        with contextlib.suppress(ConnectionError):  # it has failed before
+            socket.send_fds(self._tell, [said], held_locks())
 
     def answer(self) -> bytes | None:
         """Wait for the work, and return its answer; None if it failed."""
@@ -70,13 +78,15 @@ class Twin:
             self._ended = True
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
-            os.close(self._tell)
+            self._tell.close()
             os.close(self._answered)
 
 
-def _wait(told: int) -> None:
-    if not os.read(told, 1):
+def _wait(told: socket.socket) -> bytes:
+    said = socket.recv_fds(told, 1 << 10, _LOCKS)[0]  # the locks stay open until this process ends
+    if not said:
         raise EOFError("the process that started the work has ended")
+    return said
 
 
 def _run(work: Callable[[], bytes], answer: int, parent: int) -> NoReturn:

@@ -7,11 +7,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 from tenv.core.errors import StorageError, TenvError
 from tenv.core.files import remove_tree
 from tenv.core.prefix import MARKER
+from tenv.install.ahead import is_first
 from tenv.install.creation import Creation
 from tenv.install.make import write_creating
 from tenv.install.plan import make_plan
@@ -21,13 +21,7 @@ from tenv.sources.wheels.early_install import EarlyInstall
 from tenv.sources.wheels.source import WheelWork
 from tenv.sources.wheels.virtual_environment import make_environment
 
-if TYPE_CHECKING:
-    from tenv.sources.conda.early_link import EarlyLink
-
 __all__ = ["begin_early"]
-
-_OF_CHECKOUT = ("CMakeLists.txt", "setup.py", "version.txt")
-"""Files of which a PyTorch checkout has one: which Python fits it, the rules know."""
 
 
 def begin_early(
@@ -54,19 +48,15 @@ def begin_early(
 def _may_begin(job: Creation, lock: Lock) -> bool:
     on = job.platform
     others = (lock.archives, lock.trees, *lock.others.values())
-    if any(rows.get(on) for rows in others) or job.exact or os.path.lexists(job.prefix):
+    if not is_first(job) or any(rows.get(on) for rows in others) or any(work.python() for work in job.works):
         return False
-    named = job.python_wanted or "around" in vars(job) or any(work.python() for work in job.works)
-    if job.old or job.fault or named or not job.check or any(map(os.path.lexists, _OF_CHECKOUT)):
+    minors = lock.python_minors(on)
+    conda = bool(lock.conda.get(on))
+    if conda and (lock.left_out or not any(isinstance(work, CondaWork) and work.early for work in job.works)):
         return False
-    if conda := bool(lock.conda.get(on)):
-        from tenv.sources.conda.early_link import EarlyLink  # late: loads rattler
-
-        if not EarlyLink.suits(job.prefix, job.context.link_mode()):
-            return False
-        if lock.conda_python(on) or not (lock.python_minors(on) or job.target.manifest.python):
-            return True
-    found = job.uv.interpreters(minors) if (minors := lock.python_minors(on)) else ()
+    if conda and (lock.conda_python(on) or not (minors or job.target.manifest.python)):
+        return True
+    found = job.uv.interpreters(minors) if minors else ()
     if conda or not found:
         return bool(found)
     return EarlyInstall.suits(job.uv, job.prefix, lock.wheels_for(on, found[0].version.major_minor))
@@ -81,13 +71,11 @@ def _begun(job: Creation, lock: Lock) -> Iterator[None]:
     """Begin an environment; where the body fails before the step `installing`, nothing of it stays."""
     job.lock, job.unfit_pythons = lock, ()  # those of no checkout
     try:
-        early = _read_ahead(job, lock)
         job.plan = make_plan(job)
         write_creating(job)
         job.begun = True
-        if early:
-            _make_environment(job)
-            early.go()
+        if lock.conda.get(job.platform):
+            _link_conda(job)
         else:
             _install_wheels(job, lock)
         yield
@@ -102,20 +90,13 @@ def _begun(job: Creation, lock: Lock) -> Iterator[None]:
         raise
 
 
-def _read_ahead(job: Creation, lock: Lock) -> "EarlyLink | None":
-    """Begin to read what the cache has of the conda packages; None for a lock without them."""
-    conda = next(work for work in job.works if isinstance(work, CondaWork))
-    if lock.conda.get(job.platform):
-        from tenv.sources.conda.early_link import EarlyLink  # late: as above
-
-        conda.early = EarlyLink(lock, job.platform, job.prefix)
-    return conda.early
-
-
-def _make_environment(job: Creation) -> None:
-    """Make the virtual environment, which comes before conda packages, where the Python is not one of them."""
+def _link_conda(job: Creation) -> None:
+    """Let the conda packages be linked, after the virtual environment where the Python is not one of them."""
     if job.plan.python and not job.plan.own_python:
         make_environment(job.uv, job.prefix, job.plan.python.path, _load_rules)
+    for work in job.works:
+        if isinstance(work, CondaWork) and work.early:
+            work.early.go(job.lock.conda[job.platform])
 
 
 def _install_wheels(job: Creation, lock: Lock) -> None:

@@ -142,10 +142,15 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     notes: tuple[str, ...] = ()
     changed = not is_current(job) or request.anew
     if changed:
+        from tenv.install.ahead import drop_early, read_ahead  # late: as below
+
         _check_platform(job)
         with ExitStack() as held:
+            if not request.anew:
+                read_ahead(job, held)
             run_steps(job, _deciding(partial(_begin_early, job, request, held)))
             if not job.begun:
+                drop_early(job)
                 held.enter_context(_hold(job, request))
                 held.enter_context(_aside(job, request))
                 changed = not is_current(job) or request.anew  # another process may have made it meanwhile

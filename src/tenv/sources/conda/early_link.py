@@ -5,19 +5,14 @@ rattler can't be stopped at work, but a process can.
 
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.link_mode import LinkMode
-from tenv.core.prefix import require_inside
 from tenv.core.twin import Twin
-from tenv.locks.lock import Lock
-from tenv.rattler_api.cache import NotedPackage, cache_folder, noted_packages
-from tenv.rattler_api.install import link
-from tenv.sources.conda.installed import CondaPackages
-from tenv.sources.conda.staging import leaving_links, locked_records, stage_contents
+from tenv.locks.lock import CondaPackage
+from tenv.rattler_api.network import cache_folder
 
 __all__ = ["EarlyLink", "Linked"]
 
@@ -41,9 +36,15 @@ class Linked:
 class EarlyLink:
     """A process that links the packages of a lock into a new prefix, once it may."""
 
-    def __init__(self, lock: Lock, platform: str, prefix: Path) -> None:
-        """Begin to read the cache; nothing is written yet."""
-        self._twin = Twin(partial(_link, lock, platform, prefix))
+    def __init__(self, lock: bytes, target: str, platform: str, prefix: Path) -> None:
+        """Begin to read the lock and the cache; nothing is written yet."""
+
+        def work(wait: Callable[[], bytes]) -> bytes:
+            from tenv.sources.conda.linking_twin import link_cached  # late: in the copy alone; loads rattler
+
+            return link_cached(lock, target, platform, prefix, wait)
+
+        self._twin = Twin(work)
 
     @staticmethod
     def suits(prefix: Path, mode: LinkMode) -> bool:
@@ -53,14 +54,17 @@ class EarlyLink:
         """
         if not Twin.is_possible() or mode is LinkMode.COPY or any(map(str.isspace, str(prefix))):
             return False
+        above = next(folder for folder in prefix.parents if folder.is_dir())
         try:
-            return cache_folder().stat().st_dev == prefix.parent.stat().st_dev
+            return cache_folder().stat().st_dev == above.stat().st_dev
         except OSError:
             return False
 
-    def go(self) -> None:
-        """Let it link, into a prefix that this process has locked."""
-        self._twin.go()
+    def go(self, packages: Sequence[CondaPackage]) -> None:
+        """Let it link the packages of the lock, into a prefix that this process has locked."""
+        from tenv.sources.conda.staging import rows_digest  # late: only for a first environment
+
+        self._twin.go(rows_digest(packages))
 
     def result(self) -> Linked | None:
         """Wait, and return what was linked.
@@ -78,47 +82,3 @@ class EarlyLink:
     def close(self) -> None:
         """End it, if it still works."""
         self._twin.close()
-
-
-def _link(lock: Lock, platform: str, prefix: Path, wait: Callable[[], None]) -> bytes:
-    """Link the packages of a lock; raises an error where that is not possible from the cache alone."""
-    records = locked_records(lock, platform)
-    packages = noted_packages(records)
-    if packages is None:
-        raise LookupError("a package is not in the cache")
-    staged = stage_contents([package.content for package in packages])
-    cached = _CachedFiles(packages)
-    wait()
-    require_inside(prefix, staged.files, "a conda package")
-    # The files are looked at while rattler links them: what was changed then goes again.
-    link(staged.records, prefix, platform, {}, beside=cached.look)
-    wanted = {record.name: (record.version, record.build) for record in records}
-    if not CondaPackages(prefix).hold(wanted):
-        raise LookupError("a package was not linked")
-    told = {"count": len(records), "notes": [*staged.notes, *leaving_links(prefix, staged)], **cached.linked()}
-    return json.dumps(told).encode()
-
-
-class _CachedFiles:
-    """The files of packages in the cache."""
-
-    def __init__(self, packages: Sequence[NotedPackage]) -> None:
-        self._packages = packages
-        self._inodes: set[int] = set()
-        self._sizes: dict[str, int] = {}
-
-    def look(self) -> None:
-        """Look at each file; raises LookupError where one is not as noted."""
-        for package in self._packages:
-            found = package.inodes()
-            if found is None:
-                raise LookupError(f"{package.folder} was changed")
-            self._inodes |= found
-            self._sizes |= package.linked()
-
-    def linked(self) -> dict[str, object]:
-        """Return the names and sizes of linked files; none where two of them are one file, which counts once."""
-        names = [name for name in self._sizes if "\n" not in name]
-        if len(self._inodes) < sum(len(package.note.names) for package in self._packages):
-            names = []
-        return {"names": "\n".join(names), "sizes": [self._sizes[name] for name in names]}

@@ -241,8 +241,8 @@ class CondaWork(Work):
         """Yield notes about problematic files of packages."""
         if self._linked is not None:
             yield from self._linked.notes
-        from tenv.sources.conda.staging import leaving_links  # late: as above
-
         if self._staged is not None:
+            from tenv.sources.conda.staging import leaving_links  # late: as above
+
             yield from self._staged.notes
             yield from leaving_links(self.job.prefix, self._staged)

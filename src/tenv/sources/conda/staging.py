@@ -1,10 +1,11 @@
 """Fetches and checks the conda packages of a lock, before the prefix changes."""
 
+import hashlib
 import posixpath
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -16,13 +17,11 @@ from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.untrusted import without_login
 from tenv.locks.lock import CondaPackage, Lock
 from tenv.rattler_api.cache import Content, PackedFiles, read_cache, read_packed
-from tenv.rattler_api.fetch import fetch
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
-from tenv.sources.conda.package_reader import read_package
 
-__all__ = ["Staged", "fetch_packages", "leaving_links", "locked_records", "places", "stage", "stage_contents"]
+__all__ = ["Staged", "fetch_packages", "leaving_links", "places", "rows_digest", "stage", "stage_contents"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -79,7 +78,9 @@ def stage(
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
         ArchiveRefusedError: A package unpacks to more than the limits.
     """
-    records = locked_records(lock, platform)
+    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    records = tuple(record for record in every if record.url not in lock.left_out)
+    _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
     missing = [record for record in records if record.url not in contents]
     archives: dict[str, Path] = {}
@@ -90,12 +91,13 @@ def stage(
     return stage_contents([contents[record.url] for record in records], archives, damaged)
 
 
-def locked_records(lock: Lock, platform: str) -> tuple[Record, ...]:
-    """Return the conda packages of a lock for a platform; raises LockCorruptError for an invalid row."""
-    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
-    records = tuple(record for record in every if record.url not in lock.left_out)
-    _compare(lock, platform, records)
-    return records
+def rows_digest(rows: Iterable[Record | CondaPackage]) -> bytes:
+    """Return a digest of what identifies packages, in any order: of those of a lock and of rattler's reading of it."""
+    return hashlib.sha256(repr(sorted(map(_identity, rows))).encode()).digest()
+
+
+def _identity(row: Record | CondaPackage) -> tuple[str, ...]:
+    return row.name, row.version, row.build, row.subdir, row.url, row.sha256, row.md5
 
 
 def fetch_packages(
@@ -108,6 +110,9 @@ def fetch_packages(
         NetworkError: A package can't be fetched, or is not a conda package.
         ArchiveRefusedError: A package unpacks to more than the limits.
     """
+    from tenv.rattler_api.fetch import fetch  # late: most packages are in the cache
+    from tenv.sources.conda.package_reader import read_package
+
     texts: dict[str, dict[str, bytes]] = {}
 
     def read(record: Record, path: Path) -> None:
@@ -119,12 +124,8 @@ def fetch_packages(
 
 def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
     """Raise LockCorruptError if rattler reads the lock differently: tenv must install what it checked."""
-
-    def key(row: Record | CondaPackage) -> tuple[str, ...]:
-        return row.name, row.version, row.build, row.subdir, row.url, row.sha256, row.md5
-
     faults = [fault for record in records if (fault := record.fault(platform))]
-    if not faults and sorted(map(key, records)) != sorted(map(key, lock.conda.get(platform, ()))):
+    if not faults and rows_digest(records) != rows_digest(lock.conda.get(platform, ())):
         faults = [f"its conda packages for {platform} can be read in two ways"]
     if faults:
         hint = f"`tenv lock {lock.target}` replaces it"
