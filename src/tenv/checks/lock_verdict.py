@@ -1,6 +1,7 @@
 """Judge a target's lock against its manifest; each is read once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from tenv.checks.rules.interface import Severity
@@ -93,6 +94,7 @@ def judge_lock(
     read: bytes | TenvError | None = None,
     path: Path | None = None,
     features: Sequence[str] | None = None,
+    begin: Callable[[Lock, Callable[[], JudgedLock]], object] = lambda *_: None,
 ) -> JudgedLock:
     """Return the lock of a target with its faults. An unreadable file is not an error here.
 
@@ -101,6 +103,7 @@ def judge_lock(
         read: The bytes of the file, or why there are none, if the caller has read it.
         path: The file; None for the target's own.
         features: The features to judge and to leave in the lock; None for all of the manifest's.
+        begin: Is called with a lock that could be read, before it is judged, and with what returns the verdict.
     """
     path = path or target.lock_file
     if isinstance(read, TenvError):
@@ -110,14 +113,20 @@ def judge_lock(
     except (LockMissingError, LockCorruptError) as error:
         return JudgedLock(path, None, error=error)
     errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
-    broken = (f"{row.subject} {row.message} ({row.code})" for row in errors)
+    broken = tuple(f"{row.subject} {row.message} ({row.code})" for row in errors)
     manifest, lacking = target.manifest, tuple[str, ...]()
     if features is not None:
         there = features_of(lock)
         lacking = tuple(name for name in features if name not in there)
         lock, manifest = take(lock, features), with_features(manifest, features)
-    unsuited = differences(lock, manifest)
-    return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
+
+    @cache
+    def judged() -> JudgedLock:
+        unsuited = differences(lock, manifest)
+        return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
+
+    begin(lock, judged)
+    return judged()
 
 
 def _features(names: Sequence[str]) -> str:

@@ -278,6 +278,10 @@ class Background:
         else:
             yield from (line.decode("utf-8", "replace") for line in self._child.stderr)
 
+    def has_ended(self) -> bool:
+        """Return whether it no longer runs."""
+        return self._child.poll() is not None
+
     def wait(self) -> int:
         """Wait for its end, and return its exit status; negative for a signal."""
         return self._child.wait()

@@ -12,8 +12,8 @@ from tenv.core.errors import StorageError, TenvError
 from tenv.core.files import remove_tree
 from tenv.core.prefix import MARKER
 from tenv.install.ahead import is_first
+from tenv.install.creating import write_creating
 from tenv.install.creation import Creation
-from tenv.install.make import write_creating
 from tenv.install.plan import make_plan
 from tenv.locks.lock import Lock
 from tenv.sources.conda.source import CondaWork
@@ -25,7 +25,11 @@ __all__ = ["begin_early"]
 
 
 def begin_early(
-    job: Creation, lock: Lock, hold: Callable[[], AbstractContextManager[None]], held: contextlib.ExitStack
+    job: Creation,
+    lock: Lock,
+    judge: Callable[[], object],
+    hold: Callable[[], AbstractContextManager[None]],
+    held: contextlib.ExitStack,
 ) -> None:
     """Begin a first environment where its plan follows from the lock alone, and few files have to be fetched.
 
@@ -34,6 +38,7 @@ def begin_early(
     Args:
         job: The job; `begun` tells whether this has been done.
         lock: The lock to install.
+        judge: Raises TenvError where it can't be installed; packages are put there only after that.
         hold: Locks the folder for this process, if no other one holds it.
         held: Gets what ends when the command ends, and what it removes if the command fails before `installing`.
     """
@@ -41,7 +46,7 @@ def begin_early(
         if _may_begin(job, lock):
             stack.enter_context(hold())
             if not os.path.lexists(job.prefix):  # another process may have made it
-                stack.enter_context(_begun(job, lock))
+                stack.enter_context(_begun(job, lock, judge))
                 held.push(stack.pop_all())
 
 
@@ -62,26 +67,26 @@ def _may_begin(job: Creation, lock: Lock) -> bool:
     return EarlyInstall.suits(job.uv, job.prefix, lock.wheels_for(on, found[0].version.major_minor))
 
 
-def _load_rules() -> None:
-    import tenv.checks.before_create  # noqa: F401 (what is asked next)
-
-
 @contextlib.contextmanager
-def _begun(job: Creation, lock: Lock) -> Iterator[None]:
+def _begun(job: Creation, lock: Lock, judge: Callable[[], object]) -> Iterator[None]:
     """Begin an environment; where the body fails before the step `installing`, nothing of it stays."""
-    job.lock, job.unfit_pythons = lock, ()  # those of no checkout
+    written = False
     try:
+        job.lock, job.unfit_pythons = lock, ()  # those of no checkout
         job.plan = make_plan(job)
         write_creating(job)
-        job.begun = True
+        job.begun = written = True
         if lock.conda.get(job.platform):
-            _link_conda(job)
+            _link_conda(job, judge)
         else:
-            _install_wheels(job, lock)
+            _install_wheels(job, lock, judge)
         yield
     except BaseException:
         for work in job.works:
             work.close()
+        if written and not job.begun:  # the step `installing` has taken it over
+            raise
+        _forget(job)
         if job.begun:
             job.begun = False
             # The first error is the one to report.
@@ -90,17 +95,34 @@ def _begun(job: Creation, lock: Lock) -> Iterator[None]:
         raise
 
 
-def _link_conda(job: Creation) -> None:
+def _forget(job: Creation) -> None:
+    """Forget what followed from the lock, since another one may follow."""
+    for fact in ("lock", "plan", "unfit_pythons"):
+        vars(job).pop(fact, None)
+    for work in job.works:
+        if isinstance(work, WheelWork):
+            work.early = None
+
+
+def _prepare(judge: Callable[[], object]) -> Iterator[None]:
+    """Do what is to be done while uv makes the virtual environment; the rest only as long as it does."""
+    judge()
+    yield
+    import tenv.checks.before_create  # noqa: F401 (what is asked next)
+
+
+def _link_conda(job: Creation, judge: Callable[[], object]) -> None:
     """Let the conda packages be linked, after the virtual environment where the Python is not one of them."""
     if job.plan.python and not job.plan.own_python:
-        make_environment(job.uv, job.prefix, job.plan.python.path, _load_rules)
+        make_environment(job.uv, job.prefix, job.plan.python.path, _prepare(judge))
+    judge()
     for work in job.works:
         if isinstance(work, CondaWork) and work.early:
             work.early.go(job.lock.conda[job.platform])
 
 
-def _install_wheels(job: Creation, lock: Lock) -> None:
+def _install_wheels(job: Creation, lock: Lock, judge: Callable[[], object]) -> None:
     for work in job.works:
         if isinstance(work, WheelWork) and job.plan.python:
             wheels = lock.wheels_for(job.platform, job.plan.minor)
-            work.early = EarlyInstall(job.uv, job.prefix, job.plan.python.path, wheels, _load_rules)
+            work.early = EarlyInstall(job.uv, job.prefix, job.plan.python.path, wheels, _prepare(judge))

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.conda_scripts import run_scripts
-from tenv.activation.shells.interface import SHELLS
 from tenv.activation.variables import derive
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
-from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
+from tenv.core.files import flush, remove_tree, write_atomic
 from tenv.core.folder_size import MeasuredFolder, folder_size
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
@@ -21,13 +20,14 @@ from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.environment.trust import Reason, needed_names
 from tenv.install.architectures import chosen_archs
+from tenv.install.creating import write_creating
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
 from tenv.install.steps import Step, run_steps
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 
-__all__ = ["STEPS", "make", "notes", "write_creating"]
+__all__ = ["STEPS", "make", "notes"]
 
 
 def make(job: Creation) -> None:
@@ -85,31 +85,6 @@ def _install(job: Creation) -> None:
     except TenvError as error:
         _after_failure(job, error)
         raise
-
-
-def write_creating(job: Creation) -> None:
-    """Write the state `creating`, with the unmanaged files of the prefix."""
-    environment, plan, old = job.environment, job.plan, job.old
-    with storage_errors(f"can't create {environment.prefix}"):
-        environment.meta.mkdir(parents=True, exist_ok=True)
-        environment.tidy()
-    job.context.registry().mark(environment.prefix)
-    python = old.python if old else plan.minor
-    owned = {key: plan.ours(key) for key in plan.wanted}
-    environment.write_state(
-        State(
-            Status.CREATING,
-            job.target.name,
-            owned=owned,
-            foreign=plan.unmanaged,
-            python=python,
-            features=job.features,
-            prefix=str(environment.prefix),
-        )
-    )
-    with storage_errors(f"can't create {environment.prefix}"):
-        for shell in SHELLS:  # only now: after a loss of power no ready environment lacks one
-            (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
+    from tenv.install.checking import Begin
     from tenv.locks.lock import Lock
 
 __all__ = ["CreateRequest", "Created", "LockMode", "create"]
@@ -257,30 +258,14 @@ def _check_platform(job: Creation) -> None:
         )
 
 
-def _check(job: Creation, begin: "Callable[[Lock], None]") -> None:
-    """Apply the rules before locking: a host that can't build must not spend the minutes.
-
-    Args:
-        job: The job.
-        begin: Is called with a lock that can be used, before the rules are asked.
-    """
-    from tenv.checks.lock_verdict import judge_lock  # late: an environment that is up to date is not judged
-
-    job.judged = judge_lock(job.target, job.lock_read, features=job.features)
-    lock = job.judged.usable(job.target, frozen=job.frozen, written=job.written, kept=job.kept)
-    if lock:
-        begin(lock)
-    job.ask_rules(lock)
-    if lock:
-        job.lock = lock
-
-
-def _begin_early(job: Creation, request: CreateRequest, held: ExitStack, lock: "Lock") -> None:
+def _begin_early(
+    job: Creation, request: CreateRequest, held: ExitStack, lock: "Lock", judge: "Callable[[], object]"
+) -> None:
     """Begin a first environment before the rules have an answer, where that is possible."""
     from tenv.install.early import begin_early  # late: as above
 
     if not request.anew:
-        begin_early(job, lock, lambda: _hold(job, replace(request, wait=False)), held)
+        begin_early(job, lock, judge, lambda: _hold(job, replace(request, wait=False)), held)
 
 
 def _lock(job: Creation) -> None:
@@ -300,7 +285,13 @@ def _lock(job: Creation) -> None:
     job.ask_rules(job.lock)
 
 
-def _deciding(begin: "Callable[[Lock], None]") -> tuple[Step, ...]:
+def _check(job: Creation, begin: "Begin") -> None:
+    from tenv.install.checking import check  # late: an environment that is up to date is not judged
+
+    check(job, begin)
+
+
+def _deciding(begin: "Begin") -> tuple[Step, ...]:
     """Return the steps before the environment changes: apply the rules, then lock if needed."""
     return (
         Step("checking", partial(_check, begin=begin), named=False),

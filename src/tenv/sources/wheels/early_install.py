@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +35,7 @@ class EarlyInstall:
         noted: What `noted_files` returned while uv worked.
     """
 
-    def __init__(
-        self, uv: Uv, prefix: Path, python: Path, wheels: Sequence[Wheel], meanwhile: Callable[[], object]
-    ) -> None:
+    def __init__(self, uv: Uv, prefix: Path, python: Path, wheels: Sequence[Wheel], meanwhile: Iterable[None]) -> None:
         """Make the virtual environment, doing something else meanwhile, and start uv; raises as `make_environment`."""
         self._ended = False
         self._done: Completed | None = None

@@ -222,21 +222,21 @@ class Uv(UvProgram):
             raise NetworkError(f"this machine has no Python {minor}, and uv can't download one", hint=_MIRROR)
         return Path(found.stdout.strip())
 
-    def make_environment(
-        self, prefix: Path, python: Path, prompt: str, meanwhile: Callable[[], object] | None = None
-    ) -> None:
+    def make_environment(self, prefix: Path, python: Path, prompt: str, meanwhile: Iterable[None] = ()) -> None:
         """Make an empty virtual environment in a folder that may hold files.
 
         Args:
             prefix: The folder.
             python: The Python that it is made from.
             prompt: The name that a shell shows.
-            meanwhile: What is done while uv works.
+            meanwhile: Does its first part while uv works, and each other one if uv still works then.
         """
         words = ("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
         if meanwhile:
             with self.beside(*words) as program:
-                meanwhile()
+                for _ in meanwhile:
+                    if program.has_ended():
+                        break
                 if program.wait() == 0:
                     return
         done = self.run(*words)  # again, for what uv says

@@ -7,15 +7,15 @@ from tenv.core.errors import StorageError
 from tenv.core.files import storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from tenv.sources.wheels.uv import Uv
 
 __all__ = ["make_environment"]
 
 
-def make_environment(uv: "Uv", prefix: Path, python: Path, meanwhile: "Callable[[], object] | None" = None) -> None:
-    """Make a virtual environment in a folder that may hold files; `meanwhile` is called while uv works.
+def make_environment(uv: "Uv", prefix: Path, python: Path, meanwhile: "Iterable[None]" = ()) -> None:
+    """Make a virtual environment in a folder that may hold files, while something else is done, as `Uv` does it.
 
     Raises:
         StorageError: It lacks its settings: uv 0.13 does not report that it could not write them. Python takes an
