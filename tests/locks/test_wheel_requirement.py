@@ -6,7 +6,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from tenv.core.wheel_platforms import marker_values
-from tenv.locks.wheel_requirement import requirement_of
+from tenv.locks.lock_file import read_lock
+from tenv.locks.wheel_requirement import requirement_of, sole_extra
+from tests.support.projects import SOURCE
 
 MARKERS = (
     "",
@@ -49,3 +51,47 @@ def test_a_comparison_that_is_not_defined_hides_no_requirement() -> None:
     row = requirement_of("alpha; platform_python_implementation === 'CPython'")
     assert row
     assert row.holds(marker_values("linux-64", "3.12"), "")
+
+
+LOCKED = {
+    text
+    for path in (SOURCE.parent / "locks").glob("cuda*.lock")
+    for wheels in read_lock(path, path.stem).wheels.values()
+    for wheel in wheels
+    for text in wheel.requires or ()
+}
+
+
+def test_a_requirement_of_an_extra_alone_holds_with_that_extra_alone() -> None:
+    plain = [text for text in LOCKED if sole_extra(text)]
+    assert len(plain) > len(LOCKED) / 2
+    values = marker_values("linux-64", "3.12")
+    for text in plain:
+        row, extra = requirement_of(text), sole_extra(text)
+        assert row, text
+        assert row.named == {extra}
+        assert [row.holds(values, one) for one in (extra, "", "another")] == [True, False, False], text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alpha",
+        "alpha; extra != 'a'",
+        "alpha; extra == 'a' or os_name == 'nt'",
+        "alpha; python_version < '3.9' and extra == 'a'",
+        "alpha >>1; extra == 'a'",
+        "alpha ~=1; extra == 'a'",
+        "alpha[,]; extra == 'a'",
+        "-alpha; extra == 'a'",
+        "alpha @ https://example.org/alpha.whl ; extra == 'a'",
+        "alpha; extra == ''",
+        "alpha; extra == 'a\"",
+    ],
+)
+def test_other_requirements_are_parsed(text: str) -> None:
+    assert sole_extra(text) == ""
+
+
+def test_the_extra_of_a_requirement_is_normalized() -> None:
+    assert sole_extra('Alpha[One, two_2] >=1.2, !=2 ; extra == "All_of.it"') == "all-of-it"

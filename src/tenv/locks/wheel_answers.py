@@ -7,6 +7,8 @@ forged requirement can't add a package to a lock.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile, normalize
@@ -14,8 +16,11 @@ from tenv.core.versions import fits, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 from tenv.locks.source_tree import LockedTree, tree_faults
-from tenv.locks.wheel_requirement import requirement_of
+from tenv.locks.wheel_requirement import requirement_of, sole_extra
 from tenv.targets.manifest import Manifest, WheelRequest
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
 
 __all__ = [
     "LockedWheel",
@@ -116,12 +121,17 @@ def _named_by_purls(lock: Lock, platform: str) -> dict[str, str]:
 
 
 def _tag_fault(wheel: Wheel, tags: Mapping[object, int], manifest: Manifest, platform: str) -> str:
-    file = WheelFile.parse(wheel.file)
-    if file is not None and any(tag in tags for tag in file.all_tags()):
+    if any(tag in tags for tag in _tags(wheel.file)):
         return ""
     glibc = manifest.requirements.glibc
     where = f"{platform} with glibc {glibc}" if glibc and platform.startswith("linux") else platform
     return f"{wheel.file} is not for {where}"
+
+
+@lru_cache(maxsize=4096)  # a wheel for every platform is looked at for each platform and Python
+def _tags(file: str) -> "Iterable[Tag]":
+    parsed = WheelFile.parse(file)
+    return parsed.all_tags() if parsed else ()
 
 
 def wheels_brought(
@@ -208,6 +218,8 @@ def _needs(
 ) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Yield the requirements of a wheel with one of its extras: name, extras, and the fault, if any."""
     for text in wheel.requires or ():
+        if sole_extra(text) not in ("", extra):
+            continue
         requirement = requirement_of(text)
         if requirement is None:
             yield _first_name(text), (), ""
@@ -234,6 +246,8 @@ def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterat
         values: What markers say.
     """
     for text in requires:
+        if sole_extra(text):
+            continue
         requirement = requirement_of(text)
         if requirement is None:
             yield _first_name(text)

@@ -12,11 +12,18 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
-__all__ = ["WheelRequirement", "requirement_of"]
+__all__ = ["WheelRequirement", "requirement_of", "sole_extra"]
 
 _LITERAL = re.compile(r"""["']([^"']*)["']""")
 _EXTRA = re.compile(r"""\bextra\s*[=!]=\s*["']([^"']+)["']|["']([^"']+)["']\s*[=!]=\s*extra\b""")
 _VARIABLE = re.compile(r"[a-z][a-z_]+")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_LIMIT = r"(?:[<>]=?|[!=]=) *[0-9]{1,9}(?:\.[0-9]{1,9})*"
+_OF_EXTRA = re.compile(
+    rf"{_NAME}(?:\[{_NAME}(?:, *{_NAME})*\])? *(?:{_LIMIT}(?:, *{_LIMIT})*)? *"
+    rf"; *extra *== *(?:'({_NAME})'|\"({_NAME})\")"
+)
+"""A valid requirement whose marker is the name of an extra alone, as most are."""
 
 
 class WheelRequirement:
@@ -73,3 +80,13 @@ def requirement_of(text: str) -> WheelRequirement | None:
         return WheelRequirement(Requirement(text))
     except InvalidRequirement:
         return None
+
+
+@lru_cache(maxsize=4096)
+def sole_extra(text: str) -> str:
+    """Return the normalized extra that a plain requirement is of; empty for one whose marker has to be evaluated.
+
+    Two of three requirements are of an extra that nobody asks for: to parse one takes twenty times as long as this.
+    """
+    match = _OF_EXTRA.fullmatch(text)
+    return normalize(match[1] or match[2]) if match else ""
