@@ -11,12 +11,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from tenv.checks import before_create
+from tenv.checks import before_create, lock_verdict
 from tenv.core import process
 from tenv.core.errors import UnfitHostError, UnsafePackageError
+from tenv.sources import staleness
 from tenv.sources.wheels import early_install, interpreters, unpacked_size
 from tenv.sources.wheels.early_install import EarlyInstall
 from tenv.sources.wheels.uv import Uv
+from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call, held
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="hard links and clones")
@@ -39,8 +41,10 @@ def begun(created: Project, monkeypatch: pytest.MonkeyPatch) -> "list[process.Ba
 
     def beginning(self: EarlyInstall, *words: Any) -> None:
         early.append(self)
-        begin(self, *words)
-        early.remove(self)
+        try:
+            begin(self, *words)
+        finally:
+            early.remove(self)
 
     monkeypatch.setattr(EarlyInstall, "__init__", beginning)
     monkeypatch.setattr(process, "Background", Kept)
@@ -71,6 +75,43 @@ def test_it_is_the_installation(
     assert asked == [2]
     assert [program.wait() for program in begun] == [0, 0]
     assert created.state()["state"] == "ready"
+    created.ok("verify", "tiny", "--no-probes")
+
+
+def test_wheels_wait_for_the_lock_to_be_held_against_its_manifest(
+    created: Project, begun: "list[process.Background]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    differences = staleness.differences
+
+    def noting(*words: Any) -> Any:
+        judged.append(len(begun))
+        return differences(*words)
+
+    monkeypatch.setattr(lock_verdict, "differences", noting)
+    created.ok("create", "tiny")
+    assert judged == [1]
+    assert len(begun) == 2
+    created.ok("remove", "tiny", "--yes")
+    shutil.rmtree(created.prefix.parent)
+    begun.clear()
+    created.ok("create", "tiny")
+    assert judged == [1, 0]  # an error would have left the folder
+    assert len(begun) == 2
+
+
+def test_of_a_lock_that_can_not_be_used_nothing_stays(created: Project, begun: "list[process.Background]") -> None:
+    created.ask_for('gamma = "*"')
+    before = marks()
+    created.fails(7, "lock-stale", "create", "tiny", "--frozen")
+    assert len(begun) == 1
+    assert [path.name for path in created.prefix.parent.iterdir()] == [".tiny.lock"]
+    assert marks() == before
+    make_wheel(created.index.folder, "gamma", "1.0")
+    ended = created.ok("create", "tiny")
+    assert "locked again" in ended.err
+    assert len(begun) == 2
+    assert (created.site() / "gamma.py").is_file()
     created.ok("verify", "tiny", "--no-probes")
 
 

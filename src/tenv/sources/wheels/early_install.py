@@ -57,9 +57,9 @@ class EarlyInstall:
         size is unknown, and large ones to fetch where there is no cache.
         """
         asked, cache = uv.environment, uv.cache
-        there = next(place for place in (cache, *cache.parents) if place.is_dir())
+        there = _nearest(cache)
         try:
-            near = there.stat().st_dev == prefix.parent.stat().st_dev
+            near = there.stat().st_dev == _nearest(prefix).stat().st_dev
         except OSError:
             return False
         linked = asked.get("UV_LINK_MODE", "") in ("", "clone", "hardlink") and asked.get(LINK_MODE) != LinkMode.COPY
@@ -86,6 +86,11 @@ class EarlyInstall:
             self._ended = True
             with contextlib.suppress(TenvError), self._stack:  # what ended the command is the error to report
                 raise CancelledError("no longer needed")
+
+
+def _nearest(folder: Path) -> Path:
+    """Return a folder, or the nearest one above it that is there."""
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
 def _can_fetch(uv: Uv, wheels: Sequence[Wheel]) -> bool:
