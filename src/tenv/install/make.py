@@ -19,7 +19,7 @@ from tenv.environment.lock_note import drop_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.environment.trust import Reason, needed_names
-from tenv.install.architectures import chosen_archs
+from tenv.install.architectures import chosen_archs, load_tables
 from tenv.install.creating import write_creating
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
@@ -78,6 +78,8 @@ def _install(job: Creation) -> None:
     try:
         if job.plan.scratch and not begun:
             clear(job.prefix, job.plan.unmanaged)
+        if begun:
+            load_tables(job)  # while an installer works
         for work in job.works:
             work.prepare()
         for work in job.works:

@@ -3,16 +3,19 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import CancelledError, TenvError
 from tenv.core.link_mode import LINK_MODE, LinkMode
-from tenv.core.process import Completed
+from tenv.core.process import Background, Completed
 from tenv.core.progress import Progress
+from tenv.core.threads import ahead
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.cached_files import noted_files
+from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.planted_files import own_files_guarded
 from tenv.sources.wheels.unpacked_size import unknown_directories
 from tenv.sources.wheels.uv import Uv
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EarlyInstall"]
 
+_PAUSE = 0.03
 _MOST = 1 << 28
 """The bytes of wheels that may be fetched before the rules have an answer; with more, their time does not count."""
 
@@ -40,13 +44,18 @@ class EarlyInstall:
         self._ended = False
         self._done: Completed | None = None
         self._wheels = wheels
+        self._follow: Callable[[Progress], Completed | None]
         self.noted: Mapping[str, Mapping[str, Stamp]] = {}
         fetches = _can_fetch(uv, _lacking(uv, wheels))
         make_environment(uv, prefix, python, meanwhile)
         with contextlib.ExitStack() as stack:
             stack.enter_context(own_files_guarded(prefix))
-            start = uv.installing if fetches else uv.install_cached
-            self._follow = stack.enter_context(start(python_program(prefix), wheels))
+            python = python_program(prefix)
+            if fetches:
+                self._follow = stack.enter_context(uv.installing(python, wheels))
+            else:
+                program = stack.enter_context(uv.install_cached(python, wheels))
+                self._follow = lambda _: _reading_ahead(program, prefix)
             self._stack = stack.pop_all()
 
     @staticmethod
@@ -86,6 +95,23 @@ class EarlyInstall:
             self._ended = True
             with contextlib.suppress(TenvError), self._stack:  # what ended the command is the error to report
                 raise CancelledError("no longer needed")
+
+
+def _reading_ahead(program: Background, prefix: Path) -> Completed | None:
+    """Wait for uv, and read the records of the wheels that it has put there meanwhile."""
+    there, ended = Wheels(prefix), Event()
+
+    def read() -> None:
+        while not ended.wait(_PAUSE):
+            there.read_ahead()
+
+    read_all = ahead(read)
+    try:
+        status = program.wait()
+    finally:
+        ended.set()
+    read_all()
+    return Completed(0, "", "") if status == 0 else None
 
 
 def _nearest(folder: Path) -> Path:

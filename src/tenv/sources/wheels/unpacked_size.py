@@ -7,9 +7,7 @@ import contextlib
 import os
 import shutil
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -47,7 +45,9 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
     limits, unknown = uv.limits, unknown_directories(wheels, uv.limits)
     if not unknown or uv.offline:
         return
-    from tenv.sources.wheels.urls import wheel_urls  # late: only for wheels that were never installed
+    from concurrent.futures import ThreadPoolExecutor  # late: only for wheels that were never installed
+
+    from tenv.sources.wheels.urls import wheel_urls
 
     progress.step("reading the directories of wheels", len(unknown))
     try:
@@ -94,7 +94,9 @@ def _key(wheel: Wheel) -> str:
 
 def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
     """Return the bytes and the number of files that the directory of a wheel lists; None if it can't be read."""
-    from tenv.core.http import Interrupted, Unanswered  # late: only here
+    import zipfile  # late: only here
+
+    from tenv.core.http import Interrupted, Unanswered
     from tenv.sources.wheels.metadata import open_wheel
 
     local = urlsplit(url).scheme == "file"

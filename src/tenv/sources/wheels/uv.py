@@ -39,8 +39,8 @@ from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
 
-Following = Callable[[Progress], process.Completed | None]
-"""Waits for the end of uv, and reports its progress; the result is None where it says nothing of the wheels."""
+Following = Callable[[Progress], process.Completed]
+"""Waits for the end of uv, and reports its progress."""
 
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
@@ -298,7 +298,7 @@ class Uv(UvProgram):
     @contextmanager
     def _begun(
         self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], changes: Mapping[str, str]
-    ) -> Iterator[Callable[[Progress], process.Completed]]:
+    ) -> Iterator[Following]:
         arguments, text = self._command(*install_words(python, again), *self.indexes()), hashed(wheels)
         with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as watch:
             changed = {**environment, **changes}
@@ -312,15 +312,13 @@ class Uv(UvProgram):
             finally:
                 program.stop()
 
-    @contextmanager
-    def install_cached(self, python: Path, wheels: Sequence[Wheel]) -> Iterator[Following]:
+    def install_cached(self, python: Path, wheels: Sequence[Wheel]) -> AbstractContextManager[process.Background]:
         """Start to install exactly the locked wheels from uv's cache alone, while the body does something else.
 
-        Nothing is fetched, so that nothing is unpacked. The function that is yielded returns None for a status other
-        than 0, which says nothing of the wheels: `install` finds what is wrong.
+        Nothing is fetched, so that nothing is unpacked. A status other than 0 says nothing of the wheels: `install`
+        finds what is wrong.
         """
-        with self.beside(*install_words(python, ()), *self.indexes(), text=hashed(wheels)) as program:
-            yield lambda _: process.Completed(0, "", "") if program.wait() == 0 else None
+        return self.beside(*install_words(python, ()), *self.indexes(), text=hashed(wheels))
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""
