@@ -1,6 +1,7 @@
 """A first environment whose conda packages are linked from the cache while the rules are asked."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tenv.rattler_api.cache import cache_folder
+from tenv.rattler_api.cache import cache_folder, downloads_folder
 from tests.support.conda import Link
 from tests.support.conda_project import Conda
+from tests.support.fakes import Fault
 from tests.support.projects import SOURCE, snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a copy of the process")
@@ -104,17 +106,59 @@ def test_a_changed_file_of_the_cache_is_no_file_of_the_environment(cached: Conda
     assert file.stat().st_size == size
     status, said = made(cached)
     assert status == 0
-    assert "<twin>\n<stage>" in said
+    assert [line for line in said.splitlines() if line.startswith(("<", "inst"))] == [
+        "<twin>",
+        "installing conda packages …",
+        "<stage>",
+    ]
     assert b"!" not in (cached.prefix / name.partition("/")[2]).read_bytes()[-1:]
     cached.project.ok("verify", "tiny", "--no-probes")
 
 
-def test_what_the_cache_lacks_is_fetched_after_the_rules(cached: Conda) -> None:
-    shutil.rmtree(cache_folder() / "data-1-0")
+@pytest.mark.parametrize("lacking", ["data-1-0", ""])
+def test_what_the_cache_lacks_is_fetched_while_the_rules_are_asked(cached: Conda, lacking: str) -> None:
+    made(cached, "--exact")
+    slow, size = snapshot(cached.prefix), cached.project.state()["bytes"]
+    cached.project.ok("remove", "tiny", "--yes")
+    shutil.rmtree(cache_folder() / lacking)
     status, said = made(cached)
     assert status == 0
-    assert "<twin>\n<stage>" in said
+    assert "<stage>" not in said
+    assert said.index("downloading conda packages") < said.index("installing conda packages")
+    assert snapshot(cached.prefix) == slow
+    assert cached.project.state()["bytes"] == size
+    assert not [*downloads_folder().iterdir()]
     cached.project.ok("verify", "tiny", "--no-probes")
+
+
+def test_large_packages_are_fetched_after_the_rules(cached: Conda) -> None:
+    shutil.rmtree(cache_folder())
+    text = cached.project.lock.read_text()
+    cached.project.lock.write_text(re.sub(r"(?m)^(  size: )\d+$", r"\g<1>300000000", text, count=1))
+    status, said = made(cached)
+    assert (status, said.count("<stage>")) == (0, 1), said
+
+
+def test_a_channel_that_fails_is_reported_once(cached: Conda) -> None:
+    shutil.rmtree(cache_folder())
+    (path,) = cached.channel.folder.glob("*/data-1-0.conda")
+    path.unlink()
+    status, said = made(cached)
+    assert status == 6
+    assert said.count("downloading conda packages") == 1
+    assert said.count("404 Not Found") == 1
+    assert not cached.prefix.exists()
+    assert not [*downloads_folder().glob(".*")]
+
+
+def test_what_is_fetched_in_part_goes_with_the_error_of_a_rule(cached: Conda) -> None:
+    shutil.rmtree(cache_folder())
+    rule = "from tenv.core.errors import UnfitHostError; raise UnfitHostError('no', [])"
+    with cached.channel.failing(Fault.SLOW, r"data.*conda$"):
+        status, said = made(cached, rule=f"import time; time.sleep(1); {rule}")
+    assert (status, "downloading" in said) == (4, False)
+    assert not cached.prefix.exists()
+    assert not [*downloads_folder().glob(".*")]
 
 
 @pytest.mark.parametrize("words", [("--no-check",), ("--exact",), ("--pytorch", "2.9")], ids=lambda words: words[0])
@@ -185,8 +229,8 @@ def test_a_twin_that_fails_has_no_answer() -> None:
 
 def test_a_twin_waits_until_it_may_go_on() -> None:
     alone("""\
-        def work(wait):
-            return wait() * (1 << 20)
+        def work(line):
+            return line.wait() * (1 << 20)
         twin = Twin(work)
         twin.go(b"x")
         assert twin.answer() == twin.answer() == b"x" * (1 << 20)

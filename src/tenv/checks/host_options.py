@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tenv.core.dataclass import dataclass
+from tenv.checks.host_choice import HostOptions
 from tenv.core.errors import UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
@@ -18,27 +18,8 @@ from tenv.targets.nearest_cuda import HostDriver
 
 if TYPE_CHECKING:
     from tenv.host.assume import Lookup
-    from tenv.host.report_file import Given
 
 __all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report", "with_driver"]
-
-
-@dataclass(frozen=True, slots=True)
-class HostOptions:
-    """Which host to judge if it is not this machine.
-
-    Attributes:
-        host_report: A file from ``tenv host --json`` or a pasted report, ``-`` for standard input; empty for this
-            machine.
-        assume_driver: The kernel driver's version to assume, or an empty string.
-        assume_gpu: The name of the GPU to assume, or an empty string.
-        given: The content of the file if it was already read.
-    """
-
-    host_report: str = ""
-    assume_driver: str = ""
-    assume_gpu: str = ""
-    given: "Given | None" = None
 
 
 def read(options: HostOptions) -> HostOptions:

@@ -2,22 +2,22 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import NoReturn
 
 from tenv.core.file_lock import held_locks
 
-__all__ = ["Twin"]
+__all__ = ["Twin", "TwinLine"]
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 _LOCKS = 16
 """The most locks that a process holds."""
-_END = b"\0"
-"""The end of an answer, which has no such byte."""
+_ANSWER, _END = b"=", b"\0"
+"""The beginning of an answer, and the end of each message."""
 
 
 class Twin:
@@ -26,11 +26,8 @@ class Twin:
     It has what this process has loaded and opened. The locks that this process holds it holds, too, from `go` on.
     """
 
-    def __init__(self, work: Callable[[Callable[[], bytes]], bytes]) -> None:
-        """Start the work.
-
-        It is given a function that waits for `go` and returns what that says. Its answer has no NUL.
-        """
+    def __init__(self, work: Callable[["TwinLine"], bytes]) -> None:
+        """Start the work, which is given the line to this process. Its answer has no NUL."""
         self._tell, told = socket.socketpair()
         self._answered, answer = os.pipe()
         parent = os.getpid()
@@ -38,7 +35,7 @@ class Twin:
         if self._child == 0:
             self._tell.close()
             os.close(self._answered)
-            _run(partial(work, partial(_wait, told)), answer, parent)
+            _run(work, TwinLine(told, answer), parent)
         told.close()
         os.close(answer)
         self._answer: bytes | None = None
@@ -61,35 +58,60 @@ class Twin:
         with contextlib.suppress(ConnectionError):  # it has failed before
             socket.send_fds(self._tell, [said], held_locks())
 
-    def answer(self) -> bytes | None:
-        """Wait for the work, and return its answer; None if it failed."""
-        if self._answer is None and not self._ended:
-            parts = []
-            while part := os.read(self._answered, 1 << 16):
-                parts.append(part)
-                if part.endswith(_END):  # its process may take a while to end
-                    self._answer = b"".join(parts).removesuffix(_END)
-                    break
+    def answer(self, hear: Callable[[bytes], None] = lambda _: None) -> bytes | None:
+        """Wait for the work, and return its answer; None if it failed. `hear` gets what it tells before."""
+        rest = b""
+        while self._answer is None and not self._ended and (part := os.read(self._answered, 1 << 16)):
+            *whole, rest = (rest + part).split(_END)
+            for message in whole:
+                if message.startswith(_ANSWER):  # its process may take a while to end
+                    self._answer = message.removeprefix(_ANSWER)
+                else:
+                    hear(message)
         return self._answer
 
-    def close(self) -> None:
-        """End the work, if it still goes on."""
-        if not self._ended:
-            self._ended = True
-            os.kill(self._child, signal.SIGKILL)
-            os.waitpid(self._child, 0)
-            self._tell.close()
-            os.close(self._answered)
+    @property
+    def process(self) -> int:
+        """The number of its process."""
+        return self._child
+
+    def close(self) -> bool:
+        """End the work, and return whether it still went on or had failed."""
+        if self._ended:
+            return False
+        self._ended = True
+        os.kill(self._child, signal.SIGKILL)
+        os.waitpid(self._child, 0)
+        self._tell.close()
+        os.close(self._answered)
+        return self._answer is None
 
 
-def _wait(told: socket.socket) -> bytes:
-    said = socket.recv_fds(told, 1 << 10, _LOCKS)[0]  # the locks stay open until this process ends
-    if not said:
-        raise EOFError("the process that started the work has ended")
-    return said
+class TwinLine:
+    """The line of a copy to its original."""
+
+    def __init__(self, told: socket.socket, answer: int) -> None:
+        self._told, self._answer = told, answer
+
+    def wait(self) -> bytes:
+        """Wait for `Twin.go`, and return what it says."""
+        said = socket.recv_fds(self._told, 1 << 10, _LOCKS)[0]  # the locks stay open until this process ends
+        if not said:
+            raise EOFError("the process that started the work has ended")
+        return said
+
+    def is_free(self) -> bool:
+        """Return whether something short can be told although the original does not hear yet."""
+        return bool(select.select([], [self._answer], [], 0)[1])
+
+    def tell(self, message: bytes) -> None:
+        """Tell the original something, without NUL."""
+        data = message + _END
+        while data:
+            data = data[os.write(self._answer, data) :]
 
 
-def _run(work: Callable[[], bytes], answer: int, parent: int) -> NoReturn:
+def _run(work: Callable[[TwinLine], bytes], line: TwinLine, parent: int) -> NoReturn:
     """Do the work in the copy and end it, without the clean-up that its original does."""
     status = 1
     try:
@@ -100,9 +122,7 @@ def _run(work: Callable[[], bytes], answer: int, parent: int) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nothing, stream)
-        data = work() + _END
-        while data:
-            data = data[os.write(answer, data) :]
+        line.tell(_ANSWER + work(line))
         status = 0
     except BaseException:  # noqa: BLE001, S110 (the original finds what is wrong, and reports it)
         pass

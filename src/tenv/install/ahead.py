@@ -20,7 +20,7 @@ def is_first(job: Creation) -> bool:
 
 
 def read_ahead(job: Creation, held: contextlib.ExitStack) -> None:
-    """Begin to read what the cache has of the conda packages of a first environment.
+    """Begin to read what the cache has of the conda packages of a first environment; nothing is fetched yet.
 
     This comes before anything is drawn: a process with other threads can't be copied.
 
@@ -34,7 +34,7 @@ def read_ahead(job: Creation, held: contextlib.ExitStack) -> None:
     from tenv.sources.conda.early_link import EarlyLink  # late: only for a first environment
 
     if EarlyLink.suits(job.prefix, job.context.link_mode()):
-        conda.early = EarlyLink(read, job.target.name, job.platform, job.prefix)
+        conda.early = EarlyLink(read, job.target.name, job.platform, job.prefix, job.context)
         held.callback(conda.early.close)
 
 

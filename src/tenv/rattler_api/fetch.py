@@ -22,9 +22,12 @@ from tenv.rattler_api.records import Record
 if TYPE_CHECKING:
     from rattler import Client
 
-__all__ = ["fetch"]
+__all__ = ["drop_partial", "fetch"]
 
 _CONNECTIONS = 8
+"""How many packages come at once."""
+_SMALL, _SMALL_CONNECTIONS = 1 << 18, 32
+"""The bytes up to which a package takes as long to be asked for as to come, and how many of these come at once."""
 _TRIES = 4
 _PAUSE = 1.0
 _PATIENCE = Patience()
@@ -37,6 +40,7 @@ def fetch(
     network: Network,
     on_bytes: Callable[[str, int, int], None],
     read: Callable[[Record, Path], None] = lambda *_: None,
+    tries: int | None = None,
 ) -> dict[str, Path]:
     """Fetch packages; those of an interrupted run are reused.
 
@@ -46,6 +50,7 @@ def fetch(
         on_bytes: Called now and then with the name of a package, its bytes so far, and its size.
         read: Called in a thread for each package that has the right digest, while others come. A package that it
             refuses is removed.
+        tries: How often a package is asked for; None for the default.
 
     Returns:
         By URL: the path of each package.
@@ -66,7 +71,7 @@ def fetch(
     folder = downloads_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return asyncio.run(_fetch(records, folder, network, on_bytes, read))
+        return asyncio.run(_fetch(records, folder, network, on_bytes, read, tries or _TRIES))
     except OSError as error:
         raise storage_error(error, f"can't write to {folder}") from error
 
@@ -77,21 +82,22 @@ async def _fetch(
     network: Network,
     on_bytes: Callable[[str, int, int], None],
     read: Callable[[Record, Path], None],
+    tries: int,
 ) -> dict[str, Path]:
     import asyncio  # late: 38 ms
 
-    free = asyncio.Semaphore(_CONNECTIONS)
+    few, many = asyncio.Semaphore(_CONNECTIONS), asyncio.Semaphore(_SMALL_CONNECTIONS)
     client = open_client(replace(network, retries=0))  # `_download` asks again: rattler does not report the cause
 
     async def one(record: Record) -> tuple[str, Path]:
         digest = _digest(record)
         file = CondaFile.parse(record.url)
         path = folder / f"{digest.value}{file.ending if file else '.tar.bz2'}"
-        async with free:
+        async with many if 0 < (record.size or 0) <= _SMALL else few:
             if not path.is_file() or not await asyncio.to_thread(digest.is_of, path):
                 part = folder / f".{path.name}.{os.getpid()}.part"
                 try:
-                    await _download(record, part, client, network.authorities, on_bytes)
+                    await _download(record, part, client, network.authorities, on_bytes, tries)
                     part.replace(path)
                 finally:  # a partial package is useless to the next command, and the disk may be full
                     part.unlink(missing_ok=True)
@@ -109,6 +115,12 @@ async def _fetch(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def drop_partial(process: int) -> None:
+    """Remove what a process that was ended has not fetched to its end."""
+    for part in downloads_folder().glob(f".*.{process}.part"):
+        part.unlink(missing_ok=True)
 
 
 def _digest(record: Record) -> Digest:
@@ -164,7 +176,12 @@ async def _watched(work: "Awaitable[object]", sink: _Sink) -> None:
 
 
 async def _download(
-    record: Record, part: Path, client: "Client", authorities: Authorities, on_bytes: Callable[[str, int, int], None]
+    record: Record,
+    part: Path,
+    client: "Client",
+    authorities: Authorities,
+    on_bytes: Callable[[str, int, int], None],
+    tries: int,
 ) -> None:
     """Download one package to `part`; broken connections and wrong bytes are retried."""
     import asyncio  # late: 38 ms
@@ -172,7 +189,7 @@ async def _download(
     from rattler.package_streaming import download_to_writer
 
     digest, problem = _digest(record), None
-    for number in range(_TRIES):
+    for number in range(tries):
         if number:
             await asyncio.sleep(_PAUSE * 2 ** (number - 1))
         sink = _Sink(record, part, on_bytes)

@@ -19,6 +19,7 @@ from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
+    from tenv.core.progress import Progress
     from tenv.environment.installed_files import Expected
     from tenv.rattler_api.records import Record
     from tenv.sources.conda.early_link import EarlyLink, Linked
@@ -117,6 +118,7 @@ class CondaWork(Work):
     early: "EarlyLink | None" = None
     """The linking of packages from the cache that has begun before the rules had an answer."""
     _linked: "Linked | None" = None
+    _progress: "Progress | None" = None
     _staged: "Staged | None" = None
     _kept: tuple[str, ...] = ()
 
@@ -141,8 +143,9 @@ class CondaWork(Work):
         job, plan = self.job, self.job.plan
         thorough = job.exact or bool(plan.broken(_KEY))
         context = job.context
+        progress = self._progress or context.progress
         self._staged = stage(
-            job.lock, job.platform, context.network(), context.progress, context.unpack_limits(), thorough=thorough
+            job.lock, job.platform, context.network(), progress, context.unpack_limits(), thorough=thorough
         )
         if not job.exact:
             self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
@@ -155,13 +158,17 @@ class CondaWork(Work):
         """Wait for the packages that are linked meanwhile, and return whether all are there; else none of them is."""
         if self.early is None:
             return False
-        self._linked = linked = self.early.result()
+        progress = self.job.context.progress
+        self._linked = linked = self.early.result(progress)
         if linked is None:
+            from tenv.sources.conda.early_link import Unsaid  # late: for a first environment alone
+
             clear(self.job.prefix, ())
+            self._progress = Unsaid(progress, self.early.said)
             return False
-        self.job.context.progress.step("installing conda packages", linked.count)
-        self.job.context.progress.advance(linked.count)
+        progress.advance(linked.count)
         self.job.linked = linked.sizes
+        self.job.flush_ahead()
         return True
 
     def close(self) -> None:
@@ -207,7 +214,7 @@ class CondaWork(Work):
         from tenv.rattler_api.install import link  # late: loads rattler
 
         job, plan, staged = self.job, self.job.plan, self._staged
-        job.context.progress.step("installing conda packages", len(staged.records))
+        (self._progress or job.context.progress).step("installing conda packages", len(staged.records))
         packages, wanted = CondaPackages(job.prefix), plan.wanted[_KEY]
         for name in packages.without_note(wanted):
             for note in packages.notes().get(name, ()):  # rattler stops at a record that it can't read

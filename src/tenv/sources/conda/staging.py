@@ -21,7 +21,16 @@ from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = ["Staged", "fetch_packages", "leaving_links", "places", "rows_digest", "stage", "stage_contents"]
+__all__ = [
+    "Staged",
+    "fetch_packages",
+    "leaving_links",
+    "places",
+    "rows_digest",
+    "stage",
+    "stage_contents",
+    "stage_fetched",
+]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -82,11 +91,34 @@ def stage(
     records = tuple(record for record in every if record.url not in lock.left_out)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
-    missing = [record for record in records if record.url not in contents]
-    archives: dict[str, Path] = {}
-    if missing:
+    return stage_fetched(records, contents, damaged, network, progress, limits or UnpackLimits())
+
+
+def stage_fetched(
+    records: Sequence[Record],
+    cached: Mapping[str, Content],
+    damaged: tuple[str, ...],
+    network: Network,
+    progress: Progress,
+    limits: UnpackLimits,
+    *,
+    tries: int | None = None,
+) -> Staged:
+    """Fetch the packages that the cache lacks, and check the content of all; raises the errors of `stage`.
+
+    Args:
+        records: The packages.
+        cached: The content of those in the cache, by URL.
+        damaged: Names of packages with damaged files in the cache.
+        network: The network settings for channels.
+        progress: Receives progress.
+        limits: What a package may unpack to.
+        tries: How often a package is asked for; None for the default.
+    """
+    contents, archives = {**cached}, dict[str, Path]()
+    if missing := [record for record in records if record.url not in cached]:
         progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in missing)))
-        archives, packed = fetch_packages(missing, network, limits or UnpackLimits(), _teller(progress))
+        archives, packed = fetch_packages(missing, network, limits, _teller(progress), tries)
         contents |= {found.content.record.url: found.content for found in packed}
     return stage_contents([contents[record.url] for record in records], archives, damaged)
 
@@ -101,7 +133,11 @@ def _identity(row: Record | CondaPackage) -> tuple[str, ...]:
 
 
 def fetch_packages(
-    records: Sequence[Record], network: Network, limits: UnpackLimits, on_bytes: Callable[[str, int, int], None]
+    records: Sequence[Record],
+    network: Network,
+    limits: UnpackLimits,
+    on_bytes: Callable[[str, int, int], None],
+    tries: int | None = None,
 ) -> tuple[dict[str, Path], list[PackedFiles]]:
     """Fetch packages; return their files by URL, and what is in each.
 
@@ -118,7 +154,7 @@ def fetch_packages(
     def read(record: Record, path: Path) -> None:
         texts[record.url] = read_package(path, without_login(record.url), limits)
 
-    archives = fetch(records, network, on_bytes, read)
+    archives = fetch(records, network, on_bytes, read, tries)
     return archives, read_packed(texts, records)
 
 
