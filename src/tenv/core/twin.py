@@ -101,7 +101,7 @@ class TwinLine:
         return said
 
     def is_free(self) -> bool:
-        """Return whether something short can be told although the original does not hear yet."""
+        """Return whether the original can be sent something short although the original does not hear yet."""
         return bool(select.select([], [self._answer], [], 0)[1])
 
     def tell(self, message: bytes) -> None:

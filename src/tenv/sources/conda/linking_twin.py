@@ -20,7 +20,7 @@ __all__ = ["link_early"]
 
 
 _ROWS = 10
-"""The most downloads that are told at once."""
+"""The most downloads that are reported at once."""
 _MOST = 1 << 28
 """The bytes of packages that may be fetched before the rules have an answer; with more, their time does not count."""
 
@@ -34,7 +34,7 @@ def link_early(read: bytes, target: str, platform: str, prefix: Path, context: A
         platform: The platform.
         prefix: The new prefix.
         context: The settings of the user.
-        line: Says the digest of the packages in the lock when the prefix may be changed (`rows_digest`), and is told
+        line: Says the digest of the packages in the lock when the prefix may be changed (`rows_digest`), and takes
             the progress.
 
     Returns:
@@ -67,7 +67,7 @@ def link_early(read: bytes, target: str, platform: str, prefix: Path, context: A
 
 
 class _Told(Silent):
-    """Progress that is told to the original."""
+    """Progress that the original reports."""
 
     def __init__(self, line: TwinLine) -> None:
         self._line = line
