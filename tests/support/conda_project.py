@@ -34,10 +34,11 @@ class Conda:
     def prefix(self) -> Path:
         return self.project.prefix
 
-    def lock(self, *names: str, wheels: tuple[Wheel, ...] = ()) -> None:
+    def lock(self, *names: str, wheels: tuple[Wheel, ...] = (), python: str = "") -> None:
         """Lock the newest package of each name, or of a name and a version such as `tool 1`, and ask for them."""
         self.channel.refresh()
-        parts = [MANIFEST.replace("CHANNEL", self.channel.root), *map(_request, names)]
+        parts = [f'python = "{python}.*"\n'] if python else []
+        parts += [MANIFEST.replace("CHANNEL", self.channel.root), *map(_request, names)]
         parts += ["[pypi-dependencies]\n", *(f'{wheel.name} = "*"\n' for wheel in wheels)] if wheels else []
         self.project.manifest.write_text("".join(parts))
         write_lock(find_places(self.project.folder).find("tiny"), self.channel, names, wheels)

@@ -13,9 +13,9 @@ import pytest
 
 from tenv.rattler_api.cache import cache_folder, downloads_folder
 from tests.support.conda import Link
-from tests.support.conda_project import Conda
-from tests.support.fakes import Fault
-from tests.support.projects import SOURCE, snapshot
+from tests.support.conda_project import Conda, wheel_of
+from tests.support.fakes import Fault, make_wheel
+from tests.support.projects import HERE, SOURCE, snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a copy of the process")
 
@@ -255,3 +255,19 @@ def test_there_is_no_twin_beside_threads_of_rattler(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_wheels_come_after_conda_packages(cached: Conda) -> None:
+    """The size of the environment counts each file as it is in the end, a path that both claim among them."""
+    index = cached.project.index
+    files = {"helper.py": "x = 1\n", "helper-1.0.data/data/share/more": "much more\n"}
+    make_wheel(index.folder, "helper", "1.0", files=files)
+    cached.lock("tool", "data", "more", wheels=(wheel_of(index, "helper"),), python=HERE)
+    sizes = []
+    for words in (("--exact",), ()):
+        status, said = made(cached, *words)
+        assert (status, "<stage>" in said) == (0, bool(words)), said
+        assert (cached.prefix / "share" / "more").read_text() == "much more\n"
+        sizes.append((cached.project.state()["bytes"], snapshot(cached.prefix)))
+        cached.project.ok("remove", "tiny", "--yes")
+    assert sizes[0] == sizes[1]

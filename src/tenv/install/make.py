@@ -194,13 +194,17 @@ def _flush(job: Creation) -> None:
 
 def _measured(job: Creation) -> MeasuredFolder | None:
     """Return the folder of Python packages as it was measured, unless an archive or a script may have changed it."""
-    return job.measured if job.plan.changed == {"wheels"} and not job.toolchain.conda else None
+    return job.measured if _is_as_installed(job) else None
 
 
 def _linked(job: Creation) -> Mapping[str, int]:
-    """Return the sizes of the files that were linked early, unless another source or a script may have changed one."""
+    """Return the sizes of the files that were linked early, unless an archive or a script may have changed one."""
+    return job.linked if _is_as_installed(job) else {}
+
+
+def _is_as_installed(job: Creation) -> bool:
     scripts = job.prefix / "etc" / "conda" / "activate.d"
-    return job.linked if job.plan.changed == {"conda"} and not scripts.exists() else {}
+    return job.plan.changed <= {"conda", "wheels"} and not scripts.exists()
 
 
 STEPS = (

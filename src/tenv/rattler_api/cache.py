@@ -123,7 +123,7 @@ class NotedPackage:
         sizes = {name: size for name, (size, _) in zip(self.note.names, self.note.stamps, strict=True)}
         for name in self.note.changed:
             sizes.pop(name, None)
-        return sizes
+        return {name: size for name, size in sizes.items() if "__pycache__" not in name}  # Python may replace these
 
 
 def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:

@@ -226,8 +226,8 @@ class WheelWork(Work):
         files = self._replace_changed(wheels, records)
         self._settle_shared(wheels, files)
         remove_old_bytecode(job.prefix, self._before, files, job.context.environ.get("PYTHONPYCACHEPREFIX", ""))
-        installed = there.versions()
-        trees = job.lock.trees_for(job.platform, plan.minor)
+        job.linked = {name: job.linked[name] for name in job.linked.keys() - {row.name for row in files}}
+        installed, trees = there.versions(), job.lock.trees_for(job.platform, plan.minor)
         rows: tuple[Wheel | LockedTree, ...] = (*wheels, *(tree for tree in trees if not tree.dynamic))
         wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
         if wrong:
