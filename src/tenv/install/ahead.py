@@ -3,6 +3,7 @@
 import contextlib
 import os
 
+from tenv.core.errors import TenvError
 from tenv.install.creation import Creation
 from tenv.sources.conda.source import CondaWork
 
@@ -33,9 +34,10 @@ def read_ahead(job: Creation, held: contextlib.ExitStack) -> None:
         return
     from tenv.sources.conda.early_link import EarlyLink  # late: only for a first environment
 
-    if EarlyLink.suits(job.prefix, job.context.link_mode()):
-        conda.early = EarlyLink(read, job.target.name, job.platform, job.prefix, job.context)
-        held.callback(conda.early.close)
+    with contextlib.suppress(TenvError, OSError):  # what is wrong is reported by the step that needs it
+        if EarlyLink.suits(job.prefix, job.context.link_mode()):
+            conda.early = EarlyLink(read, job.target.name, job.platform, job.prefix, job.context)
+            held.callback(conda.early.close)
 
 
 def drop_early(job: Creation) -> None:
