@@ -26,6 +26,33 @@ def watch(words: list[str], on_text: Callable[[str], None], text: str = "") -> p
         program.stop()
 
 
+def test_a_heard_program_goes_on_though_nobody_follows(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    code = "import sys, pathlib; sys.stderr.write('x' * 1_000_000); pathlib.Path(sys.argv[1]).touch()"
+    program = process.Background([PYTHON, "-c", code, str(done)], heard=True)
+    try:
+        until(done.exists)
+        assert program.follow(lambda _: None).stderr == "x" * 1_000_000
+    finally:
+        program.stop()
+
+
+def test_what_a_look_at_a_program_finds_ends_it_at_once() -> None:
+    def look(_: int) -> None:
+        raise RefusedError
+
+    class RefusedError(Exception):
+        pass
+
+    program = process.Background([PYTHON, "-c", "import time; time.sleep(100)"], heard=True, on_tick=look)
+    try:
+        until(program.has_ended)
+        with pytest.raises(RefusedError):
+            program.follow(lambda _: None)
+    finally:
+        program.stop()
+
+
 def test_find_gives_the_absolute_path_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "bin" / "own"
     program.parent.mkdir()

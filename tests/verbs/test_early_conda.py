@@ -241,6 +241,17 @@ def test_a_twin_waits_until_it_may_go_on() -> None:
     """)
 
 
+def test_there_is_no_twin_where_nobody_may_wait_for_it() -> None:
+    alone("""\
+        import signal
+        twin = Twin(lambda _: b"")
+        assert twin.answer() == b""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        assert not Twin.is_possible()
+        twin.close()
+    """)
+
+
 def test_there_is_no_twin_beside_threads_of_rattler(tmp_path: Path) -> None:
     alone(
         """\

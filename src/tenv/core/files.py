@@ -15,6 +15,7 @@ from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageEr
 
 __all__ = [
     "MOST",
+    "device_of",
     "digest",
     "digest_bytes",
     "exclusive",
@@ -94,6 +95,11 @@ def regular_handle(path: str | Path, most: int = MOST_HASHED) -> int:
         os.close(handle)
         raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(path))
     return handle
+
+
+def device_of(folder: Path) -> int:
+    """Return the number of the file system of a folder, or of the nearest one above it; raises OSError."""
+    return next(place for place in (folder, *folder.parents) if place.is_dir()).stat().st_dev
 
 
 @contextlib.contextmanager

@@ -230,6 +230,7 @@ class Background:
         folder: Path | None = None,
         text: str = "",
         heard: bool = False,
+        on_tick: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Start the program.
 
@@ -239,7 +240,11 @@ class Background:
             folder: Its working folder.
             text: Its standard input.
             heard: Whether `follow` reads its standard error. On POSIX that is a terminal, so that it reports progress.
+            on_tick: Of a program that is heard, called in a thread several times a second with the process id. What it
+                raises ends the program, and `follow` raises it.
         """
+        from queue import SimpleQueue  # late: `run` and its like need none
+
         self._ours, theirs = _ear() if heard else (-1, subprocess.DEVNULL)
         silent: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
         try:
@@ -248,6 +253,12 @@ class Background:
         finally:
             if theirs >= 0:
                 os.close(theirs)
+        self._on_tick = on_tick
+        self._fault: BaseException | None = None
+        self._heard: SimpleQueue[str | None] = SimpleQueue()
+        self._listener = threading.Thread(target=self._listen, daemon=True) if heard else None
+        if self._listener:  # at once: a program waits where nobody reads what it says
+            self._listener.start()
         try:
             _feed(self._child, text)
         except BaseException:
@@ -259,18 +270,35 @@ class Background:
         """Its process id."""
         return self._child.pid
 
-    def follow(self, on_text: Callable[[str], None], on_tick: Callable[[int], None] = lambda _: None) -> Completed:
-        """Pass on what it says as it arrives, without escape sequences, and wait for its end.
+    def follow(self, on_text: Callable[[str], None]) -> Completed:
+        """Pass on what it says as it arrives, without escape sequences, and wait for its end."""
+        from queue import Empty  # late: as above
 
-        On POSIX, `on_tick` is called several times a second with the process id.
-        """
         pieces: list[str] = []
-        for plain in self._said():
-            on_tick(self._child.pid)
-            if plain:
-                pieces.append(plain)
-                on_text(plain)
+        while True:
+            try:
+                plain = self._heard.get(timeout=0.2)  # so that a signal at the start of the wait is handled
+            except Empty:
+                continue
+            if plain is None:
+                break
+            pieces.append(plain)
+            on_text(plain)
+        if self._fault:
+            raise self._fault
         return Completed(self._child.wait(), "", "".join(pieces))
+
+    def _listen(self) -> None:
+        try:
+            for plain in self._said():
+                self._on_tick(self._child.pid)
+                if plain:
+                    self._heard.put(plain)
+        except BaseException as error:  # noqa: BLE001 (raised again by `follow`)
+            self._fault = error
+            self._child.terminate()
+        finally:
+            self._heard.put(None)
 
     def _said(self) -> Iterator[str]:
         if self._child.stderr is None:
@@ -290,6 +318,10 @@ class Background:
         """End it, if it still runs."""
         if self._child.poll() is None:
             _stop(self._child)
+        if self._listener:
+            self._listener.join(1)
+            if self._listener.is_alive():  # it ends with the last program that has the terminal
+                return
         for stream in filter(None, (self._child.stdin, self._child.stderr)):
             _close(stream)
         if self._ours >= 0:

@@ -6,7 +6,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from tenv.core.file_lock import held_locks
@@ -14,6 +14,8 @@ from tenv.core.file_lock import held_locks
 __all__ = ["Twin", "TwinLine"]
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+_ENDS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+"""The signals that end a command. One that came between the fork and `_run` would unwind the copy as the command."""
 _LOCKS = 16
 """The most locks that a process holds."""
 _ANSWER, _END = b"=", b"\0"
@@ -31,11 +33,15 @@ class Twin:
         self._tell, told = socket.socketpair()
         self._answered, answer = os.pipe()
         parent = os.getpid()
-        self._child = os.fork()
-        if self._child == 0:
-            self._tell.close()
-            os.close(self._answered)
-            _run(work, TwinLine(told, answer), parent)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+        try:
+            self._child = os.fork()
+            if self._child == 0:
+                self._tell.close()
+                os.close(self._answered)
+                _run(work, TwinLine(told, answer), parent, before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         told.close()
         os.close(answer)
         self._answer: bytes | None = None
@@ -46,10 +52,12 @@ class Twin:
         """Return whether this process can be copied.
 
         A copy has one thread alone: it would wait for ever for a lock that another one held, or for rattler's threads,
-        which Python does not count.
+        which Python does not count. Where the caller ignores the end of children, the number of a process says nothing.
         """
+        if sys.platform != "linux" or signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            return False
         try:
-            return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208 (names alone)
+            return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208 (names alone)
         except OSError:
             return False
 
@@ -80,8 +88,9 @@ class Twin:
         if self._ended:
             return False
         self._ended = True
-        os.kill(self._child, signal.SIGKILL)
-        os.waitpid(self._child, 0)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # the system has forgotten it
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
         self._tell.close()
         os.close(self._answered)
         return self._answer is None
@@ -111,14 +120,15 @@ class TwinLine:
             data = data[os.write(self._answer, data) :]
 
 
-def _run(work: Callable[[TwinLine], bytes], line: TwinLine, parent: int) -> NoReturn:
+def _run(work: Callable[[TwinLine], bytes], line: TwinLine, parent: int, mask: Iterable[int]) -> NoReturn:
     """Do the work in the copy and end it, without the clean-up that its original does."""
     status = 1
     try:
         _end_with(parent)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _ENDS:
             if callable(signal.getsignal(number)):  # an ignored signal stays so
                 signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nothing, stream)

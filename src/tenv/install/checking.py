@@ -35,11 +35,9 @@ def check(job: Creation, begin: Begin) -> None:
         if there:
             begin(lock, require)
 
-    there = job.prefix.parent.is_dir()  # otherwise that folder would stay behind for a lock that can't be used
+    there = job.prefix.parent.is_dir()  # otherwise that folder would stay behind for what can't be made
     job.judged = judge_lock(job.target, job.lock_read, features=job.features, begin=begin_unjudged)
     lock = use(job.judged)
-    if lock and not there:
-        begin(lock, lambda: None)
     job.ask_rules(lock)
     if lock:
         job.lock = lock

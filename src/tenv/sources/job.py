@@ -177,7 +177,14 @@ class Job:
 
     def flush_ahead(self) -> None:
         """Let the disk write what an installer has put into the prefix, while its files are looked at."""
-        self.flushing = ahead(partial(flush, self.prefix))
+        earlier, now = self.flushing, ahead(partial(flush, self.prefix))
+
+        def both() -> None:  # what the disk could not take is told to one wait alone
+            if earlier:
+                earlier()
+            now()
+
+        self.flushing = both
 
     def has_python(self, minor: str = "") -> bool:
         """Return whether the environment has the requested Python.

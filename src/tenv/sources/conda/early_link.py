@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import device_of
 from tenv.core.link_mode import LinkMode
 from tenv.core.progress import Bytes, Joined, Progress, Transfer
 from tenv.core.twin import Twin, TwinLine
@@ -64,10 +65,10 @@ class EarlyLink:
         """
         if not Twin.is_possible() or mode is LinkMode.COPY or any(map(str.isspace, str(prefix))):
             return False
-        near = [
-            next(folder for folder in (place, *place.parents) if folder.is_dir()) for place in (cache_folder(), prefix)
-        ]
-        return near[0].stat().st_dev == near[1].stat().st_dev
+        try:
+            return device_of(cache_folder()) == device_of(prefix)
+        except OSError:
+            return False
 
     def go(self, packages: Sequence[CondaPackage]) -> None:
         """Let it fetch and link the packages of the lock, into a prefix that this process has locked."""

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import CancelledError, TenvError
+from tenv.core.files import device_of
 from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.process import Background, Completed
 from tenv.core.progress import Progress
@@ -66,13 +67,12 @@ class EarlyInstall:
         size is unknown, and large ones to fetch where there is no cache.
         """
         asked, cache = uv.environment, uv.cache
-        there = _nearest(cache)
         try:
-            near = there.stat().st_dev == _nearest(prefix).stat().st_dev
+            near = device_of(cache) == device_of(prefix)
         except OSError:
             return False
         linked = asked.get("UV_LINK_MODE", "") in ("", "clone", "hardlink") and asked.get(LINK_MODE) != LinkMode.COPY
-        had = there == cache or _can_fetch(uv, wheels)
+        had = os.path.isdir(cache) or _can_fetch(uv, wheels)  # noqa: PTH112 (no error for a forbidden one)
         return near and linked and had and not unknown_directories(wheels, uv.limits)
 
     def result(self, progress: Progress) -> Completed | None:
@@ -112,11 +112,6 @@ def _reading_ahead(program: Background, prefix: Path) -> Completed | None:
         ended.set()
     read_all()
     return Completed(0, "", "") if status == 0 else None
-
-
-def _nearest(folder: Path) -> Path:
-    """Return a folder, or the nearest one above it that is there."""
-    return next(place for place in (folder, *folder.parents) if place.is_dir())
 
 
 def _can_fetch(uv: Uv, wheels: Sequence[Wheel]) -> bool:

@@ -302,10 +302,12 @@ class Uv(UvProgram):
         arguments, text = self._command(*install_words(python, again), *self.indexes()), hashed(wheels)
         with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as watch:
             changed = {**environment, **changes}
-            program = process.Background(arguments, environment=changed, folder=folder, text=text, heard=True)
+            program = process.Background(
+                arguments, environment=changed, folder=folder, text=text, heard=True, on_tick=watch
+            )
             try:
                 with hashed_ahead(self.cache, self.hashed):
-                    yield lambda progress: ended_by_itself(program.follow(download_progress(wheels, progress), watch))
+                    yield lambda progress: ended_by_itself(program.follow(download_progress(wheels, progress)))
             except BaseException:
                 watch.note(program.process)
                 raise
