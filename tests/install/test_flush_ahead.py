@@ -1,4 +1,4 @@
-"""What the disk could not take is told, whichever wait hears of it."""
+"""What the disk could not take is an error, whichever wait hears of it."""
 
 from pathlib import Path
 

@@ -179,7 +179,7 @@ class Job:
         """Let the disk write what an installer has put into the prefix, while its files are looked at."""
         earlier, now = self.flushing, ahead(partial(flush, self.prefix))
 
-        def both() -> None:  # what the disk could not take is told to one wait alone
+        def both() -> None:  # one wait alone raises what the disk could not take
             if earlier:
                 earlier()
             now()
