@@ -93,12 +93,11 @@ def check(prefix: Path, expected: Iterable[Expected]) -> Faults:
 
 
 def _judge(path: str, wanted: str, room: memoryview) -> str:
-    """Return ``missing``, ``changed``, or an empty string."""
+    """Return ``missing``, ``changed``, or an empty string; a name that no file can have is missing."""
     if wanted.startswith(_LINK):
-        return _judge_link(Path(path), wanted.removeprefix(_LINK))
+        return _judge_link(path, wanted.removeprefix(_LINK))
     if wanted.startswith(POINTER):
-        link = Path(path)
-        same = link.is_symlink() and os.readlink(link) == wanted.removeprefix(POINTER)  # noqa: PTH115 (the text of the link)
+        same = _target(path) == wanted.removeprefix(POINTER)
         return "" if same else "changed" if os.path.lexists(path) else "missing"
     written = Digest.parse(wanted)
     try:
@@ -109,8 +108,16 @@ def _judge(path: str, wanted: str, room: memoryview) -> str:
     return "missing" if not os.path.lexists(path) else "changed" if written.value else ""
 
 
-def _judge_link(path: Path, target: str) -> str:
-    if path.is_symlink():
-        same = os.readlink(path) == target  # noqa: PTH115 (the text of the link)
-        return "changed" if not same else "" if path.exists() else "missing"
-    return "changed" if path.exists() else "missing"
+def _judge_link(path: str, target: str) -> str:
+    found, there = _target(path), os.path.exists(path)  # noqa: PTH110 (no error for a name that no file can have)
+    if found is not None:
+        return "changed" if found != target else "" if there else "missing"
+    return "changed" if there else "missing"
+
+
+def _target(path: str) -> str | None:
+    """Return what a link says; None for anything else."""
+    try:
+        return os.readlink(path)  # noqa: PTH115 (the text of the link)
+    except (OSError, ValueError):
+        return None
