@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tenv.core.dataclass import dataclass
+from tenv.core.listener import Listener
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
@@ -243,8 +244,6 @@ class Background:
             on_tick: Of a program that is heard, called in a thread several times a second with the process id. What it
                 raises ends the program, and `follow` raises it.
         """
-        from queue import SimpleQueue  # late: `run` and its like need none
-
         self._ours, theirs = _ear() if heard else (-1, subprocess.DEVNULL)
         silent: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
         try:
@@ -253,12 +252,8 @@ class Background:
         finally:
             if theirs >= 0:
                 os.close(theirs)
-        self._on_tick = on_tick
-        self._fault: BaseException | None = None
-        self._heard: SimpleQueue[str | None] = SimpleQueue()
-        self._listener = threading.Thread(target=self._listen, daemon=True) if heard else None
-        if self._listener:  # at once: a program waits where nobody reads what it says
-            self._listener.start()
+        look = functools.partial(on_tick, self._child.pid)
+        self._listener = Listener(self._said(), look, self._child.terminate) if heard else None
         try:
             _feed(self._child, text)
         except BaseException:
@@ -272,33 +267,8 @@ class Background:
 
     def follow(self, on_text: Callable[[str], None]) -> Completed:
         """Pass on what it says as it arrives, without escape sequences, and wait for its end."""
-        from queue import Empty  # late: as above
-
-        pieces: list[str] = []
-        while True:
-            try:
-                plain = self._heard.get(timeout=0.2)  # so that a signal at the start of the wait is handled
-            except Empty:
-                continue
-            if plain is None:
-                break
-            pieces.append(plain)
-            on_text(plain)
-        if self._fault:
-            raise self._fault
-        return Completed(self._child.wait(), "", "".join(pieces))
-
-    def _listen(self) -> None:
-        try:
-            for plain in self._said():
-                self._on_tick(self._child.pid)
-                if plain:
-                    self._heard.put(plain)
-        except BaseException as error:  # noqa: BLE001 (raised again by `follow`)
-            self._fault = error
-            self._child.terminate()
-        finally:
-            self._heard.put(None)
+        said = self._listener.follow(on_text) if self._listener else ""
+        return Completed(self._child.wait(), "", said)
 
     def _said(self) -> Iterator[str]:
         if self._child.stderr is None:
@@ -318,10 +288,8 @@ class Background:
         """End it, if it still runs."""
         if self._child.poll() is None:
             _stop(self._child)
-        if self._listener:
-            self._listener.join(1)
-            if self._listener.is_alive():  # it ends with the last program that has the terminal
-                return
+        if self._listener and not self._listener.has_ended():  # it ends with the last program that has the terminal
+            return
         for stream in filter(None, (self._child.stdin, self._child.stderr)):
             _close(stream)
         if self._ours >= 0:
