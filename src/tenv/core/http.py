@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from requests.adapters import HTTPAdapter
     from urllib3.util.retry import Retry
 
-__all__ = ["LATER", "Http", "HttpResponse", "Interrupted", "Unanswered", "load"]
+__all__ = ["LATER", "Http", "HttpResponse", "Interrupted", "Unanswered"]
 
 LATER = (408, 425, 429, 500, 502, 503, 504)
 """Statuses of transient server errors, which are retried."""
@@ -37,11 +37,6 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the next attempt resu
 
 class Unanswered(Exception):  # noqa: N818 (the caller decides what follows)
     """No attempt got an answer."""
-
-
-def load() -> None:
-    """Load what the first request needs, while something else is waited for."""
-    import requests  # noqa: F401 (late: 82 ms)
 
 
 def _stop() -> CancelledError:

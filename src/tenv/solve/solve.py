@@ -6,7 +6,6 @@ A target and all of its features are one question, so that none changes the vers
 from dataclasses import replace
 
 from tenv.core.errors import NoSolutionError
-from tenv.core.threads import ahead
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
 from tenv.locks.lock_file import parse_lock, render_lock
@@ -34,28 +33,13 @@ def solve(problem: Problem) -> tuple[Lock, bytes]:
     together = replace(problem, manifest=with_features(manifest))
     for source in sources():
         source.check(together.manifest)
-    loaded = ahead(lambda: _load_what_follows(together.manifest))
     for source in sources():
         source.choose(together, chosen)
-    loaded()
     lock = from_manifest(manifest, divide(manifest, chosen.files))
     text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:
         _check_without_features(parse_lock(text, f"the lock of {manifest.name}", manifest.name), manifest)
     return lock, text
-
-
-def _load_what_follows(manifest: Manifest) -> None:
-    """Load the modules that come after the solvers, while those work or wait for a server."""
-    import yaml  # noqa: F401
-
-    import tenv.sources.wheels.resolve
-
-    if any(manifest.on(platform).wheels for platform in manifest.platforms):
-        import tenv.sources.wheels.urls  # noqa: F401
-        from tenv.core import http
-
-        http.load()
 
 
 def _check_without_features(lock: Lock, manifest: Manifest) -> None:
