@@ -6,7 +6,7 @@ import sys
 import pytest
 from rich.progress import ProgressColumn
 
-from tenv.cli.output import Voice
+from tenv.cli.output import Voice, paint
 from tenv.cli.progress_bar import Terminal
 from tenv.core.progress import Bytes, Transfer
 
@@ -77,3 +77,20 @@ def test_bars_fit_the_terminal(width: int, terminal: Terminal, monkeypatch: pyte
     assert all(len(line) <= width for line in lines)
     assert all("GiB" in line for line in lines)
     assert width < 72 or all("?" in line or "/s" in line for line in lines)
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_a_message_above_the_bars_is_what_it_is_without_them(
+    drawn: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm-256color"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with terminal:
+        if drawn:
+            terminal.step("a step", 3)
+        terminal.say(f"\n{paint('warning[TE103]', '1;33', stream)}: [old] https://me:secret@host/a\a")
+    said = stream.getvalue()
+    assert "\n\x1b[1;33mwarning[TE103]\x1b[0m: [old] https://host/a\\x07\n" in said
+    assert "secret" not in said

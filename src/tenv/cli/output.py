@@ -19,6 +19,7 @@ __all__ = [
     "Pieces",
     "Result",
     "Voice",
+    "cleaned",
     "count",
     "folded",
     "format_bytes",
@@ -141,7 +142,7 @@ def tell(text: str) -> None:
     """Write a line to standard error; a stream that is closed or full is no error."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
-            print(_cleaned(text), file=sys.stderr, flush=True)
+            print(cleaned(text), file=sys.stderr, flush=True)
 
 
 def _tell_labelled(label: str, code: str, text: str) -> None:
@@ -151,7 +152,7 @@ def _tell_labelled(label: str, code: str, text: str) -> None:
 
 def out(*lines: str) -> None:
     """Write lines of text to standard output; an empty one if none are given."""
-    print("\n".join(map(_cleaned, lines)))
+    print("\n".join(map(cleaned, lines)))
 
 
 def prose(text: str) -> None:
@@ -159,7 +160,7 @@ def prose(text: str) -> None:
     out(folded(text, sys.stdout))
 
 
-def _cleaned(text: str) -> str:
+def cleaned(text: str) -> str:
     """Return a text for a terminal: without logins, with tenv's colors, other control characters escaped."""
     if text.isascii() and text.isprintable() and "://" not in text:  # it has none of them
         return text

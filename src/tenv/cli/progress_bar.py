@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tenv.cli.output import Voice, is_terminal
+from tenv.cli.output import Voice, cleaned, is_terminal
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.untrusted import printable
 
@@ -127,7 +127,9 @@ class Terminal:
     def say(self, sentence: str) -> None:
         """Print a message above the bars."""
         if self._bars and not self._voice.quiet:
-            self._bars.console.print(printable(sentence), markup=False, highlight=False)
+            from rich.text import Text  # late: as the bars
+
+            self._bars.console.print(Text.from_ansi(cleaned(sentence)))
         else:
             self._voice.say(sentence)
 
