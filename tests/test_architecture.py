@@ -39,7 +39,6 @@ LATE = (
     "platformdirs",
     "packaging",
     "yaml",
-    "pynvml",
     "uv",
     "conda_lock",
 )

@@ -1,6 +1,5 @@
 """The built wheel, unpacked as an installer does: what runs by its path, and what is found by a path, is there."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 from tenv import __version__
 from tenv.quick.source_commit import source_commit
 from tests.activation.test_conda_scripts import has_landlock
+from tests.host.builders import needs_compiler, nvml
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tenv"
@@ -53,7 +53,7 @@ def programs() -> set[str]:
 
 
 def test_every_file_that_runs_by_its_path_is_run_here() -> None:
-    assert programs() == {"__main__.py", "activation/sandbox.py", "core/supervisor.py", "host/nvml_child.py"}
+    assert programs() == {"__main__.py", "activation/sandbox.py", "core/supervisor.py"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell")
@@ -81,38 +81,23 @@ def test_the_supervisor_runs_a_program_and_ends_what_it_left(site: Path, tmp_pat
     assert not left.exists() or left.read_text().rpartition(")")[2].split()[0] == "Z"  # until somebody asks for it
 
 
-NVML = """\
-class NVMLError(Exception): pass
-def nvmlInit(): pass
-def nvmlDeviceGetCount(): return 0
-def nvmlSystemGetDriverVersion(): return b"550.1"
-def nvmlSystemGetCudaDriverVersion_v2(): raise NVMLError("Not Supported.")
-"""
-
-
+@needs_compiler
 def test_the_child_that_asks_nvml_answers(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "pynvml.py").write_text(NVML)
-    done = run(sys.executable, "-I", "-S", site / "tenv" / "host" / "nvml_child.py", tmp_path)
-    assert json.loads(done.stdout) == {
-        "driver": {"value": "550.1"},
-        "cuda": {"error": "Not Supported"},
-        "count": {"value": 0},
-        "gpus": [],
-    }
-
-
-def test_the_program_finds_these_files_where_it_is_installed(site: Path) -> None:
     code = (
-        "import tenv.activation.sandbox as sandbox, tenv.host.nvml as nvml\n"
-        "print(sandbox.__file__, nvml._CHILD, nvml._CHILD.is_file(), sep='\\n')\n"
+        "import sys\n"
+        "from tenv.host import loader, nvml, places\n"
+        "answer = nvml.ask(loader.Loader(places.Places(library=sys.argv[1])))\n"
+        "print(nvml.__file__, answer.driver, answer.cuda, answer.gpus, sep='\\n')\n"
     )
+    done = run(sys.executable, "-P", "-c", code, nvml(tmp_path), PYTHONPATH=str(site))
+    module = str(site / "tenv" / "host" / "nvml.py")
+    assert done.stdout.splitlines() == [module, "580.65.06", "13.0", "()"], done.stderr
+
+
+def test_the_program_finds_the_sandbox_where_it_is_installed(site: Path) -> None:
+    code = "import tenv.activation.sandbox as sandbox; print(sandbox.__file__)"
     done = run(sys.executable, "-P", "-c", code, PYTHONPATH=str(site))
-    package = site / "tenv"
-    assert done.stdout.splitlines() == [
-        str(package / "activation" / "sandbox.py"),
-        str(package / "host" / "nvml_child.py"),
-        "True",
-    ], done.stderr
+    assert done.stdout == f"{site / 'tenv' / 'activation' / 'sandbox.py'}\n", done.stderr
 
 
 @pytest.mark.parametrize(

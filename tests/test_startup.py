@@ -16,7 +16,6 @@ HEAVY = {
     "requests",
     "rich",
     "yaml",
-    "pynvml",
     "uv",
     "asyncio",
     "hypothesis",

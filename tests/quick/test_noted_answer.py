@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from tenv.cli import answer_note
 from tenv.quick import noted_answer
 from tenv.quick.short_way import OFF
+from tests.host.builders import FakeGpu, needs_compiler, nvml
 from tests.support.projects import Ended, Project
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there answers are noted")
@@ -207,11 +209,33 @@ def test_a_change_of_the_machine_is_seen(machine: Machine, change: str) -> None:
     assert MARK not in shown(machine).out
 
 
-def test_a_driver_is_asked_anew(machine: Machine) -> None:
+def test_an_answer_of_nvidia_smi_is_not_noted(machine: Machine) -> None:
     machine.program("bin/nvidia-smi", "echo 580.65.06")
     for _ in range(2):
         shown(machine)
     assert machine.notes() == []
+
+
+@needs_compiler
+def test_a_driver_is_asked_anew(machine: Machine) -> None:
+    away = machine.folder / "away"
+    nvml(
+        machine.folder / "lib", init=f'return access("{away}", F_OK) ? 0 : 9;', gpus=[FakeGpu("NVIDIA H200", (9, 0), 1)]
+    )
+    assert_noted(machine)
+    away.touch()  # the driver's module is unloaded; no file that tenv looks at says so
+    assert "NVML: Driver Not Loaded" in shown(machine).out
+    away.unlink()
+    assert "driver: 580.65.06 (NVML)" in shown(machine).out
+
+
+@needs_compiler
+@pytest.mark.parametrize("init", ["usleep(700000); return 0;", "abort();", "for (;;) pause();"])
+def test_a_driver_that_is_slow_or_broken(machine: Machine, init: str) -> None:
+    nvml(machine.folder / "lib", init=init)
+    for _ in range(2):
+        shown(machine)
+    assert bool(machine.notes()) == (init == "abort();")  # which it did again
 
 
 def test_a_program_that_takes_long_is_not_noted(machine: Machine) -> None:
@@ -220,14 +244,21 @@ def test_a_program_that_takes_long_is_not_noted(machine: Machine) -> None:
     assert machine.notes() == []
 
 
-@pytest.mark.parametrize("file", ["lib/libcuda.so.1", "cuda/include/cuda_runtime_api.h"])
-def test_a_file_that_is_too_large_is_not_noted(machine: Machine, file: str) -> None:
+@pytest.mark.parametrize("file", ["lib/libnvidia-ml.so.1", "cuda/include/cuda_runtime_api.h"])
+def test_a_large_file_is_noted_once_it_rests(machine: Machine, file: str) -> None:
     path = machine.folder / file
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"\x7fELF")
     os.truncate(path, 100 << 20)  # as the driver's library is
     assert shown(machine).status in (0, 1)
     assert machine.notes() == []
+    time.sleep(2.2)
+    assert_noted(machine)
+    before = path.stat()
+    with path.open("r+b") as opened:
+        opened.write(b"#define CUDART_VERSION 12060\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert MARK not in shown(machine).out
 
 
 def test_another_folder_has_an_answer_of_its_own(machine: Machine, tmp_path: Path) -> None:

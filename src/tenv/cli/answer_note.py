@@ -2,7 +2,7 @@
 
 While the command works, the functions of `os` by which Python looks at files, and the one that starts programs, also
 write down what they gave. An answer is noted only if the command changed nothing and every look, repeated afterwards,
-gives the same. What it did otherwise (ask a driver through a child, take long, write) is noted nowhere.
+gives the same. What it did otherwise (run nvidia-smi, take long, write) is noted nowhere.
 """
 
 import builtins
@@ -29,6 +29,8 @@ _KEPT = 16
 _MODE = 0o700
 _COARSE = 0.1
 """Seconds by which the time of a changed file, or that of a process, may lie before the clock."""
+_LONG = looks.SECONDS / 2
+"""Seconds after which a program is not one that a note is waited for: it may take longer the next time."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _OTHERS = (
     *("chmod", "chown", "execve", "fork", "getxattr", "link", "mkdir", "mkfifo", "popen", "posix_spawn", "remove"),
@@ -165,16 +167,18 @@ class _Record:
         return call
 
     def _run(self, arguments: Any, **options: Any) -> Any:
+        begun = time.monotonic()
         done = _RUN(arguments, **options)
+        took = time.monotonic() - begun
         environment: dict[str, str] = options.get("environment") or {}
         words = [str(word) for word in arguments]
         plain = set(options) <= {"environment", "timeout", "bound"} and bool(environment)
-        if not plain or isinstance(done, Missing) or not words[0].startswith("/") or words[0] == sys.executable:
-            self._spoiled = True  # a driver is asked anew each time
+        if not plain or isinstance(done, Missing) or not words[0].startswith("/") or took > _LONG:
+            self._spoiled = True
             return done
         changes = {name: value for name, value in environment.items() if os.environ.get(name) != value}
         if set(os.environ) - set(environment) or "nvidia" in words[0]:
-            self._spoiled = True
+            self._spoiled = True  # nvidia-smi takes as long as all else together
         self._programs.append([words, changes, looks.of_program(done.status, done.stdout, done.stderr)])
         return done
 

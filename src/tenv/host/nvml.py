@@ -1,8 +1,7 @@
-"""Query NVML, the driver's management library, through nvidia-ml-py in a child process."""
+"""Query NVML, the driver's management library, in a child process."""
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,9 @@ from tenv.host.report import Gpu
 
 __all__ = ["ask", "parse"]
 
-_CHILD = Path(__file__).with_name("nvml_child.py")
+_FOLDER = str(Path(__file__).parent)
+_CHILD = "import sys; sys.path.append(sys.argv[1]); import nvml_child; nvml_child.main(sys.argv[2])"
+"""A module, since Python keeps no byte code of a script."""
 
 
 def ask(loader: Loader) -> Answer | Missing:
@@ -24,12 +25,10 @@ def ask(loader: Loader) -> Answer | Missing:
     if isinstance(library, Missing):
         return library
     changes = {}
-    if not library.known:  # nvidia-ml-py loads the bare name
+    if not library.known:  # it loads further ones by their bare names
         known = places.environ.get("LD_LIBRARY_PATH")
         changes["LD_LIBRARY_PATH"] = os.pathsep.join([str(library.path.parent), *([known] if known else [])])
-    # The child has no `site`: it finds nvidia-ml-py in this process's folders.
-    folders = [folder for folder in sys.path if Path(folder).is_absolute()]
-    output = library.ask(places, str(_CHILD), *folders, **changes)
+    output = library.ask(places, "-c", _CHILD, _FOLDER, str(library.path), **changes)
     return output if isinstance(output, Missing) else parse(output)
 
 

@@ -6,6 +6,7 @@ the looks of a command with what they gave; here they are repeated, each by the 
 
 import os
 import stat
+import time
 
 from tenv.quick.noted_environment import sha256
 
@@ -13,15 +14,19 @@ TYPE_CHECKING = False  # as `typing` has it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["LOOKS", "Program", "environment", "of_entries", "of_stat"]
+__all__ = ["LOOKS", "SECONDS", "Program", "environment", "of_entries", "of_stat"]
 
-_LARGEST = 64 * 1024 * 1024
-"""Maximum bytes of a file whose content is noted."""
+_LARGE = 1024 * 1024
+"""Bytes above which a file is noted by its inode, size and times, and not read: nvcc has 30 MB, libcuda 100 MB."""
+_SETTLED = 2_100_000_000
+"""Nanoseconds by which the last change of such a file has to lie before the look, so that a later one has another time:
+some file systems keep times in steps of 2 seconds.
+"""
 _LIVING = ("/proc/", "/sys/")
 """Folders whose files have times and inodes of the moment."""
 _OWN = ("_", "SHLVL", "OLDPWD")
 """Variables that differ between two commands of one shell, and that nothing in tenv reads."""
-_SECONDS = 1.0
+SECONDS = 1.0
 """A program that takes longer is left to the whole program of tenv, which waits longer."""
 _IGNORED = (13, 25)
 """SIGPIPE and SIGXFSZ, which Python ignores (Linux; the module `signal` takes long to load)."""
@@ -76,19 +81,21 @@ def _content(path: str) -> str:
     """Return the kind and the digest of a file; of a folder that is opened, what `stat` gives.
 
     Raises:
-        ValueError: The file is larger than what is read of one: a library of the driver, a sparse file.
+        ValueError: A large file was just changed, or a file of the system has no end.
     """
     handle = _open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             return of_stat(path, info)
-        if info.st_size > _LARGEST:
-            raise ValueError(path)
+        if info.st_size > _LARGE:
+            if time.time_ns() - info.st_ctime_ns < _SETTLED:
+                raise ValueError(path)
+            return f"{of_stat(path, info)} {info.st_ctime_ns}"
         data = bytearray()
         while piece := os.read(handle, _PIECE if path.startswith(_LIVING) else info.st_size + 1):
             data += piece
-            if len(data) > _LARGEST:
+            if len(data) > _LARGE:  # it grows, or is one of /proc, whose size says nothing
                 raise ValueError(path)
         return f"{info.st_mode} {info.st_uid} {_digest(data)}"
     finally:
@@ -158,9 +165,8 @@ class Program:
     def end(self) -> str:
         """Return what it gave, as `of_program` has it; raises OSError if it takes too long."""
         import select
-        import time
 
-        ends, texts = time.monotonic() + _SECONDS, {handle: bytearray() for handle in self._pipes}
+        ends, texts = time.monotonic() + SECONDS, {handle: bytearray() for handle in self._pipes}
         end = os.pidfd_open(self._id)  # a program that closes its streams may go on
         running = [*self._pipes, end]
         try:
