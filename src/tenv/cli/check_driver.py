@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_driver"]
 
+_RUNS = ("native", "minor-version", "forward")
+"""The verdicts on a driver that runs the toolkit; an error beside one is about the GPU, the platform or the toolkit."""
+
 
 @command("check-driver", noted=True, short_help="Report whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
@@ -125,4 +128,7 @@ def _is_fine(row: "TargetVerdict", build_only: bool) -> bool:
 
 
 def _verdict(row: "TargetVerdict") -> str:
-    return row.verdict.verdict.value
+    """Return the driver's verdict, with the codes of errors about something else than the driver."""
+    verdict = row.verdict.verdict.value
+    codes = sorted({finding.code for finding in row.findings if finding.severity == "error"})
+    return f"{verdict} ({', '.join(codes)})" if codes and verdict in _RUNS else verdict
