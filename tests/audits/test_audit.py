@@ -82,6 +82,21 @@ def test_a_library_from_outside(tmp_path: Path) -> None:
     assert audit(path)[2] == [("warning", "TE003")]
 
 
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
+def test_a_library_of_an_environment_that_is_not_tenv_s(tmp_path: Path, mark: str) -> None:
+    prefix = tmp_path / "venv"
+    packages = prefix / "lib" / "python3.12" / "site-packages"
+    library(packages / "nvidia" / "cu13" / "lib" / "libcublas.so.13")
+    library(
+        packages / "torch" / "lib" / "libtorch_cuda.so", ["libcublas.so.13"], runpath="$ORIGIN/../../nvidia/cu13/lib"
+    )
+    assert audit(packages / "torch")[2] == [("warning", "TE003")]
+    (prefix / mark).parent.mkdir(exist_ok=True)
+    (prefix / mark).touch()
+    status, data, found = audit(packages / "torch")
+    assert (status, found, data["prefix"], data["links"][0]["from"]) == (0, [], str(prefix), "environment")
+
+
 def test_a_library_of_the_environment(created: Project) -> None:
     library(created.prefix / "lib" / "libthing.so.1")
     path = library(created.folder / "x" / "liba.so", ["libthing.so.1"])

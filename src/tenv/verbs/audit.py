@@ -33,6 +33,8 @@ __all__ = ["Audit", "AuditRequest", "HostAnswer", "audit"]
 
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NAMED = 5
+_OTHERS = ("pyvenv.cfg", "conda-meta/history")
+"""What an environment of another tool has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +216,11 @@ def _prefix(context: Context, request: AuditRequest, tree: AuditedTree, note: Bu
             raise EnvironmentMissingError(f"there is no environment at {environment.prefix}")
         context.find_target(request.target)  # reports a misspelled name as such
         return None
-    for folder in (tree.path, *tree.path.resolve().parents):
-        if (folder / MARKER).is_file():
-            return folder
+    around = (tree.path, *tree.path.resolve().parents)
+    for marks in ((MARKER,), _OTHERS):
+        for folder in around:
+            if any((folder / mark).exists() for mark in marks):
+                return folder
     if note and note.prefix and (Path(note.prefix) / MARKER).is_file():
         return Path(note.prefix)
     return None
