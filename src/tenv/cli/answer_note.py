@@ -94,7 +94,7 @@ class _Record:
 
     def __init__(self) -> None:
         self._looks: dict[tuple[str, str], str] = {}
-        self._programs: list[list[Any]] = []
+        self._programs: list[tuple[float, list[Any]]] = []
         self._writes: list[tuple[int, str]] = []
         self._started = 0
         self._spoiled = False
@@ -109,7 +109,8 @@ class _Record:
                 raise _SpoiledError
             self._note("s", path, looks.of_stat(path, info))
         rows = [(kind, path, given) for (kind, path), given in self._looks.items()]
-        return {"looks": rows, "programs": self._programs, "writes": self._writes}
+        programs = [row for _, row in sorted(self._programs, key=lambda pair: -pair[0])]  # the longest begins first
+        return {"looks": rows, "programs": programs, "writes": self._writes}
 
     def _note(self, kind: str, path: Any, given: str) -> None:
         try:
@@ -179,7 +180,7 @@ class _Record:
         changes = {name: value for name, value in environment.items() if os.environ.get(name) != value}
         if set(os.environ) - set(environment) or "nvidia" in words[0]:
             self._spoiled = True  # nvidia-smi takes as long as all else together
-        self._programs.append([words, changes, looks.of_program(done.status, done.stdout, done.stderr)])
+        self._programs.append((took, [words, changes, looks.of_program(done.status, done.stdout, done.stderr)]))
         return done
 
     @contextlib.contextmanager

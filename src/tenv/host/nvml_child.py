@@ -10,6 +10,7 @@ Source: ``nvml.h`` of CUDA 13.0, and https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 import ctypes
+import os
 import sys
 
 TYPE_CHECKING = False  # as `typing` has it
@@ -87,7 +88,7 @@ class _Nvml:
 
 
 def main(path: str) -> None:
-    """Print the answer of the library at a path."""
+    """Print the answer of the library at a path, and end the process."""
     try:
         nvml = _Nvml(path)
     except (OSError, AttributeError, _NvmlError) as error:
@@ -117,6 +118,8 @@ def main(path: str) -> None:
         gpus=f"[{', '.join(gpus)}]",
     )
     sys.stdout.write(f"{answer}\n")
+    sys.stdout.flush()
+    os._exit(0)  # to take the interpreter apart takes longer than to ask for all of this
 
 
 def _asked(question: "Callable[[], str]") -> str:
