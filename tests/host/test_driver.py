@@ -116,7 +116,7 @@ def test_sys_is_asked_before_proc(tmp_path: Path) -> None:
 
 def test_a_file_that_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "sys/module/nvidia/version").mkdir(parents=True)
-    assert "/sys/module/nvidia/version: Is a directory" in reason(probe(places(tmp_path)))
+    assert "/sys/module/nvidia/version: is not a regular file" in reason(probe(places(tmp_path)))
 
 
 def test_smi_is_asked_before_the_files(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,27 @@ def test_this_machine() -> None:
     found = collect(Places(environ=dict(os.environ)), Path.cwd())
     assert from_json(to_json(found)) == found
     assert isinstance(found.cores, Fact)
+
+
+READ = (
+    *("proc/driver/nvidia/version", "sys/module/nvidia/version", "etc/nv_tegra_release", "proc/meminfo"),
+    *("usr/local/cuda/version.json", "usr/local/cuda/version.txt", "usr/local/cuda/include/cuda_runtime_api.h"),
+    *("usr/local/cuda/include/crt/host_config.h", "usr/lib64/libcuda.so.1", "usr/lib64/libstdc++.so.6"),
+    *("usr/lib64/libnvidia-ml.so.1", "sys/bus/pci/devices/0000:01:00.0/vendor", "proc/sys/kernel/osrelease"),
+)
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device without an end"])
+def test_what_is_no_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    put(tmp_path / "usr/local/cuda/bin/nvcc.profile")
+    for name in READ:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(path) if kind == "a pipe" else path.symlink_to("/dev/zero")
+    reports: list[HostReport] = []
+    here = places(tmp_path, library="libnvidia-ml.so.1")
+    thread = threading.Thread(target=lambda: reports.append(report(here)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert isinstance(reports[0].driver, Missing)
+    assert reports[0].driver.reason.count("is not a regular file") == 2

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import open_regular
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import WSL_LIBRARIES, Places
 
@@ -115,7 +116,7 @@ class Loader:
         """Return whether a file is for this processor; the loader skips others, but not files with other faults."""
         number = _FAMILIES.get(self.places.machine, ("", "", 0))[2]
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 header = file.read(_HEADER)
         except OSError:
             return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import read_regular
 from tenv.core.json_reader import Values
 from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
@@ -140,7 +141,7 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace").strip()
+        return read_regular(path).decode("utf-8", "replace").strip()
     except OSError:
         return ""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.files import read_regular
 from tenv.core.prefix import MARKER
 from tenv.host.interface import Missing, ReasonKind
 
@@ -67,9 +68,9 @@ class Places:
 
 
 def read(path: Path) -> str | Missing:
-    """Return a file's text, or why it can't be read."""
+    """Return a regular file's text, or why it can't be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_regular(path).decode("utf-8", "replace")
     except OSError as error:
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)
         return Missing(error.strerror or str(error), ReasonKind.NONE if absent else ReasonKind.UNREADABLE)

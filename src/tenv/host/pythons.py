@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import open_regular
 from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
@@ -96,7 +97,7 @@ def _listed(folder: Path) -> list[Path]:
 
 def _is_script(program: str) -> bool:
     try:
-        with open(program, "rb") as file:  # noqa: PTH123 (a text)
+        with open_regular(program) as file:
             return file.read(2) == b"#!"
     except OSError:
         return False

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from tenv.core.files import open_regular
 from tenv.core.versions import Version
 from tenv.host.interface import Missing, ReasonKind
 
@@ -42,7 +43,7 @@ def defined_versions(path: Path) -> tuple[str, ...] | Missing:
     them, too; its readers of debug information make it 40 ms slower to import than the section is to read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             names = _version_names(file)
     except OSError as error:
         return Missing(f"{path} can't be read: {error.strerror or error}", ReasonKind.UNREADABLE)
@@ -95,7 +96,7 @@ def linked_versions(path: Path) -> tuple[str, ...]:
         path: The linker's input: a library, or a linker script that names one, as in Red Hat's toolsets.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(1024)
     except OSError:
         return ()

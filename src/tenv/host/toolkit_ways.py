@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import open_regular
 from tenv.host.interface import Missing
 from tenv.host.places import Places
 from tenv.host.report import Lead
@@ -124,7 +125,7 @@ def _of_nvcc(nvcc: Path, name: str, kind: Lead, places: Places) -> ToolkitCandid
 def _started(program: Path) -> Path:
     """Return the program that a script starts if it does nothing else; otherwise the program itself."""
     try:
-        with program.open("rb") as file:
+        with open_regular(program) as file:
             text = file.read(512)
     except OSError:
         return program

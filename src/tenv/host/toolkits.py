@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import open_regular
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host.absent_parts import absent
@@ -206,8 +207,8 @@ def _read_description(path: Path, problems: list[ToolkitProblem]) -> dict[str, s
 
 def _headers(home: Path) -> Version | None:
     try:
-        with (home / _HEADER).open(encoding="utf-8", errors="replace") as file:
-            match = _RUNTIME.search(file.read(1 << 16))
+        with open_regular(home / _HEADER) as file:
+            match = _RUNTIME.search(file.read(1 << 16).decode("utf-8", "replace"))
     except OSError:
         return None
     return Version(f"{int(match['number']) // 1000}.{int(match['number']) % 1000 // 10}") if match else None
