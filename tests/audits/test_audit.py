@@ -91,10 +91,35 @@ def test_a_library_of_an_environment_that_is_not_tenv_s(tmp_path: Path, mark: st
         packages / "torch" / "lib" / "libtorch_cuda.so", ["libcublas.so.13"], runpath="$ORIGIN/../../nvidia/cu13/lib"
     )
     assert audit(packages / "torch")[2] == [("warning", "TE003")]
-    (prefix / mark).parent.mkdir(exist_ok=True)
-    (prefix / mark).touch()
+    mark_environment(prefix, mark)
     status, data, found = audit(packages / "torch")
     assert (status, found, data["prefix"], data["links"][0]["from"]) == (0, [], str(prefix), "environment")
+
+
+def mark_environment(prefix: Path, mark: str = "conda-meta/history") -> None:
+    (prefix / mark).parent.mkdir(parents=True, exist_ok=True)
+    (prefix / mark).touch()
+
+
+def test_an_environment_in_conda_s_base_is_another_one(tmp_path: Path) -> None:
+    other = library(tmp_path / "envs" / "other" / "lib" / "libthing.so.1")
+    torch = tmp_path / "lib" / "python3.12" / "site-packages" / "torch"
+    library(torch / "lib" / "liba.so", ["libthing.so.1"])
+    for prefix in (tmp_path, tmp_path / "envs" / "other"):
+        mark_environment(prefix)
+    assert audit(torch)[2] == [("error", "TE002")]
+    library(torch / "lib" / "liba.so", ["libthing.so.1"], runpath=str(other.parent))
+    assert audit(torch)[2] == [("warning", "TE003")]
+
+
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
+def test_what_lies_in_an_environment_without_being_installed(tmp_path: Path, mark: str) -> None:
+    path = library(tmp_path / "pytorch" / "torch" / "lib" / "liba.so", ["libnowhere.so.7"])
+    made = wheel(tmp_path / "lib" / "a-1-py3-none-any.whl", {"a/liba.so": path})
+    mark_environment(tmp_path, mark)
+    assert audit(path)[1]["prefix"] == ""
+    status, data, found = audit(made)
+    assert (status, data["prefix"], found) == (0, "", [("warning", "TE002")])
 
 
 def test_a_library_of_the_environment(created: Project) -> None:

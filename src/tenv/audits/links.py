@@ -13,8 +13,12 @@ from tenv.audits.library import AuditedFile
 from tenv.audits.manylinux import ALLOWED
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
+from tenv.core.prefix import MARKER
 
-__all__ = ["Environs", "Link", "LinkOrigin", "environment_index", "link_findings", "links_of"]
+__all__ = ["Environs", "Link", "LinkOrigin", "environment_index", "is_environment", "link_findings", "links_of"]
+
+_MARKS = (MARKER, "pyvenv.cfg", "conda-meta/history")
+"""Files that mark an environment: of tenv, of Python's venv, of conda."""
 
 _OF_DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvcuvid.so.1", "libnvidia-encode.so.1", "libnvoptix.so.1")
 _STUBS = "stubs"
@@ -49,6 +53,14 @@ class Environs:
     index: dict[str, str] = field(default_factory=dict)
     find: Callable[[str], str] = lambda _: ""
 
+    def holds(self, place: str) -> bool:
+        """Return whether a file is the environment's, and not that of an environment in it."""
+        if self.prefix is None or not _is_in(place, self.prefix):
+            return False
+        prefix = Path(os.path.realpath(self.prefix))
+        inner = (folder for folder in Path(os.path.realpath(place)).parents if prefix in folder.parents)
+        return not any(map(is_environment, inner))
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -67,10 +79,18 @@ class Link:
     place: str = ""
 
 
+def is_environment(folder: Path | str) -> bool:
+    """Return whether a folder is an environment, of tenv or of another tool."""
+    return any(os.path.exists(f"{folder}/{mark}") for mark in _MARKS)  # noqa: PTH110 (unreadable is none)
+
+
 def environment_index(prefix: Path) -> dict[str, str]:
-    """Return the libraries of an environment by name."""
+    """Return the libraries of an environment by name, without those of environments in it, such as conda's base has."""
     found: dict[str, str] = {}
     for folder, folders, names in os.walk(prefix):
+        if folder != str(prefix) and is_environment(folder):
+            folders.clear()
+            continue
         folders[:] = [name for name in sorted(folders) if name not in (_STUBS, "pkgs", "__pycache__")]
         for name in names:
             if ".so" in name:
@@ -96,7 +116,7 @@ def _find(library: AuditedFile, name: str, tree: AuditedTree, around: Environs) 
     for folder in _folders(library, tree):
         place = os.path.join(folder, name)  # noqa: PTH118 (of a wheel, it is no path of this machine)
         if tree.kind is not AuditedKind.WHEEL and os.path.exists(place):  # noqa: PTH110
-            own = _is_in(place, tree.path) or (around.prefix is not None and _is_in(place, around.prefix))
+            own = _is_in(place, tree.path) or around.holds(place)
             return LinkOrigin.ENVIRONMENT if own else _of_host(name) or LinkOrigin.OUTSIDE, place
     if (origin := _of_host(name)) is LinkOrigin.DRIVER:
         return origin, ""
@@ -233,7 +253,7 @@ def _foreign_folders(libraries: Sequence[AuditedFile], tree: AuditedTree, around
     found: dict[str, list[str]] = {}
     for library in libraries:
         for folder in (library.elf.runpath or library.elf.rpath) if library.elf else ():
-            own = around.prefix is not None and _is_in(folder, around.prefix)
+            own = around.holds(folder)
             if folder.startswith("/") and (tree.kind is AuditedKind.WHEEL or not (own or os.path.isdir(folder))):  # noqa: PTH112
                 found.setdefault(folder, []).append(library.path)
     if found:

@@ -9,7 +9,7 @@ from tenv.audits.audited_tree import HINT, AuditedKind, AuditedTree, open_tree
 from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
 from tenv.audits.codes import audit_finding
 from tenv.audits.library import AuditedFile, Needs, inspect, mixed_abis, needs_of
-from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, link_findings, links_of
+from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, is_environment, link_findings, links_of
 from tenv.audits.manylinux import TagAnswer, tag_answer, tags_of_name
 from tenv.audits.on_host import host_findings, runs
 from tenv.checks.fleet import MachineVerdicts, ask, refuse_host_options
@@ -33,8 +33,8 @@ __all__ = ["Audit", "AuditRequest", "HostAnswer", "audit"]
 
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NAMED = 5
-_OTHERS = ("pyvenv.cfg", "conda-meta/history")
-"""What an environment of another tool has."""
+_INSTALLED = ("lib", "lib64", "Lib")
+"""Folders of an environment in which packages are installed: a checkout may lie anywhere in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +216,13 @@ def _prefix(context: Context, request: AuditRequest, tree: AuditedTree, note: Bu
             raise EnvironmentMissingError(f"there is no environment at {environment.prefix}")
         context.find_target(request.target)  # reports a misspelled name as such
         return None
-    around = (tree.path, *tree.path.resolve().parents)
-    for marks in ((MARKER,), _OTHERS):
-        for folder in around:
-            if any((folder / mark).exists() for mark in marks):
-                return folder
+    real = tree.path.resolve()
+    for folder in (tree.path, *real.parents):
+        if (folder / MARKER).is_file():
+            return folder
+    for folder in real.parents if tree.kind is not AuditedKind.WHEEL else ():
+        if real.relative_to(folder).parts[0] in _INSTALLED and is_environment(folder):
+            return folder
     if note and note.prefix and (Path(note.prefix) / MARKER).is_file():
         return Path(note.prefix)
     return None
