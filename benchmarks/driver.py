@@ -34,7 +34,7 @@ BARE = 2.8
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure check-driver beside a driver.")
     parser.add_argument("--rounds", type=int, default=20, help="rounds of each side")
-    parser.add_argument("--target", default="cuda130", help="the target that one of the commands names")
+    parser.add_argument("--target", default="cuda118", help="a target that this driver runs, which a command names")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tenv-bench-") as folder:
         here = Path(folder)

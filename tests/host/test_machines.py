@@ -3,17 +3,22 @@
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tenv.core import process
 from tenv.host.collect import collect
 from tenv.host.interface import Fact, Missing, OriginKind
+from tenv.host.loader import Loader
 from tenv.host.places import Places
+from tenv.host.pythons import _is_script
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
+from tenv.host.shared_object import defined_versions, linked_versions
+from tenv.host.toolkit_ways import _started
 from tests.host.builders import (
     HOSTS,
     FakeGpu,
@@ -25,6 +30,8 @@ from tests.host.builders import (
     put,
     text,
 )
+
+T = TypeVar("T")
 
 pytestmark = needs_compiler
 
@@ -261,8 +268,8 @@ def test_this_machine() -> None:
 READ = (
     *("proc/driver/nvidia/version", "sys/module/nvidia/version", "etc/nv_tegra_release", "proc/meminfo"),
     *("usr/local/cuda/version.json", "usr/local/cuda/version.txt", "usr/local/cuda/include/cuda_runtime_api.h"),
-    *("usr/local/cuda/include/crt/host_config.h", "usr/lib64/libcuda.so.1", "usr/lib64/libstdc++.so.6"),
-    *("usr/lib64/libnvidia-ml.so.1", "sys/bus/pci/devices/0000:01:00.0/vendor", "proc/sys/kernel/osrelease"),
+    *("usr/local/cuda/include/crt/host_config.h", "sys/bus/pci/devices/0000:01:00.0/vendor"),
+    "proc/sys/kernel/osrelease",
 )
 
 
@@ -273,10 +280,26 @@ def test_what_is_no_file_is_not_read(tmp_path: Path, kind: str) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(path) if kind == "a pipe" else path.symlink_to("/dev/zero")
-    reports: list[HostReport] = []
-    here = places(tmp_path, library="libnvidia-ml.so.1")
-    thread = threading.Thread(target=lambda: reports.append(report(here)), daemon=True)
+    found = in_time(lambda: report(places(tmp_path)))
+    assert isinstance(found.driver, Missing)
+    assert found.driver.reason.count("is not a regular file") == 2
+
+
+def in_time(question: Callable[[], T]) -> T:
+    """Return an answer, or fail where none comes."""
+    answers: list[T] = []
+    thread = threading.Thread(target=lambda: answers.append(question()), daemon=True)
     thread.start()
     thread.join(60)
-    assert isinstance(reports[0].driver, Missing)
-    assert reports[0].driver.reason.count("is not a regular file") == 2
+    return answers[0]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [Loader(Places())._fits, defined_versions, linked_versions, _started, lambda path: _is_script(str(path))],
+    ids=["loader", "defined versions", "linked versions", "script of nvcc", "script of python"],
+)
+def test_a_pipe_is_no_library_and_no_script(tmp_path: Path, question: Callable[[Path], object]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    answer = in_time(lambda: question(tmp_path / "pipe"))
+    assert not answer or isinstance(answer, Missing) or answer == tmp_path / "pipe"

@@ -75,7 +75,10 @@ def machine(created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def assert_noted(machine: Machine) -> None:
-    assert machine.run().status in (0, 1)
+    for _ in range(5):  # on a busy machine a program may take longer than one that is noted
+        assert machine.run().status in (0, 1)
+        if machine.notes():
+            break
     machine.mark()
     assert machine.run().out == MARK
 
@@ -209,7 +212,10 @@ def test_a_change_of_the_machine_is_seen(machine: Machine, change: str) -> None:
     assert MARK not in shown(machine).out
 
 
-def test_an_answer_of_nvidia_smi_is_not_noted(machine: Machine) -> None:
+def test_smi_s_answer_is_not_noted(machine: Machine) -> None:
+    assert "nvidia" not in str(machine.folder)
+    assert_noted(machine)
+    shutil.rmtree(machine.data)
     machine.program("bin/nvidia-smi", "echo 580.65.06")
     for _ in range(2):
         shown(machine)
@@ -236,6 +242,12 @@ def test_a_driver_that_is_slow_or_broken(machine: Machine, init: str) -> None:
     for _ in range(2):
         shown(machine)
     assert bool(machine.notes()) == (init == "abort();")  # which it did again
+
+
+def test_a_toolkit_in_a_folder_of_nvidia_s_is_noted(machine: Machine) -> None:
+    (machine.folder / "cuda").rename(machine.folder / "nvidia-sdk")
+    machine.environment["CUDA_HOME"] = str(machine.folder / "nvidia-sdk")
+    assert_noted(machine)
 
 
 def test_a_program_that_takes_long_is_not_noted(machine: Machine) -> None:

@@ -30,7 +30,7 @@ _MODE = 0o700
 _COARSE = 0.1
 """Seconds by which the time of a changed file, or that of a process, may lie before the clock."""
 _LONG = looks.SECONDS / 2
-"""Seconds after which a program is not one that a note is waited for: it may take longer the next time."""
+"""Seconds above which a program makes no note: the next time it may take longer than a note waits."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _OTHERS = (
     *("chmod", "chown", "execve", "fork", "getxattr", "link", "mkdir", "mkfifo", "popen", "posix_spawn", "remove"),
@@ -178,8 +178,8 @@ class _Record:
             self._spoiled = True
             return done
         changes = {name: value for name, value in environment.items() if os.environ.get(name) != value}
-        if set(os.environ) - set(environment) or "nvidia" in words[0]:
-            self._spoiled = True  # nvidia-smi takes as long as all else together
+        if set(os.environ) - set(environment) or os.path.basename(words[0]).startswith("nvidia-smi"):  # noqa: PTH119
+            self._spoiled = True  # nvidia-smi alone takes longer than all else together
         self._programs.append((took, [words, changes, looks.of_program(done.status, done.stdout, done.stderr)]))
         return done
 

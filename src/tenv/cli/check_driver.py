@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check_driver"]
 
 _RUNS = ("native", "minor-version", "forward")
-"""The verdicts on a driver that runs the toolkit; an error beside one is about the GPU, the platform or the toolkit."""
+"""The verdicts on a driver whose version suffices; an error beside one has another reason."""
 
 
 @command("check-driver", noted=True, short_help="Report whether this machine's driver runs what a target builds.")
@@ -128,7 +128,7 @@ def _is_fine(row: "TargetVerdict", build_only: bool) -> bool:
 
 
 def _verdict(row: "TargetVerdict") -> str:
-    """Return the driver's verdict, with the codes of errors about something else than the driver."""
+    """Return the verdict on the driver's version, with the codes of errors where that is not what is wrong."""
     verdict = row.verdict.verdict.value
     codes = sorted({finding.code for finding in row.findings if finding.severity == "error"})
     return f"{verdict} ({', '.join(codes)})" if codes and verdict in _RUNS else verdict

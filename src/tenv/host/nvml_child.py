@@ -47,7 +47,8 @@ class _Nvml:
         except AttributeError:
             raise _NvmlError("Function Not Found") from None
         if status := function(*arguments):
-            raise _NvmlError(self._library.nvmlErrorString(status).decode("ascii", "replace"))
+            text = self._library.nvmlErrorString(status) or b"NVML error %d" % status
+            raise _NvmlError(text.decode("ascii", "replace"))
 
     def text(self, name: str, *arguments: object) -> str:
         """Return a text as JSON."""

@@ -81,7 +81,7 @@ def _content(path: str) -> str:
     """Return the kind and the digest of a file; of a folder that is opened, what `stat` gives.
 
     Raises:
-        ValueError: A large file was just changed, or a file of the system has no end.
+        ValueError: A large file was just changed, a file grew, or one of the system is large.
     """
     handle = _open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -89,7 +89,7 @@ def _content(path: str) -> str:
         if not stat.S_ISREG(info.st_mode):
             return of_stat(path, info)
         if info.st_size > _LARGE:
-            if time.time_ns() - info.st_ctime_ns < _SETTLED:
+            if path.startswith(_LIVING) or time.time_ns() - info.st_ctime_ns < _SETTLED:
                 raise ValueError(path)
             return f"{of_stat(path, info)} {info.st_ctime_ns}"
         data = bytearray()

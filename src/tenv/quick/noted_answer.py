@@ -136,11 +136,10 @@ def is_as_noted(note: "dict[str, Any]") -> bool:
         for words, changes, given in note["programs"]:
             running.append((Program(words, changes), given))
         same = all(LOOKS[kind](path) == given for kind, path, given in note["looks"])
-        ended = [program.end() == given for program, given in running]
+        return same and all(program.end() == given for program, given in running)
     finally:
         for program, _ in running:
             program.stop()
-    return same and all(ended)
 
 
 def _read(folder: str, name: str) -> "Any":
