@@ -97,4 +97,4 @@ def test_nothing_stays_open(file: Path) -> None:
             FileLock(file).acquire(0)
         lock.release()
         lock.release()
-    assert not before or len([*Path("/proc/self/fd").iterdir()]) == before
+    assert not before or len([*Path("/proc/self/fd").iterdir()]) <= before  # what tests before it left may be closed

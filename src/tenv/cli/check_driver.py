@@ -109,6 +109,7 @@ def _show(report: "Report") -> None:
             ("CUDA TOOLKIT", "MINIMUM DRIVER", "RUN", "VERDICT"),
             [(row.cuda, row.minimum or "none", yes(row.run), _verdict(row)) for row in report.toolkits],
         )
+        _name_errors(report)
 
 
 def _explain(report: "Report") -> None:
@@ -128,7 +129,19 @@ def _is_fine(row: "TargetVerdict", build_only: bool) -> bool:
 
 
 def _verdict(row: "TargetVerdict") -> str:
-    """Return the verdict on the driver's version, with the codes of errors where that is not what is wrong."""
-    verdict = row.verdict.verdict.value
-    codes = sorted({finding.code for finding in row.findings if finding.severity == "error"})
-    return f"{verdict} ({', '.join(codes)})" if codes and verdict in _RUNS else verdict
+    return row.verdict.verdict.value
+
+
+def _name_errors(report: "Report") -> None:
+    """Print by code which errors say no although the driver's version suffices."""
+    names: dict[str, tuple[list[str], list[str]]] = {}
+    for rows, place in ((report.rows, 0), (report.toolkits, 1)):
+        for row in rows:
+            codes = {finding.code for finding in row.findings if finding.severity == "error"}
+            for code in codes if _verdict(row) in _RUNS else ():
+                names.setdefault(code, ([], []))[place].append(row.target or str(row.cuda))
+    if names:
+        prose("\nBUILD or RUN is no for another reason than the driver's version (`tenv explain CODE`):")
+    for code, (targets, toolkits) in sorted(names.items()):
+        parts = [*([", ".join(targets)] if targets else []), *([f"toolkits {', '.join(toolkits)}"] if toolkits else [])]
+        prose(f"  {code}: {'; '.join(parts)}")
