@@ -52,7 +52,7 @@ def _constructor(cls: Any) -> "Callable[..., None]":
 
 
 def _compiled(cls: Any) -> "Callable[..., None]":
-    scope: dict[str, Any] = {"_set": object.__setattr__, "_absent": object()}
+    scope: dict[str, Any] = {"_absent": object()}
     parameters, lines = ["self"], []
     for field in dataclasses.fields(cls):
         name = value = field.name
@@ -68,7 +68,8 @@ def _compiled(cls: Any) -> "Callable[..., None]":
         if field.init:
             parameters.append(parameter)
         if value := value if field.init else otherwise:
-            lines.append(f" _set(self, {name!r}, {value})")
+            scope[f"_set_{name}"] = getattr(cls, name).__set__  # that of its slot: `object` would look it up each time
+            lines.append(f" _set_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
     # Only names of fields, which are names of Python, are in the text.
