@@ -29,4 +29,4 @@ class Worded(StrEnum):
     def read(cls, value: str | None) -> Self:
         """Return the kind of a value; `OTHER` if it is missing or only a newer tenv knows it."""
         found = cls._value2member_map_.get(value)
-        return found if isinstance(found, cls) else cls["OTHER"]
+        return found if isinstance(found, cls) else cls._member_map_["OTHER"]  # type: ignore[return-value]

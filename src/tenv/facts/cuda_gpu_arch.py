@@ -150,7 +150,8 @@ class GpuArchTable:
 
     def archs(self, cuda: Version) -> ToolkitArchs | None:
         """Return the architectures of a toolkit, None if the table has no row for its minor version."""
-        return next((row for row in self.toolkits if row.major_minor == cuda.major_minor), None)
+        wanted = cuda.major_minor
+        return next((row for row in self.toolkits if row.major_minor == wanted), None)
 
     def range(self, capability: Version) -> tuple[ToolkitArchs, ToolkitArchs] | None:
         """Return the oldest and the newest toolkit of the table that compile for a compute capability."""
