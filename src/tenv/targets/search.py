@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
@@ -113,12 +114,12 @@ _read_built_in: dict[Path, Manifest] = {}
 """The built-in manifests that were read, with built-in parents alone: a command compares a target with all of them."""
 
 
-def built_in_manifests() -> Iterator[Manifest]:
-    """Yield the manifests of the built-in targets, whatever a project or the user puts before them."""
-    places = find_places()
-    (own,) = (place for place in places.places if place.origin is Origin.BUILT_IN)
-    search = SearchPath(None, (own,), places.data)
-    yield from (_read_built_in.get(own.manifest_file(name)) or search.find(name).manifest for name in search.names())
+@cache
+def built_in_manifests() -> tuple[Manifest, ...]:
+    """Return the manifests of the built-in targets, whatever a project or the user puts before them."""
+    own = Place(Origin.BUILT_IN, _built_in())
+    search = SearchPath(None, (own,), own.folder)
+    return tuple(_read_built_in.get(own.manifest_file(name)) or search.find(name).manifest for name in search.names())
 
 
 @dataclass(frozen=True, slots=True)
