@@ -30,10 +30,10 @@ def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Man
         names: The features; None for all of them. One that the manifest does not have adds nothing.
     """
     chosen = manifest.features if names is None else [name for name in manifest.features if name in set(names)]
-    found = manifest
+    found = replace(manifest, features={})
     for name in chosen:
         found = merge(found, replace(manifest.features[name], name=manifest.name, file=manifest.file))
-    return replace(found, features={})
+    return found
 
 
 def placed(manifest: Manifest, home: Path) -> Manifest:

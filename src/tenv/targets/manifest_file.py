@@ -70,7 +70,9 @@ def read_manifest(
         ManifestError: The file can't be read, has an unknown key, or contradicts itself.
     """
     table = read_toml(path, ManifestError, shown or str(path))
-    whole = with_features(manifest := _complete(_read_chain(name, table, find, (name,), home or path.parent), table))
+    manifest = _read_chain(name, table, find, (name,), home or path.parent)
+    whole = with_features(manifest)
+    _check_whole(manifest, whole, table)
     for platform in manifest.platforms:
         check_features(manifest, platform, table)
         check_single_supplier(whole.on(platform), platform, table)
@@ -308,15 +310,14 @@ def _read_requirements(table: Table) -> Requirements:
     return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
 
 
-def _complete(manifest: Manifest, table: Table) -> Manifest:
-    """Check the constraints between sections of a merged manifest."""
+def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
+    """Check the constraints between sections of a merged manifest; `whole` is that with its features."""
     if not manifest.platforms:
         raise table.fail("platforms", "is required", hint='`platforms = ["linux-64"]` is an example')
     for platform, _ in _platforms(table):  # a parent may have more platforms
         if platform not in manifest.platforms:
             raise table.table("platform").fail(platform, f"`{platform}` is not one of the manifest's platforms")
     conda_python = any("python" in manifest.on(platform).dependencies for platform in manifest.platforms)
-    whole = with_features(manifest)
     wheels = any(whole.on(platform).wheels for platform in manifest.platforms)
     if conda_python and manifest.python:
         raise table.fail("python", "is set both here and in [dependencies]", hint="remove one of the two")
@@ -328,4 +329,3 @@ def _complete(manifest: Manifest, table: Table) -> Manifest:
         )
     if manifest.python and not manifest.python_minors():
         raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
-    return manifest
