@@ -5,6 +5,7 @@ Their forms: packages of Python by PEP 503, wheels by PEP 427, conda packages by
 """
 
 import re
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -76,6 +77,7 @@ _ROOM = 1 << 18
 """The bytes of a file that are read at once."""
 
 
+@lru_cache(maxsize=4096)  # the packages of a manifest are those of many
 def normalize(name: str) -> str:
     """Return a normalized package name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

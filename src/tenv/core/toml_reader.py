@@ -119,6 +119,9 @@ class Table:
 
     def text(self, key: str, default: str = "") -> str:
         """Return a string."""
+        value = self.data.get(key)
+        if type(value) is str:  # nearly always
+            return value
         value = self._get(key, str, "a string")
         return default if value is None else value
 

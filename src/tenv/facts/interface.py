@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table
@@ -11,6 +12,8 @@ from tenv.core.versions import Version
 __all__ = ["Basis", "expand", "number", "numbers", "optional_version", "required_version", "versions"]
 
 _ABBREVIATION = re.compile(r"\b[A-Z]{2,}\d*\b")
+
+_version = lru_cache(maxsize=1024)(Version)  # hundreds of GPUs share a few dozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def expand(row: Table, sources: Mapping[str, str]) -> str:
 
 def required_version(row: Table, key: str) -> Version:
     """Return a version that must be there."""
-    version = row.parsed(key, Version, None)
+    version = row.parsed(key, _version, None)
     if version is None:
         raise row.fail(key, "is required")
     return version
@@ -64,13 +67,13 @@ def required_version(row: Table, key: str) -> Version:
 
 def optional_version(row: Table, key: str) -> Version | None:
     """Return a version, None if the column is absent or empty."""
-    return row.parsed(key, Version, None)
+    return row.parsed(key, _version, None)
 
 
 def versions(row: Table, key: str) -> tuple[Version, ...]:
     """Return a list of versions."""
     try:
-        return tuple(Version(text) for text in row.strings(key))
+        return tuple(_version(text) for text in row.strings(key))
     except ValueError as error:
         raise row.fail(key, str(error)) from error
 

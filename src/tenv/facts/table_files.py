@@ -21,6 +21,7 @@ __all__ = ["LAYOUTS", "Data", "Layout", "Row", "Section", "default_overrides", "
 _SCHEMA = 1
 _DATA = Path(__file__).parent / "data"
 _COMMON = ("confirmed", "note", "source")
+_HEADER = re.compile(r"\s*\[\[\s*(\w+)\s*\]\]\s*(#.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,7 @@ def _read(table: Table, layout: Layout, origin: str) -> _File:
                 raise row.fail(shape.key[0], "is required")
             rows[key] = Row(row, sources, origin)
         sections[section] = rows
-        columns[section] = {*_COMMON, *shape.key, *(column for row in rows.values() for column in row.table.data)}
+        columns[section] = {*_COMMON, *shape.key}.union(*(row.table.data for row in rows.values()))
     plain = [key for key, value in table.data.items() if isinstance(value, dict) and key != "sources"]
     tables = {key: Row(table.table(key), sources, origin) for key in plain}
     values = {key: value for key, value in table.data.items() if key not in sections and key not in tables}
@@ -312,13 +313,16 @@ def _rows(table: Table, section: str) -> Iterator[Table]:
     With the whole file, a message could only name the first line of the first row.
     """
     lines = table.source.splitlines()
-    header = re.compile(rf"\s*\[\[\s*{section}\s*\]\]\s*(#.*)?")
-    starts = [number for number, line in enumerate(lines) if header.fullmatch(line)]
-    rows: list[Mapping[str, Any]] = [row.data for row in table.rows(section)]
+    starts = [
+        number
+        for number, line in enumerate(lines)
+        if "[[" in line and (header := _HEADER.fullmatch(line)) and header[1] == section
+    ]
+    rows = list(table.rows(section))
     if len(starts) != len(rows):  # written in one line, `toolkit = [{…}]`
-        yield from table.rows(section)
+        yield from rows
         return
-    for index, (data, start) in enumerate(zip(rows, starts, strict=True)):
+    for index, (row, start) in enumerate(zip(rows, starts, strict=True)):
         end = starts[index + 1] if index + 1 < len(starts) else len(lines)
         text = "\n" * start + "\n".join(lines[start:end])
-        yield Table(data, text, table.file, (section,), table.error)
+        yield Table(row.data, text, table.file, (section,), table.error)
