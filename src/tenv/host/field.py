@@ -50,6 +50,8 @@ class HostField(Generic[T]):
         form: Its form in JSON, for the same table.
         probe: Reads it from the machine.
         read: Reads it from JSON: from an object, by a key. The getters of `Values` are such functions.
+        read_plain: Returns it from a JSON value without a fault as `read` would, and None where it is not sure: for a
+            value that differs on each host of a fleet, where the getters take too long.
         show: Its lines in the output of ``tenv host``; none if there is nothing to show.
         write: Converts it to JSON values.
         lane: When it is probed.
@@ -62,4 +64,5 @@ class HostField(Generic[T]):
     read: "Callable[[Values, str], T]"
     show: Callable[[T], list[str]]
     write: Callable[[T], Any] = plain
+    read_plain: Callable[[object], T | None] | None = None
     lane: Lane = Lane.HERE

@@ -102,7 +102,7 @@ def read_value(value: object, name: str, field: HostField[Any], report: Values |
 
 
 def _plain(answer: object, field: HostField[Any]) -> Fact[Any] | None:
-    """Return the value of a field that is a text or a number and has no fault, as the getters of `Values` would."""
+    """Return the value of a field that is simple and has no fault, as the getters of `Values` would."""
     if type(answer) is not dict or "missing" in answer:
         return None
     value, origin, kind = answer.get("value"), answer.get("origin"), answer.get("kind", "")
@@ -111,4 +111,5 @@ def _plain(answer: object, field: HostField[Any]) -> Fact[Any] | None:
     is_text = field.read is Values.text and type(value) is str
     if is_text or (field.read is Values.number and type(value) is int and 0 <= value <= MOST):
         return Fact(value, origin, OriginKind.read(kind))
-    return None
+    found = field.read_plain(value) if field.read_plain else None
+    return None if found is None else Fact(found, origin, OriginKind.read(kind))
