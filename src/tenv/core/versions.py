@@ -110,6 +110,9 @@ class Version:
     def __lt__(self, other: "Version") -> bool:
         return self._key < other._key
 
+    def __le__(self, other: "Version") -> bool:  # `total_ordering` would compare twice
+        return self._key <= other._key
+
     def __hash__(self) -> int:
         return hash(self._key)
 

@@ -1,6 +1,6 @@
 """Manifests laid over each other: a child over its parent, a feature over its target."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def lay(above: Manifest, own: Manifest) -> Manifest:
     )
 
 
-def _kept(above: Manifest, own: Manifest, key: str) -> dict[str, Any]:
+def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:
     """Return what a manifest above asks of a source and the one below does not drop."""
-    dropped = own.dropped.get(key, frozenset())
-    return {name: request for name, request in above.wanted(key).items() if name not in dropped}
+    wanted, dropped = above.wanted(key), own.dropped.get(key)
+    return {name: request for name, request in wanted.items() if name not in dropped} if dropped else wanted
