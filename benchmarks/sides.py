@@ -141,12 +141,22 @@ def measure(row: Row) -> Figure:
     theirs: dict[str, list[Run]] = {name: [] for name in row.theirs}
     least: list[Run] = []
     for _ in range(row.rounds + 1):
-        row.first()
+        _prepare(row)
         ours.append(row.ours())
         for name, way in row.theirs.items():
-            row.first()
+            _prepare(row)
             theirs[name].append(way())
         if row.floor:
-            row.first()
+            _prepare(row)
             least.append(row.floor[1]())
     return Figure(row, ours[1:], {name: runs[1:] for name, runs in theirs.items()}, least[1:])
+
+
+def _prepare(row: Row) -> None:
+    """Do what comes before a side.
+
+    The disk has written what the sides before left: where only one of them waits for its files to be on the disk, it
+    would wait for those of the others.
+    """
+    os.sync()
+    row.first()
