@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tenv.cli import answer_note
+from tenv.core import process
 from tenv.quick import looks
 from tenv.quick.noted_answer import is_as_noted
 
@@ -99,3 +100,37 @@ def test_a_glob_is_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         Globber.lstat(str(tmp_path))
     noted = record.content(time.time_ns())["looks"][:2]
     assert noted == [(kind, str(tmp_path), looks.LOOKS[kind](str(tmp_path))) for kind in "el"]
+
+
+OWN = [sys.executable, "-I", "-S", "-c"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os, sys; print(sys.argv[1]); print(os.read(0, 1), file=sys.stderr); sys.stdout.flush(); os._exit(0)",
+        "import os, sys; sys.exit('no driver')",
+        "import os; os.abort()",
+    ],
+    ids=["prints", "says why not", "crashes"],
+)
+def test_code_of_tenv_gives_the_same_in_a_copy_of_the_process(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        "import sys; from tenv.quick.looks import Program\n"
+        "words = sys.argv[1:]\n"
+        "print(Program(words, {}).end(), Program(words, {'A': 'B'}).end(), sep='\\n')"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(Path(looks.__file__).parents[2]))
+    told = process.run([sys.executable, "-c", script, *OWN, code, "word"])
+    assert isinstance(told, process.Completed)
+    copied, started = told.stdout.splitlines()
+    assert copied == started
+
+
+def test_a_copy_of_the_process_that_hangs_is_ended() -> None:
+    program = looks.Program([*OWN, "import time; time.sleep(60)"], {})
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        program.end()
+    program.stop()
+    assert time.monotonic() - begun < 20
