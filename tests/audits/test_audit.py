@@ -112,6 +112,19 @@ def test_an_environment_in_conda_s_base_is_another_one(tmp_path: Path) -> None:
     assert audit(torch)[2] == [("warning", "TE003")]
 
 
+def test_the_nearest_environment_counts(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = created.prefix / "venv" / "lib" / "python3.12" / "site-packages"
+    store = library(created.folder / "store" / "libcublas.so.13")
+    (packages / "nvidia" / "lib").mkdir(parents=True)
+    (packages / "nvidia" / "lib" / store.name).symlink_to(store)
+    library(packages / "torch" / "liba.so", [store.name], runpath="$ORIGIN/../nvidia/lib")
+    mark_environment(created.prefix / "venv", "pyvenv.cfg")
+    monkeypatch.chdir(packages)
+    for path in (packages / "torch", Path("torch"), Path("torch/liba.so")):
+        _, data, found = audit(path)
+        assert (data["prefix"], found) == (str(created.prefix / "venv"), [])
+
+
 @pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
 def test_what_lies_in_an_environment_without_being_installed(tmp_path: Path, mark: str) -> None:
     path = library(tmp_path / "pytorch" / "torch" / "lib" / "liba.so", ["libnowhere.so.7"])

@@ -240,18 +240,18 @@ def test_build_is_no_where_the_manifest_alone_forbids_it(
     assert call("check", "own", "--host-report", file, "--json").data["build"] is build
 
 
-def test_the_list_names_what_says_no_besides_the_driver_s_version(here: Path, tmp_path: Path) -> None:
+def test_the_list_names_the_errors_besides_the_minimum_driver(here: Path, tmp_path: Path) -> None:
     (here / "manifests" / "old.toml").write_text('platforms = ["linux-64"]\n[requirements]\ncuda = "11.7"\n')
     (here / "manifests" / "other.toml").write_text('platforms = ["win-64"]\n')
     words = ("check-driver", "--assume-driver", "580.159.04", "--assume-gpu")
-    told = call(*words, "H200").out.partition("BUILD or RUN is no for another reason than the driver's version")[2]
+    told = call(*words, "H200").out.partition("Errors besides CUDA's minimum driver")[2]
     rows = dict(line.strip().split(": ", 1) for line in told.splitlines()[1:])
     targets, toolkits = rows["TE202"].split("; toolkits ")
     assert "old" in targets.split(", ")
     assert "11.7.1" in toolkits.split(", ")
     assert "11.8.0" not in toolkits
     assert "other" in rows["TE705"].split(", ")
-    old = call(*words, "GTX 1080").out.partition("another reason")[2]
+    old = call(*words, "GTX 1080").out.partition("Errors besides")[2]
     assert "11.7.1" not in old
     assert "toolkits 13.5.0" in old
 

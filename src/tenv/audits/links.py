@@ -58,7 +58,7 @@ class Environs:
         if self.prefix is None or not _is_in(place, self.prefix):
             return False
         prefix = Path(os.path.realpath(self.prefix))
-        inner = (folder for folder in Path(os.path.realpath(place)).parents if prefix in folder.parents)
+        inner = (folder for folder in Path(_where(place)).parents if prefix in folder.parents)
         return not any(map(is_environment, inner))
 
 
@@ -148,8 +148,14 @@ def _folders(library: AuditedFile, tree: AuditedTree) -> list[str]:
 
 
 def _is_in(place: str, folder: Path) -> bool:
-    real, base = os.path.realpath(place), os.path.realpath(folder)
-    return real == base or real.startswith(base + os.sep) or os.path.normpath(place).startswith(f"{folder}{os.sep}")
+    base = os.path.realpath(folder)
+    return any(name == base or name.startswith(base + os.sep) for name in (os.path.realpath(place), _where(place)))
+
+
+def _where(place: str) -> str:
+    """Return where a file stands, whatever it links to: installers link files to a store."""
+    folder, name = os.path.split(place)
+    return os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 (a text)
 
 
 def link_findings(

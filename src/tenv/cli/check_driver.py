@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_driver"]
 
-_RUNS = ("native", "minor-version", "forward")
-"""The verdicts on a driver whose version suffices; an error beside one has another reason."""
-
 
 @command("check-driver", noted=True, short_help="Report whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
@@ -133,15 +130,16 @@ def _verdict(row: "TargetVerdict") -> str:
 
 
 def _name_errors(report: "Report") -> None:
-    """Print by code which errors say no although the driver's version suffices."""
+    """Print by code the errors that the verdicts on the driver do not say."""
     names: dict[str, tuple[list[str], list[str]]] = {}
     for rows, place in ((report.rows, 0), (report.toolkits, 1)):
         for row in rows:
+            said = row.verdict.finding.code if row.verdict.finding else ""
             codes = {finding.code for finding in row.findings if finding.severity == "error"}
-            for code in codes if _verdict(row) in _RUNS else ():
+            for code in codes - {said}:
                 names.setdefault(code, ([], []))[place].append(row.target or str(row.cuda))
     if names:
-        prose("\nBUILD or RUN is no for another reason than the driver's version (`tenv explain CODE`):")
+        prose("\nErrors besides CUDA's minimum driver (`tenv explain CODE`):")
     for code, (targets, toolkits) in sorted(names.items()):
         parts = [*([", ".join(targets)] if targets else []), *([f"toolkits {', '.join(toolkits)}"] if toolkits else [])]
         prose(f"  {code}: {'; '.join(parts)}")

@@ -197,10 +197,13 @@ class Program:
         for handle in self._pipes:
             os.close(handle)
         self._pipes = []
-        if self._id:
-            os.killpg(self._id, 9)
-            os.waitpid(self._id, os.WNOHANG)
-            self._id = 0
+        ended, self._id = self._id, 0
+        if ended:
+            try:
+                os.killpg(ended, 9)
+                os.waitpid(ended, os.WNOHANG)
+            except OSError:  # it has ended, or is another user's
+                return
 
 
 def _forked(actions: "list[Any]", words: "list[str]") -> int:
@@ -209,9 +212,10 @@ def _forked(actions: "list[Any]", words: "list[str]") -> int:
     What it prints differs from what an interpreter of its own does at most where it fails; then nothing is as noted.
     """
     if child := os.fork():
+        _lead_group(child)  # here too: `stop` may come before the copy has run at all
         return child
     try:
-        os.setpgid(0, 0)
+        _lead_group(0)
         for kind, *rest in actions:
             if kind == os.POSIX_SPAWN_DUP2:
                 os.dup2(*rest)
@@ -220,10 +224,20 @@ def _forked(actions: "list[Any]", words: "list[str]") -> int:
                 os.dup2(os.open(path, flags, mode), handle)
         sys.argv = ["-c", *words[1:]]
         exec(words[0], {"__name__": "__main__"})  # noqa: S102 (tenv's own code, as it stands in the note of this user)
+        sys.stdout.flush()
+        os._exit(0)
     except SystemExit as end:
         os.write(2, f"{end}\n".encode())
     finally:
         os._exit(1)
+
+
+def _lead_group(process: int) -> None:
+    """Make a process the leader of a group; the other side may have done so."""
+    try:
+        os.setpgid(process, process)
+    except OSError:
+        return
 
 
 def _text(data: bytearray) -> str:

@@ -33,7 +33,7 @@ __all__ = ["Audit", "AuditRequest", "HostAnswer", "audit"]
 
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NAMED = 5
-_INSTALLED = ("lib", "lib64", "Lib")
+_INSTALLED = ("lib", "lib64", "targets", "Lib", "Library")
 """Folders of an environment in which packages are installed: a checkout may lie anywhere in one."""
 
 
@@ -217,11 +217,11 @@ def _prefix(context: Context, request: AuditRequest, tree: AuditedTree, note: Bu
         context.find_target(request.target)  # reports a misspelled name as such
         return None
     real = tree.path.resolve()
-    for folder in (tree.path, *real.parents):
-        if (folder / MARKER).is_file():
-            return folder
-    for folder in real.parents if tree.kind is not AuditedKind.WHEEL else ():
-        if real.relative_to(folder).parts[0] in _INSTALLED and is_environment(folder):
+    if (tree.path / MARKER).is_file():
+        return tree.path
+    for folder in real.parents:
+        installed = tree.kind is not AuditedKind.WHEEL and real.relative_to(folder).parts[0] in _INSTALLED
+        if (folder / MARKER).is_file() or (installed and is_environment(folder)):
             return folder
     if note and note.prefix and (Path(note.prefix) / MARKER).is_file():
         return Path(note.prefix)
