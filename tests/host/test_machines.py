@@ -303,3 +303,15 @@ def test_a_pipe_is_no_library_and_no_script(tmp_path: Path, question: Callable[[
     os.mkfifo(tmp_path / "pipe")
     answer = in_time(lambda: question(tmp_path / "pipe"))
     assert not answer or isinstance(answer, Missing) or answer == tmp_path / "pipe"
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "EBROOTCUDA", "CC", "CUDAHOSTCXX"])
+def test_a_variable_names_what_can_not_be_looked_at(tmp_path: Path, name: str) -> None:
+    # As a folder of another user does, a name that no file can have fails each look at it.
+    folder = f"{tmp_path}/{'x' * 300}/bin"
+    here = places(tmp_path, variables={name: f"{folder}:/bin" if name == "PATH" else folder})
+    with pytest.raises(OSError, match="too long"):
+        Path(folder).stat()
+    toolkits = report(here).toolkits
+    assert isinstance(toolkits, Fact)
+    assert all(toolkit.problems for toolkit in toolkits.value)  # the variable names a folder that is not there

@@ -7,7 +7,7 @@ always searches, then in ``stubs`` next to the former (Modules/FindCUDAToolkit.c
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.host.places import Places
+from tenv.host.places import Places, exists
 
 __all__ = ["HEADERS", "LIBRARIES", "PROGRAMS", "absent"]
 
@@ -45,7 +45,7 @@ def absent(root: Path, home: Path, places: Places) -> tuple[str, ...]:
     system = [folder for name in _SYSTEM for folder in _with_family(places.at(name), places.machine)]
     stubs = [folder / "stubs" for folder in folders]
     libraries = [f"lib{name}" for name in LIBRARIES if not _has_library(name, (*folders, *system, *stubs))]
-    headers = [name for name in HEADERS if not any((folder / name).exists() for folder in _include_folders(home))]
+    headers = [name for name in HEADERS if not any(exists(folder / name) for folder in _include_folders(home))]
     programs = [name for name, patterns in PROGRAMS.items() if not _has_program(name, patterns, root, home, places)]
     return (*libraries, *headers, *programs)
 
@@ -72,10 +72,10 @@ def _with_family(folder: Path, machine: str) -> tuple[Path, ...]:
 
 def _has_library(name: str, folders: tuple[Path, ...]) -> bool:
     files = (f"lib{name}.so", f"lib{name}.a", f"{name}.lib")
-    return any((folder / file).exists() for folder in folders for file in files)
+    return any(exists(folder / file) for folder in folders for file in files)
 
 
 def _has_program(name: str, patterns: tuple[str, ...], root: Path, home: Path, places: Places) -> bool:
     found = (path for folder in (root, home) for pattern in patterns for path in folder.glob(pattern))
     on_path = name == "ptxas" and places.find(name) is not None  # nvcc calls these if it has none of its own
-    return on_path or any(path.exists() for path in found)
+    return on_path or any(exists(path) for path in found)

@@ -15,7 +15,7 @@ from tenv.host import msvc
 from tenv.host.field import HostField, Lane
 from tenv.host.found_by import read_found_by
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.places import Places
+from tenv.host.places import Places, is_folder, is_link
 from tenv.host.report import Compiler, FoundBy, Lead
 from tenv.host.shared_object import highest, linked_versions
 
@@ -150,7 +150,7 @@ def _resolve(path: Path, language: str) -> Path:
     """Follow links as long as the name fits the language: clang++ links to clang, and gcc may link to ccache."""
     best = path
     for _ in range(_LINKS):
-        if not path.is_symlink():
+        if not is_link(path):
             break
         path = Path(os.path.realpath(path.parent)) / path.readlink()
         path = Path(os.path.realpath(path.parent)) / path.name
@@ -186,7 +186,7 @@ def _of_nvcc(places: Places) -> tuple[str, str | None]:
         value = places.environ.get(variable, "")
         named = value if variable == "NVCC_CCBIN" else _ccbin(value)
         if named:
-            program = str(Path(named) / "gcc") if Path(named).is_dir() else named
+            program = str(Path(named) / "gcc") if is_folder(Path(named)) else named
             return variable, places.find(program)
     return "", places.find("gcc")
 

@@ -5,7 +5,7 @@ import re
 from tenv.core.json_reader import Values
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.places import Places, read
+from tenv.host.places import Places, exists, read
 
 __all__ = ["CONTAINER", "parse_cgroup", "probe"]
 
@@ -45,7 +45,7 @@ def probe(places: Places | None = None) -> Fact[str] | Missing:
     if places.environ.get("KUBERNETES_SERVICE_HOST"):
         return Fact("kubernetes", "KUBERNETES_SERVICE_HOST", OriginKind.VARIABLE)
     for path, kind in _FILES.items():
-        if places.at(path).exists():
+        if exists(places.at(path)):
             return Fact(kind, path, OriginKind.SYSTEM)
     if said := places.environ.get("container"):  # systemd's convention, which podman and lxc follow
         return Fact(said, "the variable `container`", OriginKind.VARIABLE)

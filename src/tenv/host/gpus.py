@@ -14,7 +14,7 @@ from tenv.host.answer import pci_address
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia
-from tenv.host.places import Places, is_wsl, read
+from tenv.host.places import Places, is_folder, is_wsl, read
 from tenv.host.report import Gpu
 
 __all__ = ["GPUS", "parse_proc", "parse_tegra", "probe"]
@@ -112,7 +112,7 @@ def _proc(places: Places, on_bus: tuple[Gpu, ...]) -> _Found | None:
 
 def _bus(places: Places) -> tuple[Gpu, ...] | Missing:
     devices = _folders(places.at(_BUS))
-    if not devices and not places.at(_BUS).is_dir():
+    if not devices and not is_folder(places.at(_BUS)):
         return Missing("no such folder", ReasonKind.HIDDEN)
     found = []
     for device in devices:

@@ -6,7 +6,7 @@ The open module supports only Turing and newer GPUs, some GPUs require it, and a
 from tenv.core.json_reader import Values
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.places import Places, read
+from tenv.host.places import Places, exists, read
 from tenv.host.report import DriverKind, ModuleKind
 
 __all__ = ["DRIVER_KIND", "MODULE", "driver_kind", "module", "parse_module"]
@@ -36,7 +36,7 @@ def module(places: Places) -> Fact[ModuleKind] | Missing:
 
 def driver_kind(places: Places) -> Fact[DriverKind] | Missing:
     """Return the purpose of the driver; `Missing` if it is the usual one."""
-    if places.at(_VGPU).exists():
+    if exists(places.at(_VGPU)):
         return Fact(DriverKind.VGPU_HOST, _VGPU, OriginKind.KERNEL)
     return Missing(f"{_VGPU} does not exist", ReasonKind.NONE)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 from tenv.host.interface import Missing, ReasonKind
-from tenv.host.places import WSL_LIBRARIES, Places
+from tenv.host.places import WSL_LIBRARIES, Places, exists, is_file
 
 __all__ = ["Library", "Loader", "parse_cache"]
 
@@ -90,12 +90,12 @@ class Loader:
             name: Its name (``libcuda.so.1``), or the path of a file.
         """
         if "/" in name:
-            there = Path(name).exists()
+            there = exists(Path(name))
             return (
                 Library(Path(name), name, known=False) if there else Missing(f"{name} does not exist", ReasonKind.NONE)
             )
         for library in self._candidates(name):
-            if library.path.is_file() and self._fits(library.path):
+            if is_file(library.path) and self._fits(library.path):
                 return library
         return Missing(f"the loader finds no {name}", ReasonKind.NONE)
 

@@ -13,6 +13,7 @@ from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.places import exists
 
 __all__ = [
     "CORES",
@@ -50,7 +51,7 @@ class BuildResources:
 
 def sees_gpu(root: Path = Path("/")) -> bool:
     """Return whether a device of NVIDIA's driver exists; under WSL, the device of the Windows driver."""
-    return any((root / "dev").glob("nvidia[0-9]*")) or (root / "dev/dxg").exists()
+    return any((root / "dev").glob("nvidia[0-9]*")) or exists(root / "dev/dxg")
 
 
 def current_platform() -> str:

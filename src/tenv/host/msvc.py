@@ -14,7 +14,7 @@ from typing import Any
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.interface import Missing, ReasonKind
-from tenv.host.places import Places, read
+from tenv.host.places import Places, is_file, read
 from tenv.host.report import Compiler, FoundBy, Lead
 
 __all__ = [
@@ -136,7 +136,7 @@ def compilers(places: Places, problems: list[str]) -> list[Compiler]:
         version, program = parse_toolset(toolset.folder.name), cl_of(toolset.folder)
         if version is None:
             problems.append(f"{toolset.folder} is skipped: its name is not a toolset version (14.NN)")
-        elif not program.is_file():
+        elif not is_file(program):
             problems.append(f"{toolset.folder} is skipped: it has no cl.exe for x64")
         else:
             found.append(Compiler("msvc", str(program), version, toolset.default, (toolset.found_by,)))
@@ -164,7 +164,7 @@ def _default_of(studio: Path) -> str:
 def _studios(places: Places, problems: list[str]) -> tuple[Studio, ...]:
     for variable in ("ProgramFiles(x86)", "ProgramFiles"):
         installer = Path(places.variable(variable)) / _INSTALLER
-        if not places.variable(variable) or not installer.is_file():
+        if not places.variable(variable) or not is_file(installer):
             continue
         done = places.run(str(installer), *_OPTIONS)
         if not isinstance(done, Missing) and done.status:

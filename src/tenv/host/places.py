@@ -12,9 +12,25 @@ from tenv.core.files import read_regular
 from tenv.core.prefix import MARKER
 from tenv.host.interface import Missing, ReasonKind
 
-__all__ = ["WSL_LIBRARIES", "Places", "environment_of", "is_wsl", "read"]
+__all__ = [
+    "WSL_LIBRARIES",
+    "Places",
+    "environment_of",
+    "exists",
+    "is_file",
+    "is_folder",
+    "is_link",
+    "is_wsl",
+    "read",
+]
 
 WSL_LIBRARIES = "usr/lib/wsl/lib"
+
+exists, is_file, is_folder, is_link = os.path.exists, os.path.isfile, os.path.isdir, os.path.islink
+"""Whether something is there, as far as this user may look.
+
+PATH, LD_LIBRARY_PATH and CUDA_HOME may name folders of other users, for which the methods of `Path` fail.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ def read(path: Path) -> str | Missing:
 
 def environment_of(path: Path) -> Path | None:
     """Return the tenv environment that contains a path: an active one is in variables and PATH."""
-    return next((folder for folder in (path, *path.parents) if (folder / MARKER).is_file()), None)
+    return next((folder for folder in (path, *path.parents) if is_file(folder / MARKER)), None)
 
 
 def is_wsl(root: Path = Path("/")) -> bool:
@@ -87,4 +103,4 @@ def is_wsl(root: Path = Path("/")) -> bool:
     if isinstance(release, str) and "microsoft" in release.casefold():
         return True
     # A custom kernel may lack the name, but the GPU's device and libraries exist.
-    return (root / WSL_LIBRARIES).is_dir() and (root / "dev/dxg").exists()
+    return is_folder(root / WSL_LIBRARIES) and exists(root / "dev/dxg")

@@ -17,7 +17,7 @@ from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.places import Places, environment_of
+from tenv.host.places import Places, environment_of, exists, is_file, is_folder
 
 __all__ = ["PYTHONS", "FoundPython", "probe"]
 
@@ -69,7 +69,7 @@ def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missi
 def _programs(places: Places) -> Iterator[Path]:
     for folder in places.folders():
         versions = folder.parent / "versions"
-        if folder.name == "shims" and versions.is_dir():  # scripts of pyenv; what they start lies beside them
+        if folder.name == "shims" and is_folder(versions):  # scripts of pyenv; what they start lies beside them
             yield from (program for home in _listed(versions) for program in _in(home / "bin"))
         else:
             yield from _in(folder)
@@ -120,13 +120,13 @@ def _asked(program: str, places: Places) -> FoundPython | None:
     version, _, include = done.stdout.strip().partition(" ")
     if not re.fullmatch(r"3\.\d+", version):
         return None
-    return FoundPython(program, Version(version), (Path(include) / "Python.h").is_file())
+    return FoundPython(program, Version(version), is_file(Path(include) / "Python.h"))
 
 
 def _has_headers(program: Path, minor: str, *, debug: bool) -> bool:
     prefix = program.parent.parent
     abis = [abi for abi in _ABIS if abi.startswith("d") is debug]
-    return any((prefix / f"include/python{minor}{abi}/Python.h").is_file() for abi in abis)
+    return any(is_file(prefix / f"include/python{minor}{abi}/Python.h") for abi in abis)
 
 
 def _is_debug(program: Path, minor: str) -> bool:
@@ -134,7 +134,7 @@ def _is_debug(program: Path, minor: str) -> bool:
 
     The headers beside it are then those of a debug build alone, and no program is named as one.
     """
-    named = any(program.with_name(f"python{minor}{word}").exists() for word in ("d", "-dbg", "-debug"))
+    named = any(exists(program.with_name(f"python{minor}{word}")) for word in ("d", "-dbg", "-debug"))
     alone = _has_headers(program, minor, debug=True) and not _has_headers(program, minor, debug=False)
     return alone and not named
 

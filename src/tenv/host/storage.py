@@ -8,7 +8,7 @@ from tenv.core.json_reader import MOST, Values
 from tenv.core.size_text import format_bytes
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.places import Places, read
+from tenv.host.places import Places, is_folder, read
 from tenv.host.report import Disk
 
 __all__ = ["DISK", "parse_mounts", "probe"]
@@ -47,7 +47,7 @@ def probe(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
     """
     places = places or Places()
     real = Path(os.path.realpath(folder))
-    there = next((path for path in (real, *real.parents) if path.is_dir()), real)
+    there = next((path for path in (real, *real.parents) if is_folder(path)), real)
     try:
         state = os.statvfs(there)
     except (OSError, AttributeError) as error:  # the latter on Windows

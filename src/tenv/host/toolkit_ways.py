@@ -8,7 +8,7 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 from tenv.host.interface import Missing
-from tenv.host.places import Places
+from tenv.host.places import Places, exists, is_file, is_folder, is_link
 from tenv.host.report import Lead
 
 __all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "ToolkitCandidate", "parse_dryrun", "ways"]
@@ -78,14 +78,14 @@ def ways(places: Places) -> Iterator[ToolkitCandidate]:
     for folder in places.folders():
         for nvcc in (folder / name for name in PROGRAMS):
             real = os.path.realpath(nvcc)
-            if nvcc.is_file() and os.access(nvcc, os.X_OK) and real not in seen:
+            if is_file(nvcc) and os.access(nvcc, os.X_OK) and real not in seen:
                 behind = bool(seen)
                 name = "nvcc on PATH, behind another" if behind else "nvcc on PATH"
                 yield _of_nvcc(nvcc, name, Lead.PATH_BEHIND if behind else Lead.PATH, places)
                 seen.add(real)
     for pattern in _FOLDERS:
         for path in sorted(places.root.glob(pattern)):
-            if path.is_symlink() or path.is_dir():
+            if is_link(path) or is_folder(path):
                 name = places.named(path)
                 yield ToolkitCandidate(name, path, _KNOWN.get(name, Lead.FOLDER))
 
@@ -111,7 +111,7 @@ def _of_nvcc(nvcc: Path, name: str, kind: Lead, places: Places) -> ToolkitCandid
     real = Path(os.path.realpath(nvcc))
     # This is the slowest step here: nvcc starts the host's compiler.
     program = _started(real)
-    if program.parent.name == "bin" and (program.parent / "nvcc.profile").exists():
+    if program.parent.name == "bin" and exists(program.parent / "nvcc.profile"):
         return ToolkitCandidate(name, program.parent.parent, kind)
     done = places.run(str(nvcc), "--dryrun", "tenv.cu")
     if isinstance(done, Missing):

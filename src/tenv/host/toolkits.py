@@ -19,7 +19,7 @@ from tenv.host.absent_parts import absent
 from tenv.host.answer import first_line
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.places import Places, environment_of, read
+from tenv.host.places import Places, environment_of, exists, is_file, is_folder, is_link, read
 from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
 from tenv.host.toolkit_headers import compiler_limits, patched
 from tenv.host.toolkit_json import read_toolkits, show_toolkits, write_toolkits
@@ -90,7 +90,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
     faults: dict[str, list[ToolkitCandidate]] = {}
     for way in ways(places):
         target = os.path.realpath(way.path)
-        if way.fault or not Path(target).is_dir():
+        if way.fault or not is_folder(Path(target)):
             faults.setdefault(target, []).append(way)
         elif way.kind is Lead.CUDA_VARIABLE or _is_toolkit(Path(target)):
             roots.setdefault(target, []).append(FoundBy(way.kind, way.name))
@@ -110,7 +110,7 @@ def _broken(path: str, leading: list[ToolkitCandidate]) -> Toolkit:
 
 
 def _is_toolkit(folder: Path) -> bool:
-    return any((folder / part).exists() for part in _PARTS)
+    return any(exists(folder / part) for part in _PARTS)
 
 
 def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
@@ -147,12 +147,12 @@ def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
 def _home(root: Path) -> Path:
     """Return the folder with a toolkit's headers: Debian has nvcc in its own folder and the rest in ``/usr``."""
     usr = root.parent.parent
-    apart = not (root / _HEADER).exists() and (usr / _HEADER).exists() and (usr / "bin" / "nvcc").exists()
+    apart = not exists(root / _HEADER) and exists(usr / _HEADER) and exists(usr / "bin" / "nvcc")
     return usr if apart and root.parent.name == "lib" else root
 
 
 def _ask_nvcc(root: Path, places: Places, problems: list[ToolkitProblem]) -> Nvcc | None:
-    program = next((root / "bin" / name for name in PROGRAMS if (root / "bin" / name).exists()), None)
+    program = next((root / "bin" / name for name in PROGRAMS if exists(root / "bin" / name)), None)
     if program is None:
         problems.append(ToolkitProblem(ProblemKind.NO_NVCC, "it has no bin/nvcc"))
         return None
@@ -186,7 +186,7 @@ def _descriptions(root: Path) -> list[Path]:
         *root.glob("*/version.json"),
         *root.glob("targets/*/version.json"),
     ]
-    return [path for path in found if path.is_file() or path.is_symlink()]
+    return [path for path in found if is_file(path) or is_link(path)]
 
 
 def _read_description(path: Path, problems: list[ToolkitProblem]) -> dict[str, str]:

@@ -4,6 +4,7 @@
 dependencies and takes half a second to import.
 """
 
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -180,7 +181,8 @@ def _asked_for(
 ) -> Draft | None:
     """Return the requests in the lock's source files if all of them are next to it; else None."""
     files = [source.path.parent / Path(name).name for name in names]
-    if not files or any(file.suffix not in (".yml", ".yaml") or not file.is_file() for file in files):
+    there = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (`Path.is_file` fails for long names)
+    if not files or there != files or any(file.suffix not in (".yml", ".yaml") for file in files):
         return None
     try:
         drafts = [read_environment(read_source(file, platforms=derived.platforms)).draft for file in files]
