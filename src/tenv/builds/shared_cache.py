@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from tenv.core.user_folders import user_home
+
 __all__ = ["STORED_BY_CCACHE", "storage_variables", "stores"]
 
 STORED_BY_CCACHE = ("http", "https", "redis", "file")
@@ -79,7 +81,7 @@ def _of_sccache(storage: str) -> dict[str, str]:
 def _socket(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the socket of a server for these settings alone: one that runs already would keep its own storage."""
     digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:12]
-    home = Path(environ.get("HOME") or Path.home(), ".cache")
+    home = Path(environ.get("HOME") or user_home(), ".cache")
     for folder in (environ.get("XDG_RUNTIME_DIR", ""), environ.get("XDG_CACHE_HOME", ""), str(home)):
         path = Path(folder, f"tenv-sccache-{digest}.sock")
         if folder and Path(folder).is_dir() and len(os.fsencode(path)) <= _LONGEST_SOCKET:

@@ -176,7 +176,7 @@ def find_authorities(environment: Mapping[str, str], *, system: str = "", pip_ce
 
 def _paths(*names: str) -> tuple[Path, ...]:
     """Return absolute paths: uv runs in another folder."""
-    return tuple(Path(name).expanduser().absolute() for name in names if name)
+    return tuple(Path(os.path.expanduser(name)).absolute() for name in names if name)  # noqa: PTH111 (any user)
 
 
 def _bundle(setting: str, name: str, *, client: Path | None, beside: bool = False) -> Authorities:

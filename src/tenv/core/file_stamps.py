@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tenv.core.errors import StorageError
 from tenv.core.files import read_regular, write_atomic
+from tenv.core.user_folders import user_cache
 
 __all__ = ["Stamp", "note_stamps", "noted_stamps", "stamp", "stamps_folder"]
 
@@ -27,10 +28,8 @@ def stamp(path: str) -> Stamp:
 
 def stamps_folder() -> Path:
     """Return the folder of the notes; without it, digests are compared again."""
-    from platformdirs import user_cache_path  # late: 19 ms
-
     cache = os.environ.get("TENV_CACHE_DIR")
-    return (Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "stamps"
+    return (Path(cache) if cache else user_cache()) / "stamps"
 
 
 def _file(key: str) -> Path:

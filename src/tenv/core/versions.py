@@ -84,7 +84,10 @@ class Version:
     def find(cls, text: str) -> "Version | None":
         """Return the first dotted version in `text`, or None."""
         match = re.search(r"\d+(\.\d+)+", text)
-        return cls(match.group()) if match else None
+        try:
+            return cls(match.group()) if match else None
+        except ValueError:  # Python reads no number of over 4,300 digits
+            return None
 
     @property
     def major(self) -> int:

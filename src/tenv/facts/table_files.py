@@ -224,7 +224,8 @@ def default_overrides(environ: Mapping[str, str], config_folder: Path) -> tuple[
         environ: The caller's environment; ``TENV_FACTS`` there names files and folders, separated as in ``PATH``.
         config_folder: The user's configuration folder, whose ``facts`` folder is used if it exists.
     """
-    named = tuple(Path(item).expanduser() for item in environ.get("TENV_FACTS", "").split(os.pathsep) if item)
+    items = environ.get("TENV_FACTS", "").split(os.pathsep)
+    named = tuple(Path(os.path.expanduser(item)) for item in items if item)  # noqa: PTH111 (any user)
     folder = config_folder / "facts"
     return (*named, folder) if folder.is_dir() else named
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
-_DOTTED = re.compile(r"\d+(\.\d+)*")
+_DOTTED = re.compile(r"\d{1,18}(\.\d{1,18})*")  # Python reads no number of over 4,300 digits
 _EXTRA = re.compile(r"\bextra\b")
 _DECIDING = ("python", "cuda-version")
 _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")

@@ -88,7 +88,9 @@ def newer(one: str, other: str) -> bool:
 
 
 def _numbers(version: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[a-z]+", version.lower())]
+    return [
+        (int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d{1,18}|[a-z]+", version.lower())
+    ]
 
 
 def _wheels(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Wheel, ...]:

@@ -11,6 +11,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UnknownTargetError, UsageError
 from tenv.core.progress import Progress, Silent
 from tenv.core.truth_words import is_true
+from tenv.core.user_folders import user_home
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Context:
         from tenv.core.link_mode import LINK_MODE
         from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
 
-        uv = Uv({**self.environ, LINK_MODE: self.link_mode()}, Path.home(), offline=self.offline)
+        uv = Uv({**self.environ, LINK_MODE: self.link_mode()}, user_home(), offline=self.offline)
         uv.limits = self.unpack_limits()
         return uv
 
@@ -94,7 +95,7 @@ class Context:
         """Return the HTTP settings of the user for tenv's own requests."""
         from tenv.sources.wheels.index_settings import uv_settings  # late: only commands that connect need it
 
-        return uv_settings(self.environ, Path.home()).http
+        return uv_settings(self.environ, user_home()).http
 
     def unpack_limits(self) -> "UnpackLimits":
         """Return the limits on what one package may unpack to, by ``config.toml`` and the environment."""
@@ -198,5 +199,5 @@ class Context:
         from tenv.environment.state import Environment
 
         if prefix is not None:
-            return Environment(Path(os.path.abspath(prefix.expanduser())))  # noqa: PTH100 (links stay as they are)
+            return Environment(Path(os.path.abspath(os.path.expanduser(prefix))))  # noqa: PTH100, PTH111 (links stay)
         return Environment(self.places.environments() / name)

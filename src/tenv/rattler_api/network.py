@@ -13,6 +13,7 @@ from tenv import __version__
 from tenv.core.certificates import Authorities
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
+from tenv.core.user_folders import user_cache
 
 if TYPE_CHECKING:
     from rattler import Client, Config, Gateway
@@ -44,10 +45,8 @@ class Network:
 
 def cache_folder() -> Path:
     """Return the download folder of rattler and pixi, which tenv shares."""
-    from platformdirs import user_cache_path  # late: 19 ms
-
     named = os.environ.get("PIXI_CACHE_DIR") or os.environ.get("RATTLER_CACHE_DIR")
-    return Path(named) if named else user_cache_path("rattler", appauthor=False) / "cache"
+    return Path(named) if named else user_cache("rattler") / "cache"
 
 
 def load_config(network: Network) -> "Config":

@@ -192,7 +192,7 @@ def _size(text: str, where: str) -> int:
 
 def _absolute(names: Iterable[str], where: str) -> Iterable[Path]:
     for name in names:
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))  # noqa: PTH111 (`Path.expanduser` fails for an unknown user)
         if not path.is_absolute():
             raise UsageError(f"{where}: `{name}` is not a whole path", hint=f"such as {Path(name).absolute()}")
         yield path

@@ -12,6 +12,7 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
+from tenv.core.user_folders import user_config, user_data
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.nearest_cuda import HostDriver, nearest_cuda
@@ -292,15 +293,11 @@ def target_name_of(text: str) -> str:
 
 def settings_folder() -> Path:
     """Return the user's configuration folder."""
-    from platformdirs import user_config_path  # late: 19 ms
-
-    return user_config_path("tenv", appauthor=False)
+    return user_config()
 
 
 def find_places(start: Path | None = None) -> SearchPath:
     """Return the search path of a working folder; None means the current one."""
-    from platformdirs import user_data_path  # late: 19 ms
-
     start = start or _working_folder()
     project, refused = find_project(start)
     if project is None and refused is None and (real := start.resolve()) != start:
@@ -309,7 +306,7 @@ def find_places(start: Path | None = None) -> SearchPath:
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
     checkout = find_checkout(start, project)
-    return SearchPath(project, tuple(places), user_data_path("tenv", appauthor=False), refused, checkout)
+    return SearchPath(project, tuple(places), user_data(), refused, checkout)
 
 
 def _working_folder() -> Path:

@@ -4,7 +4,6 @@ import platform
 import re
 import sys
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from tenv import __version__
@@ -12,6 +11,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.file_stamps import stamps_folder
 from tenv.core.other_programs import other_programs
+from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.sources.interface import sources
@@ -118,7 +118,7 @@ def _index(context: Context) -> str:
     """Return the main index of wheels, without a login; in words where nothing names one."""
     from tenv.sources.wheels.index_settings import uv_settings
 
-    found = uv_settings(context.environ, Path.home())
+    found = uv_settings(context.environ, user_home())
     tables = found.configuration.get("index", [])
     named = [table.get("url") for table in tables if isinstance(table, dict) and table.get("default")]
     variables = [found.environment.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")]

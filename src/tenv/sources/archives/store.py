@@ -24,6 +24,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, storage_errors, write_atomic
 from tenv.core.unpack_limits import UnpackLimits
+from tenv.core.user_folders import user_cache
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetched, Fetcher
 from tenv.sources.archives.extract import Contents, File
@@ -209,12 +210,8 @@ class Store:
 
 def default_store(say: Callable[[str], None] = lambda _: None, limits: UnpackLimits | None = None) -> Store:
     """Return the store in the user's cache folder (TENV_CACHE_DIR, else the default of the system)."""
-    from platformdirs import user_cache_path  # late: 19 ms
-
     cache = os.environ.get("TENV_CACHE_DIR")
-    return Store(
-        (Path(cache) if cache else user_cache_path("tenv", appauthor=False)) / "archives", say, limits or UnpackLimits()
-    )
+    return Store((Path(cache) if cache else user_cache()) / "archives", say, limits or UnpackLimits())
 
 
 def share(source: Path, target: Path, how: Sharing) -> Sharing:

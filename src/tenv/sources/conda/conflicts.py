@@ -178,7 +178,7 @@ def _host(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
     for name in ("glibc", "cuda"):
         needed = sorted(
             {match["version"] for match in _HOST.finditer(reason) if match["name"] == name},
-            key=lambda version: [int(part) for part in version.strip(".").split(".")],
+            key=lambda version: [int(part[:18] or 0) for part in version.strip(".").split(".")],
         )
         offered = inquiry.question.virtual.get(f"__{name}", ("", ""))[0]
         for version in needed:

@@ -211,7 +211,7 @@ def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:
     """Return versions, the nearest to another one first; of two equally near, the lower first."""
 
     def numbers(version: str) -> tuple[int, ...]:
-        found = [int(part) if part.isdigit() else 0 for part in version.replace("-", ".").split(".")]
+        found = [int(part[:18]) if part.isdecimal() else 0 for part in version.replace("-", ".").split(".")]
         return tuple((found + [0] * 4)[:4])
 
     aim = numbers(wanted)

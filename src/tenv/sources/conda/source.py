@@ -11,6 +11,7 @@ from tenv.core.files import empty_folder
 from tenv.core.link_mode import LinkMode
 from tenv.core.names import normalize
 from tenv.core.prefix import clear, require_inside
+from tenv.core.user_folders import user_data
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages
@@ -181,9 +182,7 @@ class CondaWork(Work):
         job = self.job
         if not re.search(r"\s", str(job.prefix)) or not job.lock.conda.get(job.platform):
             return
-        from platformdirs import user_data_path  # late: 19 ms
-
-        places = (user_data_path("tenv", appauthor=False) / "envs", Path("/var/tmp/tenv"))  # noqa: S108 (named to the user alone)
+        places = (user_data() / "envs", Path("/var/tmp/tenv"))  # noqa: S108 (named to the user alone)
         free = next(place for place in places if not re.search(r"\s", str(place)))
         name = job.lock.target
         raise UsageError(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
 
 __all__ = ["Interpreter", "inspect", "search"]
@@ -61,7 +62,7 @@ def search(minors: Sequence[str], environment: Mapping[str, str]) -> list[Interp
 def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator[list[Path]]:
     """Yield candidate programs for each minor, highest first; last the programs without a minor in their name."""
     folders = [Path(folder) for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder]
-    data = environment.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    data = environment.get("XDG_DATA_HOME") or user_home() / ".local/share"
     managed = Path(environment.get("UV_PYTHON_INSTALL_DIR") or Path(data) / "uv/python")
     suffix = ".exe" if sys.platform == "win32" else ""
     own = Path(getattr(sys, "_base_executable", sys.executable))  # tenv's own Python, which PATH need not have

@@ -11,6 +11,7 @@ from tenv.core import process
 from tenv.core.errors import HostError, NoSolutionError, TenvError
 from tenv.core.http import Http
 from tenv.core.unpack_limits import UnpackLimits
+from tenv.core.user_folders import user_home
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
@@ -54,7 +55,7 @@ class UvProgram:
     @property
     def cache(self) -> Path:
         """Its cache, unless its configuration names another one, which `folder` would ask uv for."""
-        home = self.environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        home = self.environment.get("XDG_CACHE_HOME") or user_home() / ".cache"
         return Path(self.environment.get("UV_CACHE_DIR") or Path(home) / "uv").absolute()
 
     def indexes(self) -> list[str]:
