@@ -55,22 +55,12 @@ def _take(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, taker: 
     entry = _entry(member)
     if entry.kind is not Kind.FILE:
         taker.other(entry)
-        _filter(path, member)
         return
     sink = taker.file(entry)
-    _filter(path, member)
     data = archive.extractfile(member)
     if data is None:
         raise ArchiveRefusedError(f"{path.name}: {member.name!r} has no content")
     pour(data.read, sink)
-
-
-def _filter(path: Path, member: tarfile.TarInfo) -> None:
-    """Apply the standard library's filter too, which covers attacks found after this file was written."""
-    try:
-        tarfile.data_filter(member, str(path.parent))
-    except tarfile.FilterError as error:
-        raise ArchiveRefusedError(f"{path.name}: {error}") from error
 
 
 def _entry(member: tarfile.TarInfo) -> Entry:
