@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tenv.quick.short_way import OFF
 from tests.support.projects import SOURCE, Project, call
 
 HEAVY = {
@@ -76,10 +75,7 @@ COMMANDS = [
 
 
 def loaded(folder: Path, *words: str) -> set[str]:
-    """Return the modules that a command imports by the whole program until it ends or becomes another one.
-
-    The short way of some commands has a test of its own, `tests/quick/test_short_way.py`.
-    """
+    """Return the modules that a command imports until it ends or becomes another program."""
     code = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); sys.argv = {['tenv', *words]!r}\n"
         "from tenv.__main__ import run; run()"
@@ -87,14 +83,14 @@ def loaded(folder: Path, *words: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-I", "-X", "importtime", "-c", code],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")} | {OFF: "0"},
+        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
         capture_output=True,
         text=True,
         check=False,
     )
     rows = [line.split("|") for line in done.stderr.splitlines() if line.startswith("import time:")]
     modules = {row[-1].strip() for row in rows[1:]}
-    assert "tenv.quick.short_way" in modules, done.stderr
+    assert "tenv.__main__" in modules, done.stderr
     return modules
 
 
@@ -113,9 +109,8 @@ def test_version_loads_nothing_of_tenv_but_its_entry(tmp_path: Path) -> None:
     assert {name for name in modules if name.startswith("tenv")} == {
         "tenv",
         "tenv.__main__",
-        "tenv.quick",
-        "tenv.quick.short_way",
-        "tenv.quick.source_commit",
+        "tenv.core",
+        "tenv.core.source_commit",
     }
 
 

@@ -11,7 +11,6 @@ from tenv.core.files import storage_errors
 
 __all__ = [
     "ARCHIVES",
-    "CREATE_NOTE",
     "ID_FILE",
     "LOCK_NOTE",
     "MARKER",
@@ -43,9 +42,6 @@ ARCHIVES = f"{META}/archives"
 
 LOCK_NOTE = "lock-note"
 """The file in `META` with what was last found out about the lock (`tenv.environment.lock_note`)."""
-
-CREATE_NOTE = "create-note"
-"""The file in `META` with what `create` looked at when it had nothing to do (`tenv.environment.create_note`)."""
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """tenv's own names in a prefix; the latter two (`tenv.core.files.exclusive`) exist while it is locked."""
