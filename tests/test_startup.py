@@ -44,7 +44,7 @@ class Allowed(NamedTuple):
 
 
 COMMANDS = [
-    Allowed(("--version",), 60, {*HEAVY, "click", "tenv.cli", "tenv.core", "tenv.targets", "tenv.verbs"}),
+    Allowed(("--version",), 60, {*HEAVY, "click", "tenv.cli", "tenv.core.errors", "tenv.targets", "tenv.verbs"}),
     Allowed(("--help",), 190, {*HEAVY, "tenv.core.process", "tenv.verbs", "tenv.host", "tenv.facts"}),
     Allowed(("list",), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
     Allowed(("run", "tiny", "--", "true"), 230, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
