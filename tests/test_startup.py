@@ -24,6 +24,8 @@ HEAVY = {
 """Libraries that take tens of milliseconds to import."""
 SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}
 JUDGING = {"tenv.checks.judge", "tenv.checks.rules.catalogue", "tenv.checks.fleet", "tenv.host.collect"}
+READING = {"tomli", "tenv.targets.manifest", "tenv.targets.manifest_file", "tenv.locks"}
+"""What reads manifests and locks; an environment that has the files of its lock is used without."""
 INSTALLING = {"tenv.install.make", "tenv.sources.job", "tenv.toolchain.cuda_folder", "tenv.toolchain.smoke_tests"}
 """What lays files. `tenv.toolchain.discover` is small: it finds the Python of the environment."""
 TABLES = {"tenv.facts.cuda_gpu_arch", "tenv.facts.pytorch_build", "tenv.facts.build_failures"}
@@ -44,24 +46,26 @@ class Allowed(NamedTuple):
 
 
 COMMANDS = [
-    Allowed(("--version",), 60, {*HEAVY, "click", "tenv.cli", "tenv.core.errors", "tenv.targets", "tenv.verbs"}),
-    Allowed(("--help",), 190, {*HEAVY, "tenv.core.process", "tenv.verbs", "tenv.host", "tenv.facts"}),
-    Allowed(("list",), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("run", "tiny", "--", "true"), 230, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("activate", "tiny"), 215, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("hook", "bash"), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("env", "tiny"), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(("--version",), 45, {*HEAVY, "click", "tenv.cli", "tenv.core.errors", "tenv.targets", "tenv.verbs"}),
+    Allowed(("--help",), 180, {*HEAVY, "tenv.core.process", "tenv.verbs", "tenv.host", "tenv.facts"}),
+    Allowed(("list",), 190, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(
+        ("run", "tiny", "--", "true"), 215, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}
+    ),
+    Allowed(("activate", "tiny"), 200, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(("hook", "bash"), 190, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(("env", "tiny"), 190, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
     Allowed(
         ("show", "tiny"),
-        320,
+        315,
         {*(HEAVY - {"yaml"}), *JUDGING, *TABLES, "tenv.interop", "tenv.verbs.lock", "tenv.install.make"},
     ),
     Allowed(
-        ("create", "tiny"), 290, {*HEAVY, *JUDGING, "tenv.install.make", "tenv.verbs.lock", "tenv.rattler_api.install"}
+        ("create", "tiny"), 275, {*HEAVY, *JUDGING, "tenv.install.make", "tenv.verbs.lock", "tenv.rattler_api.install"}
     ),
     Allowed(
         ("check-driver",),
-        275,
+        255,
         {
             *HEAVY,
             *SOLVING,
