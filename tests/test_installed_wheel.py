@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenv import __version__
-from tenv.quick.source_commit import source_commit
+from tenv.core.source_commit import source_commit
 from tests.activation.test_conda_scripts import has_landlock
 from tests.host.builders import needs_compiler, nvml
 

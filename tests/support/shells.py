@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tenv.activation.shells import elvish, fish, nushell, posix, xonsh
 from tenv.activation.shells.interface import Shell
-from tenv.environment.lock_note import LockNote, write_note_of_lock
+from tenv.environment.lock_note import LockNote, write_lock_note
 from tenv.environment.state import Environment
 
 __all__ = ["HOSTILE", "SPOKEN", "Snapshots", "Spoken", "crowd", "note_lock"]
@@ -42,8 +42,9 @@ def note_lock(meta: Path, said: str = "") -> Path:
     """Write a lock beside an environment that has none, and the note that tenv has looked at it; return the lock."""
     lock = meta / "its lock"
     lock.write_text("a lock\n")
-    note = LockNote(lock, lock.stat().st_size, said, (meta / "nearer", meta / "nearest"))
-    write_note_of_lock(Environment(meta.parent), note, lock.stat().st_mtime_ns)
+    info = lock.stat()
+    note = LockNote(lock, info.st_size, info.st_mtime_ns, said, (meta / "nearer", meta / "nearest"))
+    write_lock_note(Environment(meta.parent), note)
     return lock
 
 

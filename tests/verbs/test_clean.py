@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tenv.quick.noted_answer import FOLDER
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
 
@@ -47,16 +46,6 @@ def test_caches_of_conda_packages_and_their_notes_are_named_and_emptied(conda: C
 
 def test_caches_of_wheels_and_their_notes_are_named_and_emptied(created: Project) -> None:
     assert require_named_and_emptied(created) == {"wheels (uv)", "notes on cached files"}
-
-
-def test_noted_answers_are_emptied_with_all_and_only_then(created: Project) -> None:
-    answers = Path(os.environ["XDG_DATA_HOME"]) / "tenv" / FOLDER
-    answers.mkdir(parents=True, exist_ok=True)
-    (answers / "note").write_text("{}")
-    rows = {row["name"]: row for row in created.ok("clean", "--wheels", "--json").data}
-    assert (rows["noted answers"]["freed"], rows["noted answers"]["path"]) == (False, str(answers))
-    created.ok("clean", "--all")
-    assert not answers.exists()
 
 
 def test_the_notes_stay_where_one_cache_is_emptied(created: Project) -> None:

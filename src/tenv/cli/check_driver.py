@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check_driver"]
 
 
-@command("check-driver", noted=True, short_help="Report whether this machine's driver runs what a target builds.")
+@command("check-driver", short_help="Report whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
 @build_only_option
 @against_option

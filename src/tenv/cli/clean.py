@@ -27,11 +27,10 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> Result:  # noqa: ARG001
     """Show the size of the caches. With an option, empty them. Environments do not change."""
     from tenv.project.context import Context
-    from tenv.quick.noted_answer import FOLDER
     from tenv.verbs.clean import clean_caches
 
     keys = [key for key, wanted in named.items() if wanted or everything]
-    rows = clean_caches(Context(), keys, answers=FOLDER, leftovers=leftovers or everything, notes=everything)
+    rows = clean_caches(Context(), keys, leftovers=leftovers or everything, notes=everything)
     data = [{"name": row.name, "path": str(row.path), "bytes": row.bytes, "freed": row.freed} for row in rows]
 
     def show() -> None:

@@ -16,7 +16,7 @@ from tenv.core.listener import Listener
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
-__all__ = ["STARTED", "Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream"]
+__all__ = ["Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,6 @@ def _binding(*, bound: bool = True) -> Iterator[dict[str, Any]]:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-
-STARTED = subprocess.Popen
-"""The class of all programs that are started."""
 
 _running: "dict[subprocess.Popen[str], bool]" = {}
 """The programs that `run` waits for, and whether each leads its own process group."""

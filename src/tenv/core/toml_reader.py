@@ -9,8 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import tomli
-
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.files import read_regular
@@ -22,9 +20,9 @@ __all__ = ["Table", "locate", "most_similar", "nearest", "read_toml"]
 _MOST = 16 * 1024 * 1024
 """Maximum bytes of a handwritten file."""
 
-_CONFLICT = re.compile(r"^<{7} .*^={7}\r?$.*^>{7} ", re.MULTILINE | re.DOTALL)
-_HEADER = re.compile(r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?")
-_KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_CONFLICT = r"^<{7} .*^={7}\r?$.*^>{7} "
+_HEADER = r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?"
+_KEY = r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*="""
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
@@ -71,9 +69,9 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
     above: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.fullmatch(line):
+        if header := re.fullmatch(_HEADER, line):
             full = table = _parts(header["keys"])
-        elif key := _KEY.match(line):
+        elif key := re.match(_KEY, line):
             full = table + _parts(key["keys"])
         else:
             continue
@@ -193,7 +191,11 @@ def _name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-_parse = lru_cache(maxsize=64)(tomli.loads)  # a parent is read again for each of its children
+@lru_cache(maxsize=64)  # a parent is read again for each of its children
+def _parse(text: str) -> dict[str, Any]:
+    import tomli  # late: few commands that use an environment read a file of TOML
+
+    return tomli.loads(text)
 
 
 def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = "") -> Table:
@@ -206,12 +208,12 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
     except RecursionError as fault:
         raise error(f"{name}: not TOML: nested too deep") from fault
-    except tomli.TOMLDecodeError as fault:
-        if _CONFLICT.search(text):
+    except ValueError as fault:
+        if type(fault) is ValueError:  # of `int`
+            raise error(f"{name}: has a number with thousands of digits") from fault
+        if re.search(_CONFLICT, text, re.MULTILINE | re.DOTALL):
             hint = "merge both sides by hand and remove the lines with conflict markers"
             raise error(f"{name}: has conflict markers of an unresolved merge", hint=hint) from fault
         raise error(f"{name}: not TOML: {fault}") from fault
-    except ValueError as fault:  # int rejects so many digits
-        raise error(f"{name}: has a number with thousands of digits") from fault
     except OSError as fault:
         raise error(f"{name}: can't be read: {fault.strerror}") from fault

@@ -17,7 +17,6 @@ The file is written after the scripts of the prefix, so that a script that is ne
 import contextlib
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -148,6 +147,8 @@ class Registry:
         Raises:
             StorageError: The mark can't be written, and the prefix lies in the data folder itself.
         """
+        import secrets  # late: few commands mark a prefix
+
         info = prefix.stat()
         known = self.find(prefix)
         name = self.read_id(prefix) if known and (known.is_at(prefix) or known.is_moved_to(prefix)) else ""

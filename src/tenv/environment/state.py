@@ -104,7 +104,7 @@ class State:
                 hint="install that tenv or a newer one, or remove the environment's folder",
             )
         size = table.data.get("bytes", 0)
-        if not isinstance(size, int):
+        if type(size) is not int or not 0 <= size < 1 << 63:
             raise TypeError(size)
         return cls(
             status=Status(table.text("state")),

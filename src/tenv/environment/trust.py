@@ -16,10 +16,9 @@ from tenv.activation.changes import ACTIVATION
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular
-from tenv.core.prefix import META, spelled
+from tenv.core.prefix import META, python_program, spelled
 from tenv.environment.marks import Registry
 from tenv.environment.state import Environment, State, Status
-from tenv.toolchain.discover import python_program
 
 __all__ = ["MADE", "Fault", "Reason", "find_fault", "made_names", "needed_names"]
 

@@ -115,17 +115,17 @@ class Creation(Job):
     @cached_property
     def lock_read(self) -> bytes | TenvError:
         """The bytes of the lock's file, or the error of reading it."""
-        from tenv.locks.lock_file import read_lock_bytes  # late: as above
-
-        try:
-            return read_lock_bytes(self.target.lock_file, self.target.name)
-        except TenvError as error:
-            return error
+        return _read_lock(self.target)
 
     @cached_property
     def lock_digest(self) -> str:
         """The sha256 of the lock's bytes; empty if it can't be read."""
         return digest_bytes(self.lock_read) if isinstance(self.lock_read, bytes) else ""
+
+    def has_other_lock(self) -> bool:
+        """Return whether the lock's file has changed since it was read."""
+        now = _read_lock(self.target)
+        return isinstance(now, TenvError) or now != self.lock_read
 
     def take_lock(self, lock: Lock, target: Target) -> None:
         """Set the lock that the step `locking` wrote, and its target."""
@@ -173,3 +173,12 @@ class Creation(Job):
     def forget_prefix(self) -> None:
         """Forget the content of the prefix, since another process has changed it."""
         self.__dict__.pop("before", None)
+
+
+def _read_lock(target: Target) -> bytes | TenvError:
+    from tenv.locks.lock_file import read_lock_bytes  # late: as above
+
+    try:
+        return read_lock_bytes(target.lock_file, target.name)
+    except TenvError as error:
+        return error

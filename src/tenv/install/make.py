@@ -15,7 +15,7 @@ from tenv.core.folder_size import MeasuredFolder, folder_size
 from tenv.core.prefix import MARKER, clear
 from tenv.core.progress import Joined
 from tenv.core.threads import ahead
-from tenv.environment.lock_note import drop_note
+from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.environment.trust import Reason, needed_names
@@ -165,7 +165,7 @@ def _finish(job: Creation) -> None:
     environment.keep_lock(job.lock.text, job.target.lock_file)
     records = record_files(job.prefix, job.plan.wanted)
     made = note_made(environment, job.plan.minor, records, job.plan.unmanaged)
-    drop_note(environment)
+    drop_lock_note(environment)
     flushed = ahead(lambda: _flush(job))  # while the disk works, the files are counted
     job.state = State(
         Status.READY,

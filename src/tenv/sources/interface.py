@@ -181,10 +181,6 @@ class Work:
         """Return whether the environment is up to date for this source, beside the files that its state names."""
         return True
 
-    def looks_further(self) -> bool:
-        """Return whether `is_current` depends on more than the manifest, the lock and the names of installed files."""
-        return False
-
     def accept(self) -> None:
         """Record harmless changes in an environment that is up to date otherwise."""
 

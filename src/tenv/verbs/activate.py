@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError
-from tenv.environment.state import Environment
-from tenv.environment.trust import Reason
+from tenv.environment.state import Environment, State
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
 
@@ -17,8 +16,8 @@ __all__ = ["find_activation", "find_environment", "find_script", "made_outside"]
 
 def find_environment(
     context: Context, target: str | None, prefix: Path | None, *, gutted: bool = False
-) -> tuple[str, Environment]:
-    """Return the name and the environment, which is ready.
+) -> tuple[str, Environment, State]:
+    """Return the name of a ready environment, the environment and its state.
 
     Args:
         context: What every verb is given.
@@ -30,25 +29,16 @@ def find_environment(
         EnvironmentMissingError: There is none.
         EnvironmentBrokenError: It is not ready, not of this user, or was moved.
     """
-
-    def check(environment: Environment, name: str) -> None:
-        fault = context.fault_of(environment, name)
-        if fault and not (gutted and fault.reason is Reason.GUTTED):
-            raise fault.error()
-
     if prefix is not None:
         environment = context.environment("", prefix)
-        check(environment, target or "")
-        state = environment.require_ready(target or environment.prefix.name)
-        return state.target, environment
+        state = context.require_ready(environment, target or "", gutted=gutted)
+        return state.target, environment, state
     name = target or context.default_target()
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # reports a misspelled name as such
         _refer_elsewhere(context, environment, name)
-    check(environment, name)
-    environment.require_ready(name)
-    return name, environment
+    return name, environment, context.require_ready(environment, name, gutted=gutted)
 
 
 def _refer_elsewhere(context: Context, environment: Environment, name: str) -> None:
@@ -78,17 +68,23 @@ def made_outside(context: Context, environment: Environment, name: str) -> Path 
         return None
     older = context.environment(name, prefix)
     try:
-        older.require_ready(name)
+        context.require_ready(older, name)
     except TenvError:
         return None
-    return None if context.fault_of(older, name) else prefix
+    return prefix
 
 
 def _report(
-    context: Context, environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool
+    context: Context,
+    environment: Environment,
+    state: State,
+    name: str,
+    say: Callable[[str], None] | None,
+    *,
+    beyond_shell: bool,
 ) -> None:
     """Warn about a stale environment and about changed system tools."""
-    if (say is not None or context.locked) and (state := environment.state()):
+    if say is not None or context.locked:
         report_standing(context, environment, state, say)
     if say is None or not (environment.meta / "system.json").is_file():
         return
@@ -119,7 +115,7 @@ def find_script(
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
         StorageError: The script had to be made, and can't be written.
     """
-    name, environment = find_environment(context, target, prefix)
+    name, environment, state = find_environment(context, target, prefix)
     path = environment.meta / script
     if not os.path.lexists(path):
         from tenv.environment.made_files import add_scripts  # late: few environments are older than a shell's script
@@ -128,7 +124,7 @@ def find_script(
         context.registry().renew(environment.prefix)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
-    _report(context, environment, name, say, beyond_shell=True)
+    _report(context, environment, state, name, say, beyond_shell=True)
     return name, path
 
 
@@ -147,6 +143,6 @@ def find_activation(
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
-    name, environment = find_environment(context, target, prefix)
-    _report(context, environment, name, say, beyond_shell=False)
+    name, environment, state = find_environment(context, target, prefix)
+    _report(context, environment, state, name, say, beyond_shell=False)
     return read_activation(environment.meta / ACTIVATION)

@@ -21,7 +21,7 @@ from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import Creation
 from tenv.install.steps import Step, run_steps
-from tenv.install.up_to_date import is_current, note_current_files
+from tenv.install.up_to_date import is_current
 from tenv.project.context import Context
 from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
@@ -130,6 +130,20 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         TenvError: A step failed. The environment is then unchanged, or its state is not `ready`.
     """
     start = time.monotonic()
+    while True:
+        try:
+            return _create(context, request, tell, start)
+        except _ChangedError:
+            context.progress.say("the manifest, the lock or the environment has changed meanwhile: reading them again")
+
+
+class _ChangedError(Exception):
+    """The manifest, the lock or the environment has changed since it was read; nothing was done yet."""
+
+
+def _create(
+    context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]", start: float
+) -> Created:
     job = _job(context, request, tell)
     _check_prefix(job.prefix)
     job.environment.check_real()
@@ -162,10 +176,8 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
         _catch_up(job, request)
     state = job.state or job.old
     assert state is not None  # noqa: S101 (`_is_current` found it or `_make` wrote it)
-    if request.lock_file is None and isinstance(job.lock_read, bytes):
-        note_current(context, job.environment, state, job.lock_read)
-        if not changed and not (request.prefix or request.python or request.around or request.features is not None):
-            note_current_files(job, state)
+    if request.lock_file is None:
+        note_current(context, job.environment, state)
     seconds = time.monotonic() - start
     return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
 
@@ -182,6 +194,8 @@ def _catch_up(job: Creation, request: CreateRequest) -> None:
     if not accepting and not lacks_scripts(job.environment) and (marked or shared):
         return
     with _hold(job, request):
+        if not is_current(job):
+            raise _ChangedError
         if accepting:
             for work in job.works:
                 work.accept()
@@ -189,13 +203,30 @@ def _catch_up(job: Creation, request: CreateRequest) -> None:
         registry.mark(job.prefix, needed_names(job.prefix, job.old.python if job.old else ""))
 
 
-def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
+def _require_unchanged(job: Creation, request: CreateRequest) -> None:
+    """Raise _ChangedError if the manifest, the lock or the held features have changed since they were read.
+
+    Another process may change them while this one solves, or waits for it.
+    """
+    features = job.features
+    job.look()
+    if job.features != features or _find_target(job.context, request) != job.target or job.has_other_lock():
+        raise _ChangedError
+
+
+def _find_target(context: Context, request: CreateRequest) -> Target:
+    """Return the target, with the lock of the request."""
     target = context.places.find(request.target)
-    if request.lock_file is not None:
-        if not request.lock_file.exists():
-            hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
-            raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
-        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    if request.lock_file is None:
+        return target
+    if not request.lock_file.exists():
+        hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
+        raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
+    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+
+
+def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
+    target = _find_target(context, request)
     _check_features(target, request.features or ())
     return Creation(
         context,
@@ -316,6 +347,7 @@ def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
 
     with exclusive(job.prefix, f"tenv create {request.target}", waiting, None if request.wait else 0):
         job.forget_prefix()  # another process may have changed it since it was looked at
+        _require_unchanged(job, request)
         yield
 
 

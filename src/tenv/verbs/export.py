@@ -138,7 +138,7 @@ def _site(context: Context, target: Target, request: ExportRequest) -> Site:
     from tenv.verbs.activate import find_activation, find_environment  # late: few formats name an environment
 
     activation = find_activation(context, target.name, request.prefix)
-    state = find_environment(context, target.name, request.prefix)[1].require_ready(target.name)
+    *_, state = find_environment(context, target.name, request.prefix)
     folder = Path(os.path.abspath(request.folder))  # noqa: PTH100 (links stay as they are)
     toolchain = discover(activation.prefix)
     return Site(

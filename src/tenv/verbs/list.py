@@ -70,18 +70,13 @@ def state_word(state: State, standing: LockStanding, fault: Fault | None) -> str
     return Standing.STALE.value if standing.word is Standing.STALE else state.status.value
 
 
-def find_environments(context: Context, *, reread: bool = False) -> list[ListedEnvironment]:
-    """Return the environments of the project, then those of the user's data folder.
-
-    Args:
-        context: What every verb is given.
-        reread: Read every lock even if its size and time are those that were noted.
-    """
+def find_environments(context: Context) -> list[ListedEnvironment]:
+    """Return the environments of the project, then those of the user's data folder."""
     folders = dict.fromkeys((context.places.environments(), context.places.data / "envs"))
-    return [row for folder in folders for found in environments_in(folder) for row in _look(context, found, reread)]
+    return [row for folder in folders for found in environments_in(folder) for row in _look(context, found)]
 
 
-def _look(context: Context, environment: Environment, reread: bool) -> Iterator[ListedEnvironment]:
+def _look(context: Context, environment: Environment) -> Iterator[ListedEnvironment]:
     unknown = State(Status.BROKEN, environment.prefix.name)
     try:
         fault = context.fault_of(environment)
@@ -90,6 +85,6 @@ def _look(context: Context, environment: Environment, reread: bool) -> Iterator[
         yield ListedEnvironment(environment, unknown, LockStanding(Standing.UNKNOWN, error.message, error.hint))
         return
     if state:
-        standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state, reread=reread)
+        standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state)
         torch = None if fault else built_torch(environment.prefix)
         yield ListedEnvironment(environment, state, standing, fault, torch)

@@ -112,10 +112,9 @@ def verify(
         EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
-    name, environment = find_environment(context, target, prefix, gutted=True)
+    name, environment, state = find_environment(context, target, prefix, gutted=True)
     fault = context.fault_of(environment, name)
-    state = environment.require_ready(name)
-    standing = report_standing(context, environment, state, None, reread=True)
+    standing = report_standing(context, environment, state, None)
     context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
     if deep:

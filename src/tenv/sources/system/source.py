@@ -78,10 +78,6 @@ class SystemWork(Work):
         """Return whether the environment uses these tools already, unchanged."""
         return self._taken.same
 
-    def looks_further(self) -> bool:
-        """Return whether tools of the system are used."""
-        return bool(self._taken.tools)
-
     def has_harmless_changes(self) -> bool:
         """Return whether a file has new times and the same bytes."""
         return self._taken.touched

@@ -10,14 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tenv.core.errors import UnsafePackageError
-from tenv.core.prefix import CREATE_NOTE, LOCK_NOTE, OWN
+from tenv.core.prefix import LOCK_NOTE, OWN
 
 __all__ = ["own_files_guarded"]
 
 _PLACES = (*OWN, "conda-meta", "pyvenv.cfg")
-_NOTES = (LOCK_NOTE, CREATE_NOTE)
-"""Notes that another process may write meanwhile; what they say is compared with what is there."""
-
 _Seen = dict[str, tuple[int, int, int]]
 
 
@@ -48,7 +45,8 @@ def _seen(prefix: Path) -> _Seen:
     for place in _PLACES:
         path = prefix / place
         for file in path.rglob("*") if path.is_dir() and not path.is_symlink() else (path,):
-            if file.name in _NOTES or (file.is_dir() and not file.is_symlink()):
+            # Another process may write the note of the lock meanwhile.
+            if file.name == LOCK_NOTE or (file.is_dir() and not file.is_symlink()):
                 continue
             try:
                 stat = file.lstat()

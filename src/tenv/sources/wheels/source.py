@@ -137,10 +137,6 @@ class WheelWork(Work):
             return True  # what the lock lacks is judged elsewhere
         return not [*folder_differences(lock, here, self.job.platform)]
 
-    def looks_further(self) -> bool:
-        """Return whether a folder is asked for."""
-        return self._folders() is not None
-
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
 

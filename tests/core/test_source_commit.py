@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenv import __version__
-from tenv.quick.source_commit import source_commit
+from tenv.core.source_commit import source_commit
 from tests.support.projects import SOURCE
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
