@@ -23,7 +23,7 @@ HEAVY = {
     "elftools",
 }
 """Libraries that take tens of milliseconds to import."""
-SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}
+SOLVING = {"tenv.verbs.lock", "tenv.sources.wheels.uv", "tenv.rattler_api"}
 JUDGING = {"tenv.checks.judge", "tenv.checks.rules.catalogue", "tenv.checks.fleet", "tenv.host.collect"}
 INSTALLING = {"tenv.install.make", "tenv.sources.job", "tenv.toolchain.cuda_folder", "tenv.toolchain.smoke_tests"}
 """What lays files. `tenv.toolchain.discover` is small: it finds the Python of the environment."""
