@@ -22,7 +22,7 @@ HEAVY = {
     "elftools",
 }
 """Libraries that take tens of milliseconds to import."""
-SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}
+SOLVING = {"tenv.verbs.lock", "tenv.sources.wheels.uv", "tenv.rattler_api"}
 JUDGING = {"tenv.checks.judge", "tenv.checks.rules.catalogue", "tenv.checks.fleet", "tenv.host.collect"}
 READING = {"tomli", "tenv.targets.manifest", "tenv.targets.manifest_file", "tenv.locks"}
 """What reads manifests and locks; an environment that has the files of its lock is used without."""

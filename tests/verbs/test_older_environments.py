@@ -82,7 +82,7 @@ def test_one_of_2d00f5a_is_made_anew_with_its_files_put_aside(created: Project) 
     (created.prefix / "notes.txt").write_text("mine")
     done = created.ok("create", "tiny", "--anew")
     aside = created.prefix.with_name(".tiny.aside-1")
-    assert f"what was there is in {aside}" in done.err
+    assert f"the old environment is in {aside}" in done.err
     assert (aside / "notes.txt").read_text() == "mine"
     assert not (created.prefix / "notes.txt").exists()
     check_ready(created)

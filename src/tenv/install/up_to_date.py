@@ -44,7 +44,7 @@ def _is_made_from(state: State, job: Creation) -> bool:
         state.platform == job.platform
         and state.lock == job.lock_digest != ""
         and state.features == job.features
-        and (job.kept or state.manifest == job.target.manifest.settings_digest())
+        and (job.request.kept or state.manifest == job.target.manifest.settings_digest())
     )
 
 

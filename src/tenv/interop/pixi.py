@@ -18,7 +18,7 @@ from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.reading import load_yaml
 from tenv.interop.requests import asked_wheels, top_level
 from tenv.locks.lock import Wheel
-from tenv.rattler_api.foreign_locks import to_current
+from tenv.rattler_api.lockfile import to_current
 from tenv.targets.manifest import CondaRequest, Manifest
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]

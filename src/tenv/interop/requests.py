@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tenv.core.dataclass import dataclass
 from tenv.core.names import CONDA_NAME, channel_url, channel_word, normalize
 from tenv.core.versions import CondaRange, Range
-from tenv.rattler_api.foreign_locks import Spec, parse_spec
+from tenv.rattler_api.lockfile import Spec, parse_spec
 from tenv.targets.manifest import CondaRequest, WheelRequest
 
 if TYPE_CHECKING:

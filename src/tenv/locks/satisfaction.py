@@ -1,8 +1,8 @@
 """Whether the files of each source in a lock satisfy the manifest.
 
-`tenv.sources.staleness` calls this for every source. The locked files are compared with the present requests: a looser
-range that the locked version satisfies does not make a lock stale. The requests and the manifest digest stored in a
-lock count for nothing, since a lock may come from anywhere.
+`tenv.sources.interface.differences` calls this for every source. The locked files are compared with the present
+requests: a looser range that the locked version satisfies does not make a lock stale. The requests and the manifest
+digest stored in a lock count for nothing, since a lock may come from anywhere.
 """
 
 from tenv.locks.conda_answers import conda_faults

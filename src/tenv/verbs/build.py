@@ -28,7 +28,7 @@ from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.environment.state import Status
 from tenv.project.context import Context
 from tenv.sources.system.fingerprint import read_fingerprints
-from tenv.sources.system.fit import fit
+from tenv.sources.system.taken import fit
 from tenv.targets.search import find_places
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation, made_outside

@@ -15,7 +15,7 @@ from tenv.interop.interface import Exported, Format, Located, Site, Subject
 from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
-from tenv.sources.staleness import differences
+from tenv.sources.interface import differences
 from tenv.sources.wheels.urls import find_wheels
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS

@@ -20,7 +20,7 @@ from tenv.interop.reading import read_source
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.project.context import Context
-from tenv.sources.staleness import differences
+from tenv.sources.interface import differences
 from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.verbs.export import refuse_existing

@@ -22,7 +22,7 @@ from tenv.sources.archives.store import Damage
 from tenv.sources.interface import sources
 from tenv.sources.owners import find_deep_faults, find_faults, join_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
-from tenv.sources.system.fit import fit
+from tenv.sources.system.taken import fit
 from tenv.sources.wheels.installed import Wheels
 from tenv.toolchain import smoke_tests as probes
 from tenv.toolchain.discover import Toolchain, discover

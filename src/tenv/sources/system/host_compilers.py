@@ -1,4 +1,8 @@
-"""Resolves gcc and g++ from PATH and the folders of distributions and environment modules."""
+"""Resolves the host compiler: gcc and g++ on Linux, Microsoft's compiler on Windows.
+
+gcc is searched on PATH and in the folders of distributions and environment modules; Microsoft's among the toolsets of
+Visual Studio and its Build Tools, which their installer lists.
+"""
 
 import os
 from collections.abc import Iterator
@@ -9,15 +13,18 @@ from tenv.core.versions import Version
 from tenv.host import compilers
 from tenv.host.choice import GccPair, choose_gcc
 from tenv.host.interface import Missing
+from tenv.host.msvc import LOOKED_AT, cl_of, parse_toolset, toolsets
 from tenv.host.places import Places, environment_of
-from tenv.sources.system.interface import Lack, Tool, ToolRequest
+from tenv.host.report import Lead
+from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
 
-__all__ = ["find_gcc"]
+__all__ = ["find_gcc", "find_msvc"]
 
 _VARIABLES = ("EBROOTGCC", "EBROOTGCCCORE", "GCC_ROOT", "GCC_HOME", "GCC_DIR")
 _USUAL = ("usr/bin", "usr/local/bin", "opt/rh/gcc-toolset-*/root/usr/bin", "opt/rh/devtoolset-*/root/usr/bin")
 _MORE = ("opt/gcc*/bin", "usr/local/gcc*/bin")
 _PROGRAMS = ("cc1", "cc1plus", "collect2")
+_MSVC_FILES = ("cl.exe", "c1.dll", "c1xx.dll", "c2.dll", "link.exe")
 
 
 def find_gcc(wanted: ToolRequest) -> Tool | Lack:
@@ -81,3 +88,35 @@ def _install(wanted: ToolRequest, most: int | None) -> str:
         if any(Version(f"{major}.{minor}.0") in wanted.accepted for minor in range(6)):
             return f"apt install gcc-{major} g++-{major} (Debian, Ubuntu) or dnf install gcc-toolset-{major}"
     return "set CC and CXX to a matching gcc and g++"
+
+
+def find_msvc(wanted: ToolRequest) -> Tool | Lack:
+    """Return the newest matching toolset; that of a developer prompt comes first."""
+    refused: list[str] = []
+    found: list[tuple[bool, Version, str, Path]] = []
+    for toolset in toolsets(wanted.places, refused):
+        way, folder = toolset.found_by, toolset.folder
+        version = Version(folder.name) if parse_toolset(folder.name) else None
+        if version is None:
+            refused.append(f"{folder}: its name is not a toolset version (14.NN)")
+        elif not cl_of(folder).is_file():
+            refused.append(f"{folder}: has no {cl_of(folder).relative_to(folder)}")
+        elif version not in wanted.accepted:
+            refused.append(f"{folder}: {version} is not {wanted.accepted}")
+        else:
+            found.append((way.kind is Lead.PROMPT, version, way.text, folder))
+    if not found:
+        install = "winget install Microsoft.VisualStudio.2022.BuildToolswith the C++ workload"
+        return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), LOOKED_AT, install)
+    _, version, found_by, folder = max(found)
+    programs = patterns(cl_of(folder).parent, *_MSVC_FILES)
+    return Tool(
+        name=wanted.name,
+        path=folder,
+        version=str(version),
+        accepted=wanted.accepted.text,
+        found_by=found_by,
+        roles={"cl": str(cl_of(folder))},
+        files=tuple(programs),
+        watched=(cl_of(folder),),
+    )
