@@ -11,7 +11,7 @@ __all__ = ["NotedEnvironment", "has_files_of_lock", "has_nothing_to_do", "look",
 
 _MOST = 16 * 1024 * 1024
 _META = "tenv-meta"
-_SCHEMA = 1
+_SCHEMA = 2
 _ACTIONS = ("set", "prepend", "append", "unset")
 _WIDTHS = {"conda": 3}
 _WIDTH = 2
