@@ -16,6 +16,7 @@ HEAVY = {
     "requests",
     "rich",
     "yaml",
+    "pynvml",
     "uv",
     "asyncio",
     "hypothesis",
